@@ -1,10 +1,10 @@
 # Octet's commands. Each does its own set-up; docs/building.md says what that is.
 
-.PHONY: help serve test bench build dist lint format picture clean
+.PHONY: help serve test bench build dist contracts lint format picture clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: ## build what is missing and serve the page on http://localhost:8000 (PORT=… for another, VARIANTS=all for older browsers, too)
 	@scripts/serve.sh
@@ -20,6 +20,9 @@ build: ## build the command line and both wasm variants
 
 dist: ## make one folder that any static host can serve (docs/hosting.md)
 	@scripts/dist.sh
+
+contracts: ## write the settings' schema and tables and the TypeScript declarations from the Rust types
+	@scripts/contracts.sh
 
 lint: ## check format, types and lints
 	@scripts/lint.sh

@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             seen[slot].observe(values);
             if let Some(axis) = axes[slot].filter(|_| observers == 3) {
-                seen[slot].observe_channels(values, shape, axis);
+                seen[slot].observe_channel_means(values, shape, axis);
             }
         };
         let engine = if observers == 0 { &plain } else { &watching };

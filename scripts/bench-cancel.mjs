@@ -26,7 +26,7 @@ export async function benchCancel(browser, url, { model, large, samples }, recor
     await choose(page, 'choose-model', model);
     await page.waitForSelector('#card-title');
     await choose(page, 'choose-samples', ...samples);
-    await page.waitForFunction(() => /Nothing is changed/.test(document.querySelector('#run-why')?.textContent ?? ''));
+    await page.waitForFunction(() => /Your file is not changed/.test(document.querySelector('#run-why')?.textContent ?? ''));
     const calibrating = [];
     for (const moment of moments) {
       await page.click('#run');

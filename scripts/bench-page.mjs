@@ -71,6 +71,6 @@ export async function benchPage(browser, url, model, record) {
 function scripts() {
   return ['www', 'pkg/threads', 'pkg/vendor'].flatMap((folder) =>
     readdirSync(join(checkout, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.js') && !(folder === 'www' && file === 'types.js'))
+      .filter((file) => file.endsWith('.js'))
       .map((file) => join(folder, file)));
 }

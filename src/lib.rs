@@ -1,12 +1,13 @@
-//! Octet quantizes ONNX models: in a web page, as a wasm package and on the command line, on one core.
+//! Octet quantizes ONNX models on one core: in a web page, as a wasm package and on the command
+//! line.
 //!
-//! The folder map is the architecture (`docs/architecture.md`). Data goes one way:
-//! `onnx` → `graph` → `prepare` → `calibrate` → `quantize` → `onnx`; `engine` runs models for
-//! `calibrate`, `profile` watches every stage, `session` holds the chain. `web` and the binary are
-//! faces over `session`; nothing in the core names them.
+//! The folders follow the architecture (`docs/architecture.md`). Data flows one way: `onnx` →
+//! `graph` → `prepare` → `calibrate` → `quantize` → `onnx`. `engine` runs models for `calibrate`,
+//! `profile` measures every stage, and `session` runs the whole pipeline. `web` and the binary are
+//! interfaces to `session`; the core does not depend on them.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
-// An error is made once, and read by a person; a session holds one of what it holds.
+// Errors are rare, and a session holds one instance of each large variant.
 #![allow(clippy::result_large_err, clippy::large_enum_variant)]
 #![allow(clippy::type_complexity)]
 

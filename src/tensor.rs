@@ -1,8 +1,8 @@
-//! A tensor in memory: what a sample decodes to and what a run gives back.
+//! A tensor in memory: a decoded sample, or an output of a run.
 
 use crate::onnx::schema::DataType;
 
-/// The elements of a [`Tensor`], in row-major order.
+/// Elements of a [`Tensor`] in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Values {
@@ -20,7 +20,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many elements there are.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
             Values::F32(v) => v.len(),
@@ -37,12 +37,12 @@ impl Values {
         }
     }
 
-    /// Whether there is no element.
+    /// Returns true if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ONNX element type.
+    /// ONNX element type.
     pub fn element_type(&self) -> DataType {
         match self {
             Values::F32(_) => DataType::Float,
@@ -68,33 +68,33 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor, or `None` where the shape and the number of elements disagree.
+    /// A tensor, or `None` if the shape and the number of elements disagree.
     pub fn new(shape: Vec<usize>, values: Values) -> Option<Tensor> {
         let count = shape.iter().try_fold(1usize, |a, &d| a.checked_mul(d))?;
         (count == values.len()).then_some(Tensor { shape, values })
     }
 
-    /// The size of each axis.
+    /// Size of each axis.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The elements.
+    /// Elements.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    /// The elements, to keep.
+    /// Takes the elements.
     pub fn into_values(self) -> Values {
         self.values
     }
 
-    /// The ONNX element type.
+    /// ONNX element type.
     pub fn element_type(&self) -> DataType {
         self.values.element_type()
     }
 
-    /// The elements as `f32`, where that is their type.
+    /// The elements as `f32`, if this is their type.
     pub fn as_f32(&self) -> Option<&[f32]> {
         match &self.values {
             Values::F32(v) => Some(v),

@@ -1,4 +1,4 @@
-//! Samples that are begun one by one on the threads leave what samples leave that are fed.
+//! Samples that start one by one on threads give the same statistics as samples in batches.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use octet::calibrate::run::{Calibration, FeedError, Further, Watched};
+use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
 use octet::calibrate::{Method, Observations};
 use octet::engine::Engine;
 use octet::graph::Dim;
@@ -25,28 +25,28 @@ fn input() -> InputSpec {
     }
 }
 
-fn calibration() -> Calibration {
+fn calibration() -> CalibrationRun {
     reading(BadSamples::Skip)
 }
 
-fn reading(bad_samples: BadSamples) -> Calibration {
+fn reading(bad_samples: BadSamples) -> CalibrationRun {
     let nodes = vec![graphs::node("Sigmoid", &["x"], "y")];
     let watched = ["x", "y"].map(String::from).to_vec();
     let model = graphs::model(nodes, vec![], &["y"]);
     let engine = Arc::new(Engine::new(model, watched.clone()));
-    // The means of the channels of `x`, how far they reach and how they vary, too.
+    // Includes channel means, channel variances and greatest magnitudes per channel of `x`.
     let watched = watched.into_iter().zip([Some(1), None]);
-    let watched = watched.map(|(name, axis)| Watched {
+    let watched = watched.map(|(name, axis)| WatchedValue {
         name,
-        means: axis,
-        reach: axis,
-        spread: axis,
+        channel_means: axis,
+        channel_abs_max: axis,
+        channel_variance: axis,
     });
     let settings = samples::Settings {
         bad_samples,
         ..samples::Settings::default()
     };
-    Calibration::new(
+    CalibrationRun::new(
         engine,
         watched.collect(),
         vec![input()],
@@ -69,8 +69,9 @@ fn fed() -> Observations {
     calibration.finish().expect("there was one pass only")
 }
 
-/// Begins each sample in a pool of so many threads, waits for all, and tells how many were begun.
-fn begin_all(calibration: &mut Calibration, samples: Vec<Encoded>, threads: usize) -> usize {
+/// Starts each sample in a pool of `threads` threads, waits for all, and returns the number
+/// started.
+fn begin_all(calibration: &mut CalibrationRun, samples: Vec<Encoded>, threads: usize) -> usize {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
@@ -128,7 +129,7 @@ fn any_number_of_threads_gives_what_feeding_gives() {
     }
 }
 
-/// The samples with the third and the fifth damaged.
+/// The samples, of which the third and the fifth are damaged.
 fn with_bad_ones() -> Vec<Encoded> {
     let mut samples = encoded();
     for bad in [2, 4] {
@@ -163,7 +164,7 @@ fn bad_samples_are_left_out_by_name_and_the_others_give_what_they_give_alone() {
 #[test]
 fn a_further_pass_passes_over_what_the_first_left_out() {
     let mut calibration = calibration();
-    let feed = |calibration: &mut Calibration| {
+    let feed = |calibration: &mut CalibrationRun| {
         let (first, second) = (with_bad_ones(), with_bad_ones().split_off(3));
         let first = first.into_iter().take(3).collect();
         calibration.feed(first, |_, _| {}, || false).unwrap();
@@ -171,7 +172,7 @@ fn a_further_pass_passes_over_what_the_first_left_out() {
     };
     feed(&mut calibration);
     let layout = "ort-percentile".parse::<Method>().unwrap().second_pass();
-    let further = Further::Histograms(layout.expect("it counts"));
+    let further = ExtraPass::Histograms(layout.expect("it counts"));
     calibration.begin_pass(further).unwrap();
     feed(&mut calibration);
     assert_eq!(calibration.skipped().len(), 2);
@@ -186,7 +187,7 @@ fn where_no_sample_could_be_run_the_first_says_why() {
         .filter(|sample| sample.name.starts_with("bad"))
         .collect();
     calibration.feed(bad, |_, _| {}, || false).unwrap();
-    let why = calibration.nothing().expect("something was bad");
+    let why = calibration.first_error().expect("something was bad");
     assert!(why.to_string().contains("bad 2"), "{why}");
 }
 
@@ -202,9 +203,9 @@ fn the_first_bad_sample_is_named_and_after_it_no_other_begins() {
             error.to_string().contains("bad 2") || threads > 1,
             "{error}"
         );
-        // On one thread the third sample is the last; on more, some are begun before it has failed.
+        // On one thread the third sample is the last; on more, some start before it has failed.
         assert!(begun == 3 || threads > 1, "{begun}");
-        // It is said once, and what was seen of the good ones stays.
+        // The error is reported once, and the statistics of the good samples stay.
         calibration.settle().unwrap();
         assert!(calibration.done() >= 2);
     }
@@ -224,7 +225,7 @@ fn one_that_is_still_run_must_be_waited_for() {
     pool.install(|| {
         let asked = Arc::clone(&asked);
         let stop = move || {
-            // The first question holds the sample up until the test lets it go.
+            // The first call blocks the sample until the test releases it.
             if asked.fetch_add(1, Ordering::Relaxed) == 0 {
                 gate.lock().unwrap().recv().unwrap();
             }

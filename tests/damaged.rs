@@ -1,7 +1,8 @@
-//! Damaged models: each is refused in words or goes the whole way, in less than ten seconds.
+//! Damaged models: each is rejected with an error or passes through all stages, in less than ten
+//! seconds.
 //!
-//! They go through processes of their own, so that one that hangs or ends its process is known by its number. `OCTET_DAMAGED=17` goes
-//! through that one alone, `OCTET_DAMAGED=5000..90000` through more.
+//! The models run in separate processes, so that the number of one that hangs or ends its process
+//! is known. `OCTET_DAMAGED=17` runs only that one, `OCTET_DAMAGED=5000..90000` runs more.
 #![allow(clippy::unwrap_used)]
 
 #[path = "damaged/damage.rs"]
@@ -29,13 +30,13 @@ use damage::damaged;
 use graphs::Random;
 use way::{Kinds, whole_way};
 
-/// So many are in every run of the tests.
+/// Number of models in each run of the tests.
 const MODELS: u64 = 5000;
 
-/// No model may take longer.
+/// Time limit for one model.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What the process that goes through models says of them begins so.
+/// Prefix of the lines that the worker process prints.
 const MARK: &str = "damaged model ";
 
 #[test]
@@ -72,7 +73,7 @@ fn damaged_models_are_refused_in_words_or_go_the_whole_way_in_time() {
         wrong.len(),
         wrong.join("\n")
     );
-    // Damage that spoils everything, or nothing, would test little.
+    // Damage that breaks all models, or none, would test little.
     let count = whole + refused;
     let fair = count < 100 || (count / 10..count * 9 / 10).contains(&whole);
     assert!(fair, "{whole} of {count} models went the whole way");
@@ -88,16 +89,16 @@ fn range(numbers: &str) -> Range<u64> {
     }
 }
 
-/// How models went.
+/// The results of all models.
 #[derive(Default)]
 struct Found {
     whole: usize,
     refused: usize,
-    /// Those that took too long, panicked or ended their process.
+    /// Models that took too long, panicked or ended their process.
     wrong: Vec<String>,
 }
 
-/// Goes through models in a process of their own, and in another behind one that never came to an end.
+/// Runs models in a worker process; after one that doesn't end, another process continues.
 fn each_elsewhere(mut numbers: Range<u64>) -> Found {
     let mut found = Found::default();
     while !numbers.is_empty() {
@@ -149,7 +150,7 @@ fn each_elsewhere(mut numbers: Range<u64>) -> Found {
     found
 }
 
-/// Goes through models in this process, and says of each when it begins and how it ended.
+/// Runs models in this process and prints the begin and result of each.
 fn each_here(numbers: Range<u64>) {
     let kinds = Kinds::new();
     let say = |text: String| {

@@ -1,4 +1,4 @@
-//! What the engine promises: right numbers, every watched value seen, refusals in words.
+//! Tests of the engine: correct results, watched values, and errors that explain.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -93,7 +93,7 @@ fn a_run_gives_the_numbers_of_the_operators() {
     assert_eq!(outputs[0].as_f32().unwrap(), [0.0, 2.0, 10.0, 0.0]);
 }
 
-/// Nodes and values are named apart in ONNX, and in tract they are not.
+/// Nodes and values have separate names in ONNX, but not in tract.
 #[test]
 fn a_node_may_have_the_name_of_an_input_or_a_constant() {
     let mut proto = model("Relu").to_proto();
@@ -114,7 +114,7 @@ fn the_fourier_transform_in_rustffts_place_is_the_one_that_runs() {
         output: vec![port("y", &[1, 6, 2])],
         ..Default::default()
     };
-    // A wave that goes round twice: all of it is in the second place.
+    // A wave of two periods: all of its energy is in bin 2.
     let third = std::f32::consts::TAU / 3.0;
     let wave = (0..6).flat_map(|k| [(k as f32 * third).cos(), (k as f32 * third).sin()]);
     let sample = Tensor::new(vec![1, 6, 2], Values::F32(wave.collect())).unwrap();

@@ -1,5 +1,5 @@
-//! Operators that stand for several written out: what depends on the graph around them. That their outputs stay the same is
-//! tested against ONNX Runtime (tests/oracle/test_fused.py, test_float_operators.py).
+//! Fused operators that `prepare` decomposes, in various graphs. Tests against ONNX Runtime compare
+//! the outputs (tests/oracle/test_fused.py, test_float_operators.py).
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use octet::graph::{Dim, Model, TensorType};
@@ -20,7 +20,7 @@ fn product(inputs: &[&str], output: &str) -> NodeProto {
     .with(AttributeProto::int("transB", 1))
 }
 
-/// A graph from x to y, prepared.
+/// A prepared graph from x to y.
 fn prepared(x: Option<&[usize]>, nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> Model {
     let graph = GraphProto {
         name: Some("g".into()),
@@ -105,7 +105,7 @@ fn attention_of_heads_in_one_is_products_that_can_be_quantized() {
         .iter()
         .find(|one| one.title() == "the node");
     assert!(named.is_some_and(|one| one.is("MatMul")));
-    // How many words count it doesn't know.
+    // The number of valid positions is unknown.
     let mut counted = node;
     counted.input.extend(["", "", "", "x"].map(String::from));
     let model = prepared(Some(&[1, 5, 8]), vec![counted], Vec::new());

@@ -1,5 +1,5 @@
-//! What integer regions promise: the numbers of the pairs they stand for, the same for any number of threads and
-//! any run, regions without a float way out and back, and a list that names every node.
+//! Tests of integer regions: results equal those of the QDQ pairs for any number of threads and in
+//! every run; regions have no float part inside; the list names every node.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use octet::tensor::{Tensor, Values};
 
 mod graphs;
 
-/// Nodes and constants of a model of pairs.
+/// Nodes and constants of a QDQ model.
 #[derive(Default)]
 struct Pairs {
     nodes: Vec<NodeProto>,
@@ -26,7 +26,7 @@ impl Pairs {
         self.nodes.last_mut().unwrap()
     }
 
-    /// A value through eight bits and back: `value` becomes `value_real`.
+    /// Quantizes a value to 8 bits and back: `value` becomes `value_real`.
     fn pair(&mut self, value: &str, scale: f32) -> String {
         let [s, z] = ["scale", "zero"].map(|what| format!("{value}_{what}"));
         self.constants
@@ -68,7 +68,8 @@ impl Pairs {
     }
 }
 
-/// A small network: a dense, a depthwise and a pointwise convolution, a sum, a join, a pooling.
+/// A small network: a dense, a depthwise and a pointwise convolution, an addition, a Concat and a
+/// pooling.
 fn network() -> Model {
     let mut p = Pairs::default();
     let x = p.pair("x", 0.02);
@@ -102,7 +103,7 @@ fn regions(nodes: &[FusedNode]) -> BTreeSet<usize> {
     nodes.iter().filter_map(|node| node.region).collect()
 }
 
-/// Values in steps of a scale.
+/// Values as multiples of a scale.
 fn steps(tensor: &Tensor, scale: f32) -> Vec<i32> {
     let values = tensor.as_f32().unwrap().iter();
     values.map(|v| (v / scale).round() as i32).collect()

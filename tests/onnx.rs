@@ -1,4 +1,5 @@
-//! The ONNX file format: what is read is written again; what can't be read is refused by name.
+//! The ONNX file format: models are read and written without loss, and unreadable files are refused
+//! with the reason.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "onnx/full.rs"]
@@ -85,7 +86,7 @@ fn a_file_in_pieces_is_the_file_and_shares_its_tensors() {
     let file = write(&model).unwrap();
     assert_eq!(pieces.as_slice().concat(), file);
     assert_eq!(pieces.bytes(), file.len());
-    // The two last are worth a piece of their own.
+    // Only the last two are long enough for a piece of their own.
     let shared = large.map(|tensor| tensor.raw_data.unwrap().as_ptr());
     let found = pieces.as_slice().iter().map(|piece| piece.as_ptr());
     let found: Vec<_> = found.filter(|piece| shared.contains(piece)).collect();
@@ -114,10 +115,10 @@ fn a_file_that_is_no_model_is_refused_by_what_it_is() {
         let error = read(Bytes::copy_from_slice(bytes)).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
-    // However it is cut, a model is never taken for a whole one.
+    // A truncated model is never accepted, wherever it is cut.
     for length in (1..file.len()).step_by(7) {
         if let Ok(cut) = read(Bytes::copy_from_slice(&file[..length])) {
-            // Between two fields of the outermost message nothing shows but what is missing.
+            // A cut between two fields of the outermost message shows only by the missing fields.
             assert!(cut.graph.is_some() && !cut.opset_import.is_empty());
         }
     }
@@ -131,7 +132,7 @@ fn a_file_that_is_no_model_is_refused_by_what_it_is() {
     assert!(
         matches!(
             error,
-            ReadError::Scan(ScanError::Truncated { given: 200, .. })
+            ReadError::Scan(ScanError::Truncated { bytes: 200, .. })
         ),
         "{error}"
     );
@@ -145,7 +146,7 @@ fn a_model_of_a_later_version_is_refused() {
     assert_eq!(
         error,
         ReadError::TooNew {
-            given: NEWEST_IR_VERSION + 1
+            version: NEWEST_IR_VERSION + 1
         }
     );
 }
@@ -205,7 +206,7 @@ fn external_tensors_become_slices_of_their_file() {
         .into();
     let error = external::attach(&mut model, &BTreeMap::new()).unwrap_err();
     assert!(error.to_string().contains("sub/weights.bin"), "{error}");
-    // A page knows a file by its last name only.
+    // A page knows a file by the last component of its path only.
     external::attach(
         &mut model,
         &BTreeMap::from([("weights.bin".to_owned(), file.clone())]),
@@ -227,7 +228,7 @@ fn external_data_that_is_wrong_is_refused() {
         (vec![("location", "../secret")], "outside"),
         (vec![("location", "/etc/passwd")], "outside"),
         (vec![("location", "w"), ("offset", "4")], "cut short"),
-        (vec![("location", "w"), ("length", "4")], "want 8"),
+        (vec![("location", "w"), ("length", "4")], "require 8"),
         (vec![("location", "w"), ("offset", "-1")], "not a number"),
         (vec![("offset", "0")], "doesn't say"),
     ] {

@@ -95,7 +95,7 @@ fn a_graph_that_contradicts_itself_is_refused_by_name() {
         Model::from_proto(sketch.proto()).unwrap_err()
     };
     let twice = error(vec![node("Relu", &["x"], "y"), node("Relu", &["x"], "y")]);
-    assert!(matches!(twice, GraphError::MadeTwice { value, .. } if value == "y"));
+    assert!(matches!(twice, GraphError::ProducedTwice { value, .. } if value == "y"));
     let dangling = error(vec![node("Add", &["x", "lost"], "y")]);
     assert!(matches!(dangling, GraphError::Dangling { value, .. } if value == "lost"));
     let cycle = error(vec![

@@ -35,7 +35,7 @@ fn seen(model: &Model) -> Observations {
     let values = rows();
     let mut x = Observation::new();
     x.observe(&values);
-    x.observe_channels(&values, &[ROWS, 3], axes["x"]);
+    x.observe_channel_means(&values, &[ROWS, 3], axes["x"]);
     let mut y = Observation::new();
     y.observe(&[-9.0, 9.0]);
     [("x".to_string(), x), ("y".to_string(), y)].into()

@@ -1,4 +1,5 @@
-//! The native build gives the bytes that the browser tests (`tests/wasm/`) hold the wasm builds to.
+//! The native build gives the bytes that the browser tests (`tests/wasm/`) expect of the wasm
+//! builds.
 #![allow(clippy::unwrap_used)]
 
 #[path = "wasm/recorded.rs"]

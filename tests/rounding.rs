@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use octet::calibrate::run::{Calibration, FeedError, Further};
+use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError};
 use octet::calibrate::{Method, Observation, Range};
 use octet::quantize::{
     ElementType, Ranges, Rounding, Scheme, Settings, SettingsError, apply, meetings,
@@ -128,7 +128,7 @@ fn any_number_of_threads_and_any_portion_give_the_same_integers() {
             .unwrap();
         let other = pool.install(|| {
             let mut calibration = calibration(&model);
-            let pass = |calibration: &mut Calibration| {
+            let pass = |calibration: &mut CalibrationRun| {
                 let mut samples = all_samples();
                 samples.rotate_left(threads);
                 while !samples.is_empty() {
@@ -138,7 +138,7 @@ fn any_number_of_threads_and_any_portion_give_the_same_integers() {
             };
             pass(&mut calibration);
             calibration
-                .begin_pass(Further::Moments(meetings(&model)))
+                .begin_pass(ExtraPass::InputGrams(meetings(&model)))
                 .unwrap();
             pass(&mut calibration);
             calibration.finish().unwrap()
@@ -159,17 +159,17 @@ fn both_further_passes_go_together() {
     let mut calibration = calibration(&model);
     feed(&mut calibration, all_samples()).unwrap();
     calibration
-        .begin_pass(Further::Histograms(method.second_pass().unwrap()))
+        .begin_pass(ExtraPass::Histograms(method.second_pass().unwrap()))
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     calibration
-        .begin_pass(Further::Moments(meetings(&model)))
+        .begin_pass(ExtraPass::InputGrams(meetings(&model)))
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     let both = calibration.finish().unwrap();
     let apart = seen(&model);
     for (value, meeting) in meetings(&model) {
-        let [one, other] = [&both, &apart].map(|seen| seen[&value].moments(&meeting));
+        let [one, other] = [&both, &apart].map(|seen| seen[&value].input_gram(&meeting));
         assert_eq!(one, other);
         assert!(one.is_some(), "{value}");
     }
@@ -239,7 +239,7 @@ fn a_further_pass_takes_the_same_samples() {
         let mut calibration = calibration(&model);
         feed(&mut calibration, all_samples()).unwrap();
         calibration
-            .begin_pass(Further::Moments(meetings(&model)))
+            .begin_pass(ExtraPass::InputGrams(meetings(&model)))
             .unwrap();
         calibration
     };

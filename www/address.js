@@ -1,7 +1,7 @@
 // @ts-check
 /** The settings in the page's address, behind the `#`: a link carries them, a server never sees them. */
 
-import { canonical } from './document.js';
+import { canonical } from './settings-document.js';
 import { say } from './messages.js';
 import { effect } from './signals.js';
 import { settings } from './state.js';
@@ -26,9 +26,9 @@ function read() {
   if (!given) return;
   try {
     const document = JSON.parse(given);
-    if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new Error('it is no document');
+    if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new Error('not a settings document');
     if (canonical(document) !== canonical(settings.peek().document)) settings.value = { ...settings.peek(), document };
   } catch {
-    say('The settings in the address could not be read and are left aside.');
+    say('The settings in the page address could not be read and were ignored.');
   }
 }

@@ -94,7 +94,7 @@ export function detect() {
       has: threads > 1,
       why:
         threads > 1
-          ? `Samples are calibrated on up to ${threads} cores at once.`
+          ? `Calibration runs on up to ${threads} cores.`
           : !isolated
             ? 'The page is not isolated, so everything runs on one core. Results are the same, only slower.'
             : !(atomics && relaxed)
@@ -106,7 +106,7 @@ export function detect() {
     return { variant: null, reason: 'This browser has no WebAssembly SIMD; Octet needs it.', threads: 0, list };
   }
   if (relaxed && atomics) {
-    const reason = 'Relaxed SIMD and atomics are here, so the full build is loaded.';
+    const reason = 'This browser has relaxed SIMD and atomics, so the full build is loaded.';
     return { variant: 'threads', reason, threads, list };
   }
   const missing = [!relaxed && 'relaxed SIMD', !atomics && 'atomics'].filter(Boolean).join(' and ');
@@ -116,7 +116,7 @@ export function detect() {
 
 /** The way out where the server lacks a build. @param {'threads' | 'baseline'} variant */
 export function absent(variant) {
-  if (variant === 'threads') return 'This server lacks the build for today’s browsers. Where it runs, make serve builds it.';
-  return 'This browser needs the build for older browsers, which this server lacks. Where it runs, make serve VARIANTS=all builds it; '
+  if (variant === 'threads') return 'This server lacks the build for current browsers. Run “make serve” on the server to build it.';
+  return 'This browser needs the build for older browsers, which this server lacks. Run “make serve VARIANTS=all” on the server to build it, '
     + 'or use a newer browser: Chrome 114, Firefox 145, Safari 26.';
 }

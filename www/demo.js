@@ -3,7 +3,7 @@
 
 import { baseName } from './files.js';
 import { fail } from './messages.js';
-import { charactersOf } from './reading.js';
+import { charactersOf } from './ocr.js';
 import { signal } from './signals.js';
 import { model, opening } from './state.js';
 import { addSamples, clearSamples, open, set } from './studio.js';
@@ -36,10 +36,10 @@ export async function openDemo(about) {
   /** @param {string} file */
   const get = async (file) => {
     const answer = await fetch(new URL(file, folder));
-    if (!answer.ok) throw new Error(`${file} is not served (${answer.status}).`);
+    if (!answer.ok) throw new Error(`${file} could not be downloaded (HTTP ${answer.status}).`);
     return answer.blob();
   };
-  opening.value = { name: about.name, progress: { stage: 'Fetching the demo from this server' } };
+  opening.value = { name: about.name, progress: { stage: 'Downloading the demo' } };
   try {
     const blob = await get(about.model.file);
     const files = await Promise.all(

@@ -4,9 +4,10 @@
  * with an `AbortError` within a fraction of a second of being stopped.
  */
 
-import { slot } from './slot.js';
+import { slot } from './shared-memory.js';
 
-/** @import { Failure, Progress, Reply, Shared } from './types.js' */
+/** @import { Failure, Progress, Shared } from './types.js' */
+/** @import { Answer, Arguments, Call, Reply, Request } from './calls.js' */
 
 /** How long a worker may take to stop by itself, in milliseconds, before it is ended. */
 const patience = 100;
@@ -91,10 +92,11 @@ export class Engine {
   }
 
   /**
-   * @param {string} call
-   * @param {object} args
+   * @template {Call} K
+   * @param {K} call
+   * @param {Arguments<K>} args
    * @param {CallOptions} [options]
-   * @returns {Promise<any>}
+   * @returns {Promise<Answer<K>>}
    */
   call(call, args, { signal, enough, gently, onProgress } = {}) {
     return new Promise((resolve, reject) => {

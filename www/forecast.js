@@ -4,7 +4,7 @@
  * moment. Where it can't be done here the run is off, with the reason and a way that can.
  */
 
-import { needsSamples } from './document.js';
+import { needsSamples } from './settings-document.js';
 import { sentence, aborted } from './messages.js';
 import { effect, untracked } from './signals.js';
 import { done, engine, forecast, misfits, model, modelChanged, opening, preview, run, samples, settings } from './state.js';

@@ -89,7 +89,7 @@ export function labelled(refs, files, classes) {
   const folders = new Map(refs.map((ref) => [ref.name, folderOf(ref)]));
   const byFolder = pairs.length === 0 && new Set(folders.values()).size > 1 && ![...folders.values()].includes('');
   if (pairs.length === 0 && !byFolder) {
-    return { ...unlabelled, used, failure: list ? `${list.path} has names of classes, but nothing says which sample is of which: add a file with lines “sample, class”, or put the samples into a folder for each class.` : '' };
+    return { ...unlabelled, used, failure: list ? `${list.path} lists class names, but no file says which class a sample has: add a file with lines “sample, class”, or put the samples into one folder per class.` : '' };
   }
   const said = byFolder ? folders : new Map(pairs.flatMap(({ found }) => [...found]));
   const from = byFolder ? 'the folders' : pairs.map(({ path }) => path).join(', ');
@@ -103,17 +103,17 @@ export function labelled(refs, files, classes) {
     // A list may have several names a line: `n01440764 tench, Tinca tinca`.
     const at = new Map(names.flatMap((name, index) => [name, ...name.split(/[\s,;]+/)].map((word) => /** @type {[string, string]} */ ([word.toLowerCase(), String(index)]))).reverse());
     const missing = kinds.filter((kind) => !at.has(kind.toLowerCase()));
-    if (missing.length > 0) return { ...unlabelled, used, failure: `${list?.path} does not name ${missing.slice(0, 3).join(', ')}, so the labels of ${from} are not used.` };
+    if (missing.length > 0) return { ...unlabelled, used, failure: `${list?.path} does not contain ${missing.slice(0, 3).join(', ')}, so the labels from ${from} are not used.` };
     numbers = new Map(kinds.map((kind) => [kind, at.get(kind.toLowerCase()) ?? '']));
     order = `, numbered as in ${list?.path}`;
   } else if (classes !== null && kinds.length === classes) {
     numbers = new Map([...kinds].sort().map((kind, index) => [kind, String(index)]));
-    order = ', numbered in the order of their names';
+    order = ', numbered in alphabetical order';
   } else {
-    return { ...unlabelled, used, failure: `The labels of ${from} are names (${[...kinds].sort().slice(0, 3).join(', ')}${kinds.length > 3 ? ' …' : ''}), and the model knows ${classes ?? 'an unknown number of'} classes: add a classes.txt with a name a line in the model’s order, or use numbers.` };
+    return { ...unlabelled, used, failure: `The labels from ${from} are names (${[...kinds].sort().slice(0, 3).join(', ')}${kinds.length > 3 ? ' …' : ''}), and the model has ${classes ?? 'an unknown number of'} classes: add a classes.txt with one name per line in the model’s order, or use class numbers.` };
   }
   const beyond = classes === null ? undefined : [...numbers.values()].find((number) => Number(number) >= classes);
-  if (beyond !== undefined) return { ...unlabelled, used, failure: `Class ${beyond} of ${from} is beyond the model’s ${classes} classes (the first is 0), so the labels are not used.` };
+  if (beyond !== undefined) return { ...unlabelled, used, failure: `Class ${beyond} in ${from} does not exist: the model has ${classes} classes, numbered from 0. The labels are not used.` };
   return {
     labels: new Map([...said].map(([name, label]) => [name, numbers.get(label) ?? ''])),
     names: new Map([...numbers].flatMap(([label, number]) => {

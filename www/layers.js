@@ -1,7 +1,7 @@
 // @ts-check
 /** One row for each node: what became of it, how what it makes is represented, and whatever was measured of it. */
 
-import { defaultMethod, get } from './document.js';
+import { defaultMethod, get } from './settings-document.js';
 import { floatGraph } from './graphs.js';
 import { computed } from './signals.js';
 import { done, settings, timing, tried } from './state.js';
@@ -95,7 +95,7 @@ export function rowsOf(indexed, document, summary, figures, kernels = new Map())
       weight: tensors.get(weightName) ?? null,
       weightName,
       weightShape: indexed.graph.values[weightName]?.shape ?? '',
-      method: range ? 'set by hand' : method,
+      method: range ? 'manual' : method,
       own: Boolean(get(document, ['by_node', node.name]) ?? get(document, ['tensors', output])),
       measured: figures[node.name] ?? {},
       kernel: kernels.get(node.name) ?? '',
@@ -127,14 +127,14 @@ const fixed = [
   { key: 'index', title: '#', width: 3.25, figure: true, shown: true, value: (row) => row.index + 1 },
   { key: 'name', title: 'Node', width: 12, shown: true, value: (row) => row.name },
   { key: 'operator', title: 'Operator', width: 6, shown: true, value: (row) => row.operator },
-  { key: 'state', title: 'Works on', width: 6, shown: true, value: (row) => ({ integers: 'integers', float: 'float', unknown: '' })[row.state] },
+  { key: 'state', title: 'Arithmetic', width: 6, shown: true, value: (row) => ({ integers: 'integers', float: 'float', unknown: '' })[row.state] },
   { key: 'reason', title: 'Why float', width: 16, value: (row) => row.reason },
   { key: 'element', title: 'Output type', width: 6.5, shown: true, value: (row) => row.tensor?.element.toLowerCase() ?? '' },
   { key: 'scale', title: 'Scale', width: 6.5, figure: true, shown: true, value: (row) => row.tensor?.scale ?? '' },
   { key: 'zero', title: 'Zero point', width: 6.5, figure: true, value: (row) => row.tensor?.zeroPoint ?? '' },
-  { key: 'min', title: 'From', width: 6, figure: true, shown: true, value: (row) => row.tensor?.min ?? '' },
-  { key: 'max', title: 'To', width: 6, figure: true, shown: true, value: (row) => row.tensor?.max ?? '' },
-  { key: 'method', title: 'Range by', width: 8.5, shown: true, value: (row) => row.method },
+  { key: 'min', title: 'Range min', width: 6, figure: true, shown: true, value: (row) => row.tensor?.min ?? '' },
+  { key: 'max', title: 'Range max', width: 6, figure: true, shown: true, value: (row) => row.tensor?.max ?? '' },
+  { key: 'method', title: 'Range method', width: 8.5, shown: true, value: (row) => row.method },
   { key: 'kernel', title: 'Kernel', width: 9, value: (row) => row.kernel },
   { key: 'weight', title: 'Weight type', width: 7, value: (row) => row.weight?.element.toLowerCase() ?? '' },
   { key: 'scales', title: 'Weight scales', width: 7.5, figure: true, value: (row) => row.weight?.scales ?? '' },
@@ -144,8 +144,8 @@ const fixed = [
 
 /** What is measured of a node and how it is called; a column appears when the first figure does. @type {Record<string, string>} */
 export const measures = {
-  harm: 'Harm, %', sqnr: 'SQNR, dB', weightsOnly: 'Weights only, dB', activationsOnly: 'Activations only, dB', reached: 'SQNR up to it, dB', maxDifference: 'Max difference', clipped: 'Clipped, %', floatMs: 'Float, ms', intMs: 'Quantized, ms',
-  ratio: 'Quantized ÷ float', ownKb: 'Makes, kB', liveKb: 'Live after, kB', calls: 'Calls', fused: 'Nodes fused',
+  harm: 'Share of error, %', sqnr: 'Own SQNR, dB', weightsOnly: 'Weights only, dB', activationsOnly: 'Activations only, dB', reached: 'SQNR reached, dB', maxDifference: 'Max difference', clipped: 'Clipped, %', floatMs: 'Float, ms', intMs: 'Quantized, ms',
+  ratio: 'Quantized ÷ float', ownKb: 'Output, kB', liveKb: 'Live memory after, kB', calls: 'Calls', fused: 'Nodes fused',
 };
 
 /** Those that are shown only where they are chosen. */

@@ -6,7 +6,7 @@
  * each laid out by itself and put below the one before, under the nodes that its own read from.
  */
 
-/** @import { Laid, ToLay } from './types.js' */
+/** @import { LayoutResult, LayoutRequest } from './types.js' */
 
 const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ (self));
 
@@ -16,14 +16,14 @@ const deep = 400;
 const slab = 150;
 const [apart, below] = [18, 30];
 
-/** The layer of each node, one below the lowest that it reads from; edges come in the order of what they lead to. @param {ToLay} graph */
+/** The layer of each node, one below the lowest that it reads from; edges come in the order of what they lead to. @param {LayoutRequest} graph */
 function layersOf({ sizes, edges }) {
   const layers = new Int32Array(sizes.length);
   for (const [from, to] of edges) layers[to] = Math.max(layers[to], layers[from] + 1);
   return layers;
 }
 
-/** @param {ToLay} what @param {any} dagre @returns {Laid} */
+/** @param {LayoutRequest} what @param {any} dagre @returns {LayoutResult} */
 function laid({ id, sizes, edges }, { Graph, layout }) {
   const layers = layersOf({ id, sizes, edges });
   const depth = layers.reduce((most, layer) => Math.max(most, layer), 0) + 1;
@@ -80,7 +80,7 @@ function laid({ id, sizes, edges }, { Graph, layout }) {
 }
 
 scope.addEventListener('message', async (event) => {
-  const what = /** @type {ToLay} */ (event.data);
+  const what = /** @type {LayoutRequest} */ (event.data);
   try {
     scope.postMessage(laid(what, await import(new URL('../pkg/vendor/dagre.js', import.meta.url).href)));
   } catch (error) {

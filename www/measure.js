@@ -4,16 +4,16 @@
  * itself: where one can't be measured the other is.
  */
 
-import { aside } from './aside.js';
+import { aside } from './background-task.js';
 import { errorsByNode, joined } from './layers.js';
 import { say, sentence } from './messages.js';
 import { heading, metricsOf } from './outputs.js';
-import { reading, readLines } from './reading.js';
+import { reading, readLines } from './ocr.js';
 import { inSession, replaced } from './run.js';
 import { batch } from './signals.js';
 import { chosenOutput, comparison, done, measuring, model, run, samples, timing, tried, unmeasured } from './state.js';
 import { imageSettings, start } from './studio.js';
-import { layerTimes, timesByNode } from './times.js';
+import { layerTimes, timesByNode } from './layer-times.js';
 
 /** @import { Comparison } from './types.js' */
 /** @import { Figures } from './layers.js' */
@@ -40,7 +40,7 @@ export async function measureError({ split = false } = {}) {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, labels } = samples.peek();
   if (!open || !shown || refs.length === 0) return;
-  const error = await aside(split ? 'Splitting the error' : 'Comparing with the float model', async (gently, onProgress) => {
+  const error = await aside(split ? 'Splitting the error into weights and activations' : 'Comparing with the float model', async (gently, onProgress) => {
     const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
     const mine = await inSession();
     gently.throwIfAborted();

@@ -23,7 +23,7 @@ export function fail(title, error, next, retry) {
   problem.value = {
     title,
     message: sentence(crash ? `The engine stopped unexpectedly (${message})` : message),
-    next: crash ? `${next} The engine starts again by itself; one thread takes less memory.` : next,
+    next: crash ? `${next} The engine restarts by itself. One thread needs less memory.` : next,
     retry: crash ? retry : undefined,
   };
   say(`${title}. ${message}`);

@@ -14,11 +14,11 @@
  */
 
 import { detect } from './capabilities.js';
-import { needsSamples } from './document.js';
+import { needsSamples } from './settings-document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 import { namedFile } from './files.js';
 
-/** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, Calibration, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -133,7 +133,7 @@ export class Octet {
     return (await this.engine()).call('group', { paths });
   }
 
-  /** Settings that many image models were trained with, by name. @returns {Promise<Record<string, Record<string, unknown>>>} */
+  /** Settings that many image models were trained with, by name. @returns {Promise<Record<string, ImageSettings>>} */
   async presets() {
     return (await this.engine()).call('presets', {});
   }
@@ -266,7 +266,7 @@ export class Model {
    * @param {(File | NamedFile)[]} samples
    * @param {CalibrateOptions} [options]
    * @param {(progress: Progress) => void} [onProgress]
-   * @returns {Promise<CalibrationSummary>}
+   * @returns {Promise<Calibration>}
    */
   async calibrate(samples, options = {}, onProgress) {
     const { method = 'auto', rounding, equalize, samples: reading = {}, signal, enough } = options;

@@ -21,7 +21,7 @@ export async function workOffline() {
   }
   if (crossOriginIsolated) return;
   // Where a person has begun, nothing is taken away: the next visit has threads.
-  if (model.peek() || opening.peek() || run.peek()) return say('From the next visit on, this page can use threads.');
+  if (model.peek() || opening.peek() || run.peek()) return say('Threads are available from the next visit on.');
   try {
     if (sessionStorage.getItem(guard)) return;
     sessionStorage.setItem(guard, 'tried');

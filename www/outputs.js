@@ -2,7 +2,7 @@
 /** The outputs of a comparison: which heads the page, and by what figure it is judged. What kind an output is, the engine says. */
 
 import { count, percent } from './format.js';
-import { rightBesideFloat } from './telling.js';
+import { rightBesideFloat } from './significance.js';
 
 /** @import { Comparison, OutputError } from './types.js' */
 
@@ -20,7 +20,7 @@ export function heading({ outputs, headline }, chosen) {
 
 /** What an output is, in words. @type {Record<OutputError['kind'], string>} */
 export const kindNames = {
-  classes: 'classes', steps: 'classes at each step', embedding: 'embedding', boxes: 'boxes', scores: 'scores of boxes', values: 'values', integers: 'integers', passed: 'passed through',
+  classes: 'classes', steps: 'classes per step', embedding: 'embedding', boxes: 'boxes', scores: 'scores of boxes', values: 'values', integers: 'integers', passed: 'passed through',
 };
 
 /** The figures of an output by name. @param {OutputError} output @returns {Record<string, number>} */
@@ -46,23 +46,23 @@ export function judged(output, samples, { read } = {}) {
   const { kind, apart, top1, accuracy, boxes, parts } = output;
   const sqnr = apart.sqnr >= 200 ? 'equal to float' : `SQNR ${decibels(apart.sqnr)}`;
   if (read) {
-    return { value: percent(read.same / Math.max(read.of, 1)), what: `of ${count(read.of)} lines read as in float`, note: sqnr, metric: 'top1', kind: read.same < read.of * 0.9 ? 'bad' : '' };
+    return { value: percent(read.same / Math.max(read.of, 1)), what: `of ${count(read.of)} lines read the same as in float`, note: sqnr, metric: 'top1', kind: read.same < read.of * 0.9 ? 'bad' : '' };
   }
   if (accuracy) {
     const said = rightBesideFloat(accuracy[0], accuracy[1], samples);
     return { value: percent(accuracy[1]), what: said.text, note: sqnr, metric: 'accuracy', kind: said.kind };
   }
-  if (kind === 'classes' && top1 !== null) return { value: percent(top1), what: 'same first answer as in float', note: sqnr, metric: 'top1', kind: top1 < 0.9 ? 'bad' : '' };
-  if (kind === 'steps' && top1 !== null) return { value: percent(top1), what: 'of steps have the same first answer as in float', note: sqnr, metric: 'top1', kind: top1 < 0.9 ? 'bad' : '' };
+  if (kind === 'classes' && top1 !== null) return { value: percent(top1), what: 'top-1 agreement with float', note: sqnr, metric: 'top1', kind: top1 < 0.9 ? 'bad' : '' };
+  if (kind === 'steps' && top1 !== null) return { value: percent(top1), what: 'top-1 agreement with float over all steps', note: sqnr, metric: 'top1', kind: top1 < 0.9 ? 'bad' : '' };
   if (boxes) {
     const apartly = parts ? `SQNR of boxes ${decibels(parts.boxes)}, of scores ${decibels(parts.scores)}` : sqnr;
-    if (boxes.confident === 0) return { value: decibels(parts ? Math.min(parts.boxes, parts.scores) : apart.sqnr), what: 'SQNR; no box is scored above 0.25 in float, so none can be found again', note: apartly, metric: 'sqnr', kind: '' };
+    if (boxes.confident === 0) return { value: decibels(parts ? Math.min(parts.boxes, parts.scores) : apart.sqnr), what: 'SQNR; the float model scores no box above 0.25, so boxes cannot be matched', note: apartly, metric: 'sqnr', kind: '' };
     const share = boxes.found / boxes.confident;
     return {
-      value: percent(share), what: `of ${count(boxes.confident)} confident boxes found again`, note: `${boxes.extra > 0 ? `${count(boxes.extra)} more that float has not; ` : ''}${apartly}`,
+      value: percent(share), what: `of ${count(boxes.confident)} confident boxes matched`, note: `${boxes.extra > 0 ? `${count(boxes.extra)} extra; ` : ''}${apartly}`,
       metric: 'boxes', kind: share < 0.9 ? 'bad' : '',
     };
   }
-  if (kind === 'embedding') return { value: apart.cosine.toFixed(4), what: 'cosine with the float embedding', note: sqnr, metric: 'cosine', kind: apart.cosine < 0.95 ? 'bad' : '' };
-  return { value: decibels(apart.sqnr), what: 'SQNR: signal over quantization noise', note: `cosine ${apart.cosine.toFixed(4)}`, metric: 'sqnr', kind: '' };
+  if (kind === 'embedding') return { value: apart.cosine.toFixed(4), what: 'cosine similarity to the float embedding', note: sqnr, metric: 'cosine', kind: apart.cosine < 0.95 ? 'bad' : '' };
+  return { value: decibels(apart.sqnr), what: 'SQNR: signal to quantization noise ratio', note: `cosine ${apart.cosine.toFixed(4)}`, metric: 'sqnr', kind: '' };
 }

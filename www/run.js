@@ -4,16 +4,16 @@
  * while the page is open, so that going back to it makes nothing anew.
  */
 
-import { stopMeasuring } from './aside.js';
-import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain } from './document.js';
+import { stopMeasuring } from './background-task.js';
+import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain } from './settings-document.js';
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch, effect } from './signals.js';
 import { blocked, comparison, done, forecast, model, run, samples, randomData, settings, timing, tried } from './state.js';
-import { setAside } from './looking.js';
+import { setAside } from './sample-check.js';
 import { imageSettings, start } from './studio.js';
 
-/** @import { CalibrationSummary, NamedFile, Progress, QuantizeSettings } from './types.js' */
+/** @import { Calibration, NamedFile, Progress, QuantizeSettings } from './types.js' */
 /** @import { Model } from './octet.js' */
 /** @import { Done } from './state.js' */
 
@@ -111,7 +111,7 @@ let enough = null;
  * What the ranges that the worker holds were made from. Files are told by identity: another sample may have the name and size of
  * the one before.
  *
- * @type {{ model: Model, files: NamedFile[], reading: string, document: QuantizeSettings, summary: CalibrationSummary } | null}
+ * @type {{ model: Model, files: NamedFile[], reading: string, document: QuantizeSettings, summary: Calibration } | null}
  */
 let calibration = null;
 
@@ -201,7 +201,7 @@ export async function quantize({ quick = false } = {}) {
         name: open.name,
       };
     });
-    say(`Done in ${duration(took)}: ${bytes(result.summary.bytesBefore)} became ${bytes(result.summary.bytesAfter)}.`);
+    say(`Done in ${duration(took)}: ${bytes(result.summary.bytesBefore)} before, ${bytes(result.summary.bytesAfter)} after.`);
   } catch (error) {
     batch(() => {
       run.value = null;
@@ -211,9 +211,9 @@ export async function quantize({ quick = false } = {}) {
     // A refusal leaves the ranges as they were; whether the worker still holds them, it is asked.
     if (!open.calibrated) calibration = null;
     if (aborted(error)) {
-      say(`The run was cancelled; model, samples${former ? ', settings and the result before' : ' and settings'} are kept.`);
+      say(`The run was cancelled; model, samples${former ? ', settings and the previous result' : ' and settings'} are kept.`);
     } else {
-      fail('The run stopped', error, quick ? 'The result before is kept; undo takes the change back.' : `Model, samples${former ? ', settings and the result before' : ' and settings'} are kept.`, () => quantize({ quick }));
+      fail('The run stopped', error, quick ? 'The previous result is kept; Undo reverts the change.' : `Model, samples${former ? ', settings and the previous result' : ' and settings'} are kept.`, () => quantize({ quick }));
     }
   } finally {
     if (running === mine) [running, enough] = [null, null];
@@ -238,5 +238,5 @@ export function cancel() {
 export function suffice() {
   if (!enough || enough.signal.aborted) return;
   enough.abort();
-  say('Going on with the samples seen so far.');
+  say('Continuing with the samples seen so far.');
 }

@@ -5,10 +5,10 @@
  */
 
 import { detect } from './capabilities.js';
-import { needsSamples } from './document.js';
+import { needsSamples } from './settings-document.js';
 import { computed, signal } from './signals.js';
 
-/** @import { CalibrationSummary, Comparison, Decoded, Forecast, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
+/** @import { Calibration, Comparison, Decoded, Forecast, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -23,7 +23,7 @@ import { computed, signal } from './signals.js';
 /**
  * @typedef {object} Done
  * @property {Omit<Result, 'model'>} result
- * @property {CalibrationSummary | null} calibration `null` where the scheme needs none
+ * @property {Calibration | null} calibration `null` where the scheme needs none
  * @property {number} took
  * @property {Memory | null} memory
  * @property {string} name
@@ -60,7 +60,7 @@ export const engine = signal({ state: 'starting', message: '', noThreads: '' });
 export const abilities = computed(() => {
   const { noThreads } = engine.value;
   if (!noThreads) return capabilities.list;
-  const why = `The threads of this browser did not start (${noThreads}), so everything runs on one core. Results are the same, only slower. To try again, set Threads in the settings, or reload the page.`;
+  const why = `The worker threads did not start (${noThreads}), so everything runs on one core. Results are the same, only slower. To try again, set Threads in the settings, or reload the page.`;
   return [...capabilities.list.slice(0, -1), { name: '1 thread', has: false, why }];
 });
 /** @type {import('./signals.js').Signal<{ name: string, progress: Progress | null } | null>} */
@@ -86,7 +86,7 @@ export const modelChanged = signal(0);
 export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [], skipped: [], characters: [] };
 export const samples = signal(noSamples);
 /** The source of samples that are random. */
-export const randomData = 'Random demo data: good to try Octet out, worth nothing for real use.';
+export const randomData = 'Random demo data: for trying Octet out, not for real use.';
 /** @type {import('./signals.js').Signal<{ decoded: Decoded | null, failure: string, picture: Blob | null, name: string } | null>} */
 export const preview = signal(/** @type {any} */ (null));
 /** The samples that can't be used as they are read now, as far as they were looked at. @type {import('./signals.js').Signal<Misfit[]>} */
@@ -131,16 +131,16 @@ export const forecast = signal(/** @type {any} */ (null));
 /** Why Run is off, in words; empty where it is on. */
 export const blocked = computed(() => {
   modelChanged.value;
-  if (run.value) return 'A run is under way.';
+  if (run.value) return 'A run is in progress.';
   if (engine.value.state === 'failed') return engine.value.message;
   const open = model.value;
   if (opening.value || !open) return opening.value ? 'The model is still being read.' : 'Open a model first.';
-  if (open.wanted.length > 0) return `Add the model’s data first: ${open.wanted.join(', ')}.`;
-  if (open.card.alreadyQuantized) return 'This model is quantized already; open the float model it was made from.';
+  if (open.wanted.length > 0) return `Add the model’s external data first: ${open.wanted.join(', ')}.`;
+  if (open.card.alreadyQuantized) return 'This model is already quantized; open the float model it was made from.';
   if (!needsSamples(settings.value.document)) return '';
-  if (samples.value.refs.length === 0) return 'Add at least one sample, so that the ranges can be seen.';
+  if (samples.value.refs.length === 0) return 'Add at least one sample: calibration needs it to measure ranges.';
   if (forecast.value?.told?.refusal) return forecast.value.told.refusal;
   const [bad] = misfits.value;
-  if (bad && misfits.value.length >= samples.value.refs.length) return `None of the samples can be used as they are read now. ${bad.sample}: ${bad.reason}${/[.!?]$/.test(bad.reason) ? '' : '.'}`;
+  if (bad && misfits.value.length >= samples.value.refs.length) return `None of the samples can be used with the current preprocessing. ${bad.sample}: ${bad.reason}${/[.!?]$/.test(bad.reason) ? '' : '.'}`;
   return '';
 });

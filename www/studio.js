@@ -4,14 +4,14 @@
  * program could not.
  */
 
-import { stopMeasuring } from './aside.js';
+import { stopMeasuring } from './background-task.js';
 import { baseName, isModel } from './files.js';
 import { plural } from './format.js';
 import { classesOf, labelled, mayBeLabels } from './labels.js';
-import { look } from './looking.js';
+import { look } from './sample-check.js';
 import { fail, problem, say } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
-import { asChosen } from './pictures.js';
+import { asChosen } from './image-settings.js';
 import { batch } from './signals.js';
 import {
   chosenOutput, comparison, done, engine, misfits, model, modelChanged, noSamples, opening, presets, preview, randomData, redoable, run, samples, selected, settings, timing,
@@ -49,13 +49,13 @@ function onOneThread(why) {
     engine.value = { ...engine.peek(), noThreads: why };
     settings.value = { ...settings.peek(), threads: 1 };
   });
-  say('The threads did not start; everything runs on one.');
+  say('The worker threads did not start; everything runs on one thread.');
 }
 
 /** Takes files from anywhere and sorts them: model, its external data, samples. @param {NamedFile[]} files */
 export async function take(files) {
   if (files.length === 0) return;
-  if (run.peek()) return say('A run is under way; cancel it before adding files.');
+  if (run.peek()) return say('A run is in progress; cancel it before adding files.');
   const wanted = new Set(model.peek()?.wanted ?? []);
   const beside = files.filter(({ path }) => wanted.has(path) || wanted.has(baseName(path)));
   const models = files.filter((file) => isModel(file) && !beside.includes(file));
@@ -153,9 +153,9 @@ async function attach(files) {
   if (missing.length > 0) return say(`Still missing: ${missing.join(', ')}.`);
   try {
     await open.attach(beside);
-    say('The model’s data is attached.');
+    say('The model’s external data is attached.');
   } catch (error) {
-    fail('The model’s data could not be attached', error, 'Choose the files that were saved together with this model.');
+    fail('The model’s external data could not be attached', error, 'Choose the files that were saved together with this model.');
   }
   beside = [];
   modelChanged.value += 1;
@@ -191,7 +191,7 @@ export async function addSamples(files, about) {
     say(`${plural(refs.length, 'sample')} ready.${read.failure || read.source ? ` ${read.failure || read.source}` : ''}`);
     await look();
   } catch (error) {
-    fail('These samples cannot be used', error, 'The samples that were there before are kept.');
+    fail('These samples cannot be used', error, 'The previous samples are kept.');
   }
 }
 
@@ -220,7 +220,7 @@ export async function addRandomSamples() {
     samples.value = noSamples;
     await addSamples(files, { source: randomData });
   } catch (error) {
-    fail('Random samples could not be made', error, 'Add samples of your own.');
+    fail('Random samples could not be generated', error, 'Add samples of your own.');
   }
 }
 
@@ -232,7 +232,7 @@ export async function removeSample(name) {
   if (left.length === 0) return clearSamples();
   stopMeasuring();
   samples.value = { files: left, refs: refs.filter((ref) => ref.name !== name), ...about };
-  say(`${name} is removed; ${plural(samples.peek().refs.length, 'sample')} left.`);
+  say(`${name} is removed; ${plural(samples.peek().refs.length, 'sample')} remain.`);
   await look();
 }
 

@@ -5,9 +5,10 @@
  */
 
 import { absent } from './capabilities.js';
-import { slot } from './slot.js';
+import { slot } from './shared-memory.js';
 
-/** @import { Forecast, InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
+/** @import { NamedFile, Progress, SampleRef, Shared } from './types.js' */
+/** @import { Handlers, Request } from './calls.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
 
@@ -46,9 +47,8 @@ function session(key) {
 
 /** @typedef {(progress: Progress) => void} Report */
 
-/** @type {Record<string, (args: any, report: Report, enough: () => Promise<boolean>) => unknown>} `enough`: whether the page has said that what was done so far will do */
+/** @type {Handlers} */
 const calls = {
-  /** @param {{ variant: 'threads' | 'baseline', threads: number }} options @param {Report} report */
   async start(options, report) {
     const folder = new URL(`../pkg/${options.variant}/`, import.meta.url);
     const script = new URL('octet.js', folder).href;
@@ -74,7 +74,6 @@ const calls = {
     return { shared };
   },
 
-  /** @param {{ key: number, name: string, blob: Blob }} file @param {Report} report */
   async open({ key, name, blob }, report) {
     const opened = await loaded().Session.open(name, blob, reading(report));
     sessions.get(key)?.free();
@@ -82,24 +81,20 @@ const calls = {
     return { card: opened.card(), wanted: opened.wantedFiles() };
   },
 
-  /** @param {{ key: number, files: NamedFile[] }} given @param {Report} report */
   async attach({ key, files }, report) {
     const open = session(key);
     await open.attach(files, reading(report));
     return { card: open.card(), wanted: open.wantedFiles() };
   },
 
-  /** @param {{ paths: string[] }} given @returns {SampleRef[]} */
   group: ({ paths }) => loaded().group(paths),
 
-  /** @param {{ key: number, files: NamedFile[], settings: SampleSettings }} given */
   async preview({ key, files, settings }) {
     const [sample] = samplesOf(files);
     if (!sample) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
     return await session(key).preview(sample.name, sample.files, settings);
   },
 
-  /** @param {{ key: number, files: NamedFile[], settings: SampleSettings }} given */
   async check({ key, files, settings }) {
     const found = [];
     for (const { name, files: parts } of samplesOf(files)) {
@@ -109,18 +104,12 @@ const calls = {
     return found;
   },
 
-  /** @param {{ key: number, count: number, seed: number }} wanted @returns {NamedFile[]} */
   demoSamples({ key, count, seed }) {
     /** @type {{ path: string, bytes: Uint8Array<ArrayBuffer> }[]} */
     const made = session(key).demoSamples(count, seed);
     return made.map(({ path, bytes }) => ({ path, blob: new Blob([bytes]) }));
   },
 
-  /**
-   * @param {{ key: number, files: NamedFile[], method: string, rounding?: string, equalize?: boolean | number, samples: SampleSettings }} given
-   * @param {Report} report
-   * @param {() => Promise<boolean>} enough
-   */
   async calibrate({ key, files, method, rounding, equalize, samples }, report, enough) {
     const open = session(key);
     const all = samplesOf(files);
@@ -129,11 +118,10 @@ const calls = {
     open.beginCalibration(samples, equalize ?? false);
     const seen = await feed(open, all, 'Calibrating', report, enough);
     // What looks once more looks at the same samples, all of them.
-    while (open.beginFurtherPass(method, rounding === 'gptq')) await feed(open, all.slice(0, seen), 'Counting', report, async () => false);
+    while (open.beginFurtherPass(method, rounding === 'gptq')) await feed(open, all.slice(0, seen), 'Extra pass', report, async () => false);
     return { ...open.finishCalibration(method), given: all.length };
   },
 
-  /** @param {{ key: number, files: NamedFile[], method: string, samples: SampleSettings, settings: QuantizeSettings }} given @returns {Promise<Forecast>} */
   async forecast({ key, files, method, samples, settings }) {
     loaded().resetControl();
     const all = samplesOf(files);
@@ -144,7 +132,6 @@ const calls = {
     return await session(key).forecast(first.name, first.files, samples, all.length, ahead, method, settings);
   },
 
-  /** @param {{ key: number, settings: QuantizeSettings }} given @param {Report} report */
   quantize({ key, settings }, report) {
     report({ stage: 'Writing the quantized model', memory: memory() });
     const open = session(key);
@@ -153,13 +140,7 @@ const calls = {
     return { model, file: new Blob([model], { type: 'application/octet-stream' }), summary, report: open.report(), memory: memory() };
   },
 
-  /**
-   * One sample, measured layer by layer.
-   *
-   * @param {{ key: number, sample: NamedFile[] | InputTensor[], samples: SampleSettings, runs: number, warmUp: number, floatKernels?: string }} given
-   * @param {Report} report
-   * @param {() => Promise<boolean>} enough
-   */
+  /** One sample, measured layer by layer. */
   async run({ key, sample, samples, runs, warmUp, floatKernels }, report, enough) {
     loaded().resetControl();
     if (await enough()) throw stopped();
@@ -169,11 +150,6 @@ const calls = {
     return { outputs, layers, totals };
   },
 
-  /**
-   * @param {{ key: number, quantized: Blob, files: NamedFile[], samples: SampleSettings, labels: Record<string, number>, split: boolean }} given
-   * @param {Report} report
-   * @param {() => Promise<boolean>} enough
-   */
   async compare({ key, quantized, files, samples, labels, split }, report, enough) {
     const open = session(key);
     const all = samplesOf(files);
@@ -188,25 +164,18 @@ const calls = {
     return open.finishComparison();
   },
 
-  /** @param {{ blob: Blob }} file */
   graphOf: ({ blob }) => loaded().graphOf('the model', blob),
 
-  /** @param {{ key: number }} which */
   graph: ({ key }) => session(key).graph(),
 
-  /** @param {{ key: number, value: string, element: string, symmetric?: boolean }} which */
   distribution: ({ key, value, element, symmetric }) => session(key).distribution(value, element, symmetric),
 
-  /** @param {{ key: number, weight: string }} which */
   channels: ({ key, weight }) => session(key).channels(weight),
 
-  /** @param {{ key: number }} which @returns {string} */
   report: ({ key }) => session(key).report(),
 
-  /** @param {{ key: number, kind: string }} wanted @returns {string} */
   export: ({ key, kind }) => session(key).export(kind),
 
-  /** @param {{ message: string }} scope */
   beginScope({ message }) {
     for (const open of sessions.values()) open.beginScope(message);
   },
@@ -215,7 +184,6 @@ const calls = {
     for (const open of sessions.values()) open.endScope();
   },
 
-  /** @param {{ key: number }} which */
   close({ key }) {
     sessions.get(key)?.free();
     sessions.delete(key);

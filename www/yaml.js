@@ -24,7 +24,7 @@ export function parse(text) {
       return JSON.parse(trimmed);
     } catch (error) {
       // Over several lines it can only have been meant as JSON.
-      if (trimmed.includes('\n')) throw new YamlError(1, `this begins like JSON but is none (${/** @type {Error} */ (error).message})`);
+      if (trimmed.includes('\n')) throw new YamlError(1, `this looks like JSON but is not valid (${/** @type {Error} */ (error).message})`);
     }
   }
   /** @type {Line[]} */
@@ -39,7 +39,7 @@ export function parse(text) {
   if (lines.length === 0) return {};
   const at = { line: 0 };
   const value = block(lines, at, lines[0].indent);
-  if (at.line < lines.length) throw new YamlError(lines[at.line].number, 'indented less than the lines before it that it belongs to');
+  if (at.line < lines.length) throw new YamlError(lines[at.line].number, 'indented less than the block it belongs to');
   return value;
 }
 
@@ -72,7 +72,7 @@ function block(lines, at, indent) {
     const pair = split(line);
     if (!pair) throw new YamlError(line.number, `expected \`key: value\`, found \`${line.text}\``);
     const [key, rest] = pair;
-    if (Object.hasOwn(mapping, key)) throw new YamlError(line.number, `\`${key}\` stands twice`);
+    if (Object.hasOwn(mapping, key)) throw new YamlError(line.number, `the key \`${key}\` appears twice`);
     at.line += 1;
     const next = lines[at.line];
     // A list may stand as far left as its key.
@@ -90,7 +90,7 @@ function list(lines, at, indent) {
   while (at.line < lines.length && lines[at.line].indent === indent && /^-( |$)/.test(lines[at.line].text)) {
     const line = lines[at.line];
     const rest = line.text.slice(1).trimStart();
-    if (rest === '' || split({ ...line, text: rest })) throw new YamlError(line.number, 'only plain values are understood in a list');
+    if (rest === '' || split({ ...line, text: rest })) throw new YamlError(line.number, 'a list can hold plain values only');
     items.push(scalar(rest, line.number));
     at.line += 1;
   }
@@ -109,7 +109,7 @@ function split({ text, number }) {
 function scalar(text, line) {
   const reader = { text, at: 0, line };
   const value = item(reader, '');
-  if (reader.at < text.length) throw new YamlError(line, `\`${text.slice(reader.at)}\` is more than was expected`);
+  if (reader.at < text.length) throw new YamlError(line, `unexpected text \`${text.slice(reader.at)}\``);
   return value;
 }
 
@@ -172,7 +172,7 @@ function string(reader, quote) {
   try {
     return JSON.parse(found);
   } catch {
-    throw new YamlError(reader.line, `${found} has an escape that is not understood`);
+    throw new YamlError(reader.line, `${found} has an unknown escape`);
   }
 }
 

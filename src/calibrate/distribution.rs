@@ -1,16 +1,17 @@
-//! Where values lie, as far as an observation tells: spread evenly inside each bin, zeros apart.
+//! The distribution of a tensor's values according to its histogram: uniform within each bin, zeros
+//! separate.
 //!
-//! Bins are cut at the least and the greatest value seen, so nothing lies outside of what was seen; where
-//! that leaves a bin no width (everything above the last edge is the greatest value itself, as after a Clip)
-//! its values are a point. Exact zeros are a point of their own: a Relu makes them by the million, they cost
-//! no error whatever the scale, and spread over their bin they would look like small values that do.
+//! Bins are clipped to the observed minimum and maximum. A bin of zero width is a point mass: after
+//! a Clip, for example, the last bin holds the maximum alone. Exact zeros are a point mass of their
+//! own. A Relu creates very many, and they round without error at every scale. Spread over their
+//! bin they would look like small values that do have an error.
 
 use super::{HALF, Observation};
 
-/// Values between two ends, or at a point where these are the same.
+/// Values between two ends, or at one point if the ends are equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bin {
-    /// The place among all bins of the histogram, that which begins at zero being 0.
+    /// Index of the bin in the histogram; bin 0 begins at zero.
     pub(super) index: i32,
     pub(super) lower: f64,
     pub(super) upper: f64,
@@ -19,39 +20,40 @@ pub(super) struct Bin {
 
 /// The finite values of one tensor, or their magnitudes.
 #[derive(Clone, Debug)]
-pub(super) struct Distribution {
-    /// In order, none empty.
+pub(super) struct ValueDistribution {
+    /// Non-empty bins in ascending order.
     pub(super) bins: Vec<Bin>,
-    /// How many values there are.
+    /// Number of values.
     pub(super) total: f64,
-    /// How wide a whole bin is.
+    /// Width of a full bin.
     pub(super) width: f64,
 }
 
-impl Distribution {
-    /// The values seen; `None` where there are none.
-    pub(super) fn of(seen: &Observation) -> Option<Distribution> {
-        let ends = (f64::from(seen.min()?), f64::from(seen.max()?));
-        let width = seen.histogram().width();
-        let counts = seen
+impl ValueDistribution {
+    /// The distribution of the observed values, or `None` if there are none.
+    pub(super) fn from_statistics(stats: &Observation) -> Option<ValueDistribution> {
+        let ends = (f64::from(stats.min()?), f64::from(stats.max()?));
+        let width = stats.histogram().width();
+        let counts = stats
             .histogram()
             .bins()
             .map(|(lower, _, count)| ((lower / width) as i32, count));
-        Some(Distribution::new(counts, width, seen.zeros(), ends))
+        Some(ValueDistribution::new(counts, width, stats.zeros(), ends))
     }
 
-    /// The magnitudes of the values seen; `None` where there are none. Bin -1-i mirrors bin i.
-    pub(super) fn of_magnitudes(seen: &Observation) -> Option<Distribution> {
-        let greatest = f64::from(seen.max()?.abs()).max(f64::from(seen.min()?.abs()));
-        let ends = (f64::from(seen.least_magnitude()?), greatest);
-        let width = seen.histogram().width();
+    /// The distribution of the magnitudes, or `None` if there are no values. Bin -1-i mirrors bin
+    /// i.
+    pub(super) fn from_magnitudes(stats: &Observation) -> Option<ValueDistribution> {
+        let greatest = f64::from(stats.max()?.abs()).max(f64::from(stats.min()?.abs()));
+        let ends = (f64::from(stats.least_magnitude()?), greatest);
+        let width = stats.histogram().width();
         let mut folded = vec![0; HALF];
-        for (lower, _, count) in seen.histogram().bins() {
+        for (lower, _, count) in stats.histogram().bins() {
             let index = (lower / width) as i32;
             folded[if index < 0 { -1 - index } else { index } as usize] += count;
         }
         let counts = (0..).zip(folded).filter(|&(_, count)| count > 0);
-        Some(Distribution::new(counts, width, seen.zeros(), ends))
+        Some(ValueDistribution::new(counts, width, stats.zeros(), ends))
     }
 
     fn new(
@@ -59,7 +61,7 @@ impl Distribution {
         width: f64,
         zeros: u64,
         (min, max): (f64, f64),
-    ) -> Distribution {
+    ) -> ValueDistribution {
         let mut bins = Vec::new();
         let mut total = 0.0;
         let mut push = |index, lower, upper, count: u64| {
@@ -78,7 +80,7 @@ impl Distribution {
             }
             if count > 0 {
                 let lower = f64::from(index) * width;
-                // A greatest magnitude may be the upper end of a bin that it is counted in.
+                // The greatest magnitude may be the upper end of the bin that counts it.
                 push(
                     index,
                     lower.max(min),
@@ -87,11 +89,12 @@ impl Distribution {
                 );
             }
         }
-        Distribution { bins, total, width }
+        ValueDistribution { bins, total, width }
     }
 
-    /// The same with every `factor` bins as one: less exact, and as much faster to go through. Points stay.
-    pub(super) fn coarser(&self, factor: i32) -> Distribution {
+    /// Merges every `factor` bins into one, which is less exact and faster to evaluate. Point
+    /// masses stay.
+    pub(super) fn coarser(&self, factor: i32) -> ValueDistribution {
         let mut bins: Vec<Bin> = Vec::with_capacity(self.bins.len() / factor as usize + 3);
         for bin in &self.bins {
             match bins.last_mut() {
@@ -106,15 +109,16 @@ impl Distribution {
                 _ => bins.push(*bin),
             }
         }
-        Distribution {
+        ValueDistribution {
             bins,
             total: self.total,
             width: self.width * f64::from(factor),
         }
     }
 
-    /// The mean squared distance from the mean. Evenly inside of a bin from a to b values have the mean (a + b)/2, their
-    /// squares (a² + ab + b²)/3; taken from the middle of the range, as large numbers would swallow a small spread.
+    /// The variance of the values. A uniform bin from a to b has the mean (a + b)/2 and the mean
+    /// square (a² + ab + b²)/3. Both are taken from the middle of the range, to avoid cancellation
+    /// where the values are large and their variance is small.
     fn variance(&self) -> f64 {
         let (Some(first), Some(last)) = (self.bins.first(), self.bins.last()) else {
             return 0.0;
@@ -130,7 +134,7 @@ impl Distribution {
         (squares / self.total - mean * mean).max(0.0)
     }
 
-    /// The value that as many values as `count` lie above.
+    /// The value that has `count` values above it.
     pub(super) fn cut_above(&self, count: f64) -> f64 {
         let mut left = count.max(0.0);
         for bin in self.bins.iter().rev() {
@@ -142,7 +146,7 @@ impl Distribution {
         self.bins.first().map_or(0.0, |bin| bin.lower)
     }
 
-    /// The value that as many values as `count` lie below.
+    /// The value that has `count` values below it.
     pub(super) fn cut_below(&self, count: f64) -> f64 {
         let mut left = count.max(0.0);
         for bin in &self.bins {
@@ -156,9 +160,9 @@ impl Distribution {
 }
 
 impl Observation {
-    /// The variance of the finite values, as far as the histogram tells; `None` where there are none.
+    /// Variance of the finite values according to the histogram, or `None` if there are none.
     pub(crate) fn variance(&self) -> Option<f64> {
-        Distribution::of(self).map(|values| values.variance())
+        ValueDistribution::from_statistics(self).map(|values| values.variance())
     }
 }
 
@@ -169,18 +173,21 @@ mod tests {
     #[test]
     fn the_variance_is_that_of_the_values() {
         let even = Vec::from_iter((0..10_000).map(|i| 7.0 + i as f32 / 10_000.0));
-        let found = Observation::of(&even).variance().unwrap();
+        let found = Observation::from_values(&even).variance().unwrap();
         assert!((found * 12.0 - 1.0).abs() < 1e-3, "{found}");
-        // Two points, at the ends of what was seen: a quarter of their distance squared.
-        let found = Observation::of(&[0.0, 0.0, 6.0, 6.0]).variance();
+        // Two points at the ends of the range: the variance is a quarter of their squared distance.
+        let found = Observation::from_values(&[0.0, 0.0, 6.0, 6.0]).variance();
         assert_eq!(found, Some(9.0));
-        assert_eq!(Observation::of(&[f32::NAN]).variance(), None);
+        assert_eq!(Observation::from_values(&[f32::NAN]).variance(), None);
     }
 
     #[test]
     fn zeros_and_the_greatest_value_on_an_edge_are_points() {
-        // From 4 up to 8 bins are 1/256 wide: 6 begins one.
-        let found = Distribution::of(&Observation::of(&[0.0, -0.0, 0.001, 6.0, 6.0])).unwrap();
+        // Bins are 1/256 wide for values from 4 up to 8, so 6 begins a bin.
+        let found = ValueDistribution::from_statistics(&Observation::from_values(&[
+            0.0, -0.0, 0.001, 6.0, 6.0,
+        ]))
+        .unwrap();
         let ends: Vec<_> = found
             .bins
             .iter()
@@ -191,13 +198,17 @@ mod tests {
             [(0.0, 0.0, 2.0), (0.0, 1.0 / 256.0, 1.0), (6.0, 6.0, 2.0)]
         );
         assert_eq!(found.total, 5.0);
-        assert!(Distribution::of(&Observation::of(&[f32::NAN])).is_none());
+        assert!(
+            ValueDistribution::from_statistics(&Observation::from_values(&[f32::NAN])).is_none()
+        );
     }
 
     #[test]
     fn magnitudes_fold_both_sides_into_one() {
-        let found =
-            Distribution::of_magnitudes(&Observation::of(&[-3.0, 3.0, -0.5, 1.0, 0.0])).unwrap();
+        let found = ValueDistribution::from_magnitudes(&Observation::from_values(&[
+            -3.0, 3.0, -0.5, 1.0, 0.0,
+        ]))
+        .unwrap();
         assert_eq!(found.total, 5.0);
         assert_eq!(found.bins.last().map(|b| b.upper), Some(3.0));
         assert_eq!(found.cut_above(0.0), 3.0);
@@ -206,9 +217,9 @@ mod tests {
 
     #[test]
     fn a_cut_falls_evenly_inside_a_bin() {
-        // Two values in one bin of 1/1024 from 1 up, cut at the greatest.
-        let seen = Observation::of(&[1.0, 1.0 + 1.0 / 2048.0]);
-        let found = Distribution::of(&seen).unwrap();
+        // Two values share one bin of width 1/1024, which is clipped to the maximum.
+        let stats = Observation::from_values(&[1.0, 1.0 + 1.0 / 2048.0]);
+        let found = ValueDistribution::from_statistics(&stats).unwrap();
         assert_eq!(found.cut_above(0.0), 1.0 + 1.0 / 2048.0);
         assert_eq!(found.cut_above(1.0), 1.0 + 1.0 / 4096.0);
         assert_eq!(found.cut_below(0.0), 1.0);

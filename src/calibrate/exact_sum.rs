@@ -1,19 +1,19 @@
-//! A sum of f32s that loses nothing, so that it doesn't depend on the order or the cut of the numbers.
+//! An exact sum of f32 numbers. It does not depend on their order or on their division into parts.
 //!
-//! Every finite f32 is a whole multiple of 2^-149, below 2^277 of them. The sum is that multiple, kept in
-//! digits of 32 bits. A number is split into its digits by itself alone, and digits are added with no carry:
-//! addition of whole numbers is associative and commutative, so merging is too. An i64 has room for 2^31
-//! digits, more samples than anyone has.
+//! Every finite f32 is an integer multiple of 2^-149, below 2^277 of them. The sum is this
+//! multiple, in digits of 32 bits. Each number is split into digits independently, and digits are
+//! added without carry. Integer addition is associative and commutative, so merging is as well. An
+//! i64 holds the sum of 2^31 digits, more than any number of samples.
 
 use serde::{Deserialize, Serialize};
 
 const DIGITS: usize = 9;
 const DIGIT: f64 = 4_294_967_296.0; // 2^32
 
-/// The exact sum of finite f32s.
+/// The exact sum of finite f32 numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ExactSum {
-    /// The digits, the lowest first; each the sum of the digits of all numbers, carries not taken.
+    /// Digits, the lowest first. Each is the sum of the digits of all numbers, without carries.
     digits: [i64; DIGITS],
 }
 
@@ -22,7 +22,7 @@ impl ExactSum {
     pub(super) fn add(&mut self, value: f32) {
         let bits = value.to_bits();
         let (exponent, fraction) = ((bits >> 23) & 0xff, u64::from(bits & 0x7f_ffff));
-        // Subnormals have the exponent of the least normal numbers, but no leading one.
+        // Subnormals have the exponent of the smallest normal numbers, without the leading one.
         let (mantissa, place) = match exponent {
             0 => (fraction, 0),
             _ => (fraction | 1 << 23, exponent - 1),
@@ -34,14 +34,14 @@ impl ExactSum {
         self.digits[lowest + 1] += sign * (wide >> 32) as i64;
     }
 
-    /// Adds all that `other` holds.
+    /// Adds the sum of `other`.
     pub(super) fn merge(&mut self, other: &ExactSum) {
         for (all, &more) in self.digits.iter_mut().zip(&other.digits) {
             *all += more;
         }
     }
 
-    /// The sum, to the last bits of an f64.
+    /// The sum as an f64.
     pub(super) fn value(&self) -> f64 {
         let mut digits = carried(self.digits);
         let negative = digits[DIGITS - 1] < 0;
@@ -58,7 +58,7 @@ impl ExactSum {
     }
 }
 
-/// The same number with every digit but the highest in 0..2^32.
+/// Propagates the carries: every digit but the highest is then in 0..2^32.
 fn carried(mut digits: [i64; DIGITS]) -> [i64; DIGITS] {
     for place in 0..DIGITS - 1 {
         digits[place + 1] += digits[place] >> 32;

@@ -1,39 +1,40 @@
-//! The error that rounding to a grid is expected to make, from a distribution alone.
+//! The expected error of rounding to a quantization grid, from a distribution alone.
 //!
-//! Values are taken to lie evenly within their bin, and the error of a bin is then exact, be its values
-//! rounded or clipped and the bin wide or narrow against the steps. Let r be the distance of x from the
-//! grid's nearest real, in steps, and n the number of that real. The integral of r² from 0 to x, in
-//! steps, is F(x) = n/12 + r³/3: each whole step that lies between adds ∫r² dr = 1/12 from -½ to ½, and the
-//! rest is where x stands in its step. Beyond the ends of the grid n stays and r grows, and the same formula
-//! holds. A bin of density d from a to b then costs d·(F(b) - F(a)), and as one bin ends where the next
-//! begins, the sum over all bins is a sum over edges of F times the change of density there.
+//! Values are uniform within their bin. The error of a bin is then exact, for rounded and clipped
+//! values and for any ratio of bin width to step. Let r be the distance of x from the nearest grid
+//! point, in steps, and n the index of that point. The integral of r² from 0 to x, in steps, is
+//! F(x) = n/12 + r³/3: each whole step in between adds ∫r² dr = 1/12 from -½ to ½. The last
+//! term is the position of x within its step. Beyond the ends of the grid n is constant and r
+//! grows, and the formula still holds. A bin of density d from a to b costs d·(F(b) - F(a)). One
+//! bin ends where the next begins, so the total is a sum over edges of F times the change of
+//! density.
 
 use octet_kernels::Steps;
 
-use super::distribution::Distribution;
-use super::target::Grid;
-use super::{Observation, Range, Target};
+use super::distribution::ValueDistribution;
+use super::integer_range::QuantizationGrid;
+use super::{IntegerRange, Observation, Range};
 
-/// The powers of the error whose mean can be asked for.
+/// Power of the error to average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Power {
     Absolute,
     Squared,
 }
 
-/// A distribution, ready to be asked for the errors of many grids.
+/// A distribution, prepared for the evaluation of many grids.
 #[derive(Clone, Debug)]
 pub(super) struct ExpectedError {
     edges: Vec<f64>,
-    /// By how much the density falls at each edge; the density is per value.
+    /// Decrease of the density at each edge; the density is per value.
     falls: Vec<f64>,
-    /// Points that are not zero: (value, share of all values).
+    /// Point masses other than zero: (value, fraction of all values).
     points: Vec<(f64, f64)>,
 }
 
 impl ExpectedError {
-    /// The errors of these values.
-    pub(super) fn of(values: &Distribution) -> ExpectedError {
+    /// Prepares the edges and point masses of a distribution.
+    pub(super) fn new(values: &ValueDistribution) -> ExpectedError {
         let mut error = ExpectedError {
             edges: Vec::with_capacity(values.bins.len() + 1),
             falls: Vec::with_capacity(values.bins.len() + 1),
@@ -62,10 +63,10 @@ impl ExpectedError {
         }
     }
 
-    /// The mean of the error's power over all values; without a grid every value becomes zero.
-    pub(super) fn mean(&self, grid: Option<Grid>, power: Power) -> f64 {
-        // A grid of one step that only zero lies on, its steps of any size.
-        let grid = grid.unwrap_or(Grid {
+    /// The mean of the error's power over all values. Without a grid every value becomes zero.
+    pub(super) fn mean(&self, grid: Option<QuantizationGrid>, power: Power) -> f64 {
+        // A grid whose only point is zero; its step can be any number.
+        let grid = grid.unwrap_or(QuantizationGrid {
             scale: 1.0,
             lowest: 0.0,
             highest: 0.0,
@@ -86,7 +87,7 @@ impl ExpectedError {
         }
     }
 
-    fn over_points(&self, grid: Grid, cost: impl Fn(f64) -> f64) -> f64 {
+    fn over_points(&self, grid: QuantizationGrid, cost: impl Fn(f64) -> f64) -> f64 {
         let term = |&(value, share): &(f64, f64)| {
             let place = value / grid.scale;
             let n = place.max(grid.lowest).min(grid.highest).round_ties_even();
@@ -97,11 +98,11 @@ impl ExpectedError {
 }
 
 impl Observation {
-    /// The mean squared error that rounding to the integers of `target` over this range is expected to make;
-    /// `None` where nothing finite was seen.
-    pub(crate) fn squared_error(&self, range: Range, target: &Target) -> Option<f64> {
-        let values = Distribution::of(self)?;
-        Some(ExpectedError::of(&values).mean(target.grid(range), Power::Squared))
+    /// The expected mean squared error of rounding to the integers of `target` over this range.
+    /// Returns `None` if there are no finite values.
+    pub(crate) fn squared_error(&self, range: Range, target: &IntegerRange) -> Option<f64> {
+        let values = ValueDistribution::from_statistics(self)?;
+        Some(ExpectedError::new(&values).mean(target.grid(range), Power::Squared))
     }
 }
 
@@ -109,13 +110,13 @@ impl Observation {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> ExpectedError {
-        let seen = Observation::of(values);
-        ExpectedError::of(&Distribution::of(&seen).unwrap())
+    fn observed(values: &[f32]) -> ExpectedError {
+        let stats = Observation::from_values(values);
+        ExpectedError::new(&ValueDistribution::from_statistics(&stats).unwrap())
     }
 
-    /// What rounding these very values costs.
-    fn measured(values: &[f32], grid: Grid, power: Power) -> f64 {
+    /// The measured error of rounding these values.
+    fn measured(values: &[f32], grid: QuantizationGrid, power: Power) -> f64 {
         let cost = |&value: &f32| {
             let place = f64::from(value) / grid.scale;
             let n = place.max(grid.lowest).min(grid.highest).round_ties_even();
@@ -130,34 +131,34 @@ mod tests {
 
     #[test]
     fn points_cost_what_they_are_off_by() {
-        // 6 of 0, 1, …, 4 is 2 off, 0 is nothing off.
-        let grid = Target::new(0, 4, false).grid(Range::new(0.0, 4.0));
-        let error = of(&[0.0, 6.0]);
+        // The grid is 0, 1, …, 4: the error of 6 is 2, the error of 0 is 0.
+        let grid = IntegerRange::new(0, 4, false).grid(Range::new(0.0, 4.0));
+        let error = observed(&[0.0, 6.0]);
         assert_eq!(error.mean(grid, Power::Absolute), 1.0);
         assert_eq!(error.mean(grid, Power::Squared), 2.0);
-        // Without a grid all become zero.
+        // Without a grid every value becomes zero.
         assert_eq!(error.mean(None, Power::Squared), 18.0);
     }
 
     #[test]
     fn even_values_cost_a_twelfth_of_a_squared_step() {
         let values: Vec<f32> = (0..1 << 16).map(|i| i as f32 / 65536.0).collect();
-        let grid = Target::new(0, 16, false).grid(Range::new(0.0, 1.0));
-        let (found, step) = (of(&values).mean(grid, Power::Squared), 1.0 / 16.0);
+        let grid = IntegerRange::new(0, 16, false).grid(Range::new(0.0, 1.0));
+        let (found, step) = (observed(&values).mean(grid, Power::Squared), 1.0 / 16.0);
         assert!((found / (step * step / 12.0) - 1.0).abs() < 1e-3, "{found}");
     }
 
     #[test]
     fn it_is_what_rounding_the_values_costs() {
-        // Many values a bin, of both signs and much denser at zero.
+        // Many values per bin, of both signs and much denser at zero.
         let values: Vec<f32> = (-40_000..40_000)
             .map(|i| (i as f32 / 40_000.0).powi(3) * 5.0)
             .collect();
-        let error = of(&values);
+        let error = observed(&values);
         for target in [
-            Target::default(),
-            Target::new(-127, 127, true),
-            Target::new(-8, 7, false),
+            IntegerRange::default(),
+            IntegerRange::new(-127, 127, true),
+            IntegerRange::new(-8, 7, false),
         ] {
             for range in [
                 Range::new(-5.0, 5.0),

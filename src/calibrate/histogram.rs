@@ -1,34 +1,35 @@
-//! A histogram that any number of threads or machines can fill and merge to the same bits.
+//! A histogram that threads or machines fill in parts; any merge of the parts gives identical bits.
 //!
-//! Bins are `2^exponent` wide and aligned to zero: bin `i` holds the values of
-//! `[i·2^exponent, (i+1)·2^exponent)`, for `i` in `-HALF..HALF`. When a value falls outside, the
-//! width doubles and bins merge in pairs, `i → floor(i/2)`. Since
-//! `floor(floor(x/w)/2) = floor(x/2w)`, that loses nothing: a histogram is a function of the set
-//! of its values alone, whose exponent is the least that holds them all. So merging is exact,
-//! associative and commutative, and the order and the cut of the data leave no trace.
+//! Bins are `2^exponent` wide and aligned to zero: bin `i` holds the values of `[i·2^exponent,
+//! (i+1)·2^exponent)`, for `i` in `-HALF..HALF`. If a value falls outside, the width doubles and
+//! bins merge in pairs, `i → floor(i/2)`. This is lossless, because `floor(floor(x/w)/2) =
+//! floor(x/2w)`. A histogram is therefore a function of the set of its values alone, and its
+//! exponent is the least that holds them all. Merging is exact, associative and commutative, and
+//! independent of the order and division of the data.
 
 use octet_kernels::Ends;
 use serde::{Deserialize, Serialize};
 
 /// Bins on each side of zero.
 pub const HALF: usize = 2048;
-/// `log2(HALF)`
+/// `log2(HALF)`.
 const HALF_BITS: i32 = 11;
-/// Bins as wide as the finest step of `f32`: nothing narrower is ever needed.
+/// Exponent of the narrowest bins: the step of the smallest f32 numbers.
 const FINEST: i32 = -149;
-/// Exponents of bins for which their width, its inverse and the edges of all bins are normal f32s.
+/// Exponents for which the bin width, its inverse and all edges are normal f32 numbers.
 const FAST: std::ops::RangeInclusive<i32> = -126..=115;
 
-/// Counts of finite values in bins that double with the range.
+/// Counts of finite values in bins whose width doubles as the range grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// `log2` of the width of a bin; without meaning while there are no counts.
+    /// `log2` of the bin width; meaningless while there are no counts.
     exponent: i32,
-    /// Empty; or the bins from zero up; or, once a negative value was seen, those of `-HALF..HALF`.
+    /// Empty, or the bins from zero up, or the bins of `-HALF..HALF` after the first negative
+    /// value.
     counts: Vec<u32>,
-    /// How often each count went over: empty until one did, since there are many histograms and that is rare.
+    /// Overflows of each count. Empty until one occurs, which is rare, to save memory.
     carries: Vec<u32>,
-    /// All counts together.
+    /// Sum of all counts.
     total: u64,
 }
 
@@ -37,11 +38,11 @@ fn exponent_for(value: f32) -> i32 {
     if value == 0.0 {
         return FINEST;
     }
-    // Every finite f32 but zero is a normal f64: its exponent and mantissa stand in the bits.
+    // Every finite f32 except zero is a normal f64, so the bits hold its exponent and mantissa.
     let bits = f64::from(value).to_bits();
     let power = ((bits >> 52) & 0x7ff) as i32 - 1023;
     let is_power_of_two = bits & ((1 << 52) - 1) == 0;
-    // Upwards the last bin ends below HALF·width; downwards the first begins at -HALF·width.
+    // The last bin ends below HALF·width, and the first begins at -HALF·width.
     let reach = if value < 0.0 && is_power_of_two {
         power
     } else {
@@ -50,12 +51,12 @@ fn exponent_for(value: f32) -> i32 {
     (reach - HALF_BITS).max(FINEST)
 }
 
-/// `2^power` for the powers a bin width or its inverse can have.
+/// `2^power`, for the powers of bin widths and their inverses.
 fn power_of_two(power: i32) -> f64 {
     f64::from_bits(((power + 1023) as u64) << 52)
 }
 
-/// The bins of a histogram, without what is in them.
+/// The bins of a histogram without their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bins {
     exponent: i32,
@@ -63,7 +64,7 @@ pub(super) struct Bins {
 }
 
 impl Histogram {
-    /// Its bins; `None` while there is nothing in it.
+    /// The layout of the bins, or `None` if the histogram is empty.
     pub(super) fn shape(&self) -> Option<Bins> {
         let count = self.counts.len();
         (count > 0).then_some(Bins {
@@ -72,10 +73,12 @@ impl Histogram {
         })
     }
 
-    /// Counts `values` and looks at their ends in one go, if they all lie in the bins that are there or, while there are none, in
-    /// `guessed` ones. Otherwise nothing is counted.
+    /// Counts `values` and returns their statistics in one pass, if they all lie in the current
+    /// bins. An empty histogram uses the bins of `guessed`. Otherwise this counts nothing and
+    /// returns `None`.
     ///
-    /// Guessed bins may be wider than these values alone need: what is merged with those that they were guessed by is the same.
+    /// Guessed bins may be wider than these values need. The result of merging with the histogram
+    /// that they come from does not change.
     pub(super) fn observe_within(&mut self, values: &[f32], guessed: Option<Bins>) -> Option<Ends> {
         let bins = self.shape().or(guessed)?;
         let sure = self.total + values.len() as u64 <= u64::from(u32::MAX);
@@ -96,8 +99,8 @@ impl Histogram {
         found
     }
 
-    /// Counts `values`; those that are not finite are passed over. `min` and `max` are the
-    /// least and the greatest of the finite ones, `all_finite` whether there are no others.
+    /// Counts `values` and ignores those that are not finite. `min` and `max` are the ends of the
+    /// finite values; `all_finite` tells that there are no others.
     pub(super) fn observe(&mut self, values: &[f32], min: f32, max: f32, all_finite: bool) {
         self.hold(exponent_for(min).max(exponent_for(max)), min < 0.0);
         for values in values.chunks(1 << 31) {
@@ -115,7 +118,7 @@ impl Histogram {
         }
     }
 
-    /// Counts into counts that stay below 2^32; says how many there were.
+    /// Counts into `counts`, which stay below 2^32. Returns the number of values counted.
     fn count(&self, counts: &mut [u32], values: &[f32], all_finite: bool) -> u64 {
         if all_finite && FAST.contains(&self.exponent) {
             let width = power_of_two(self.exponent) as f32;
@@ -125,9 +128,9 @@ impl Histogram {
         self.count_any(counts, values)
     }
 
-    /// Any values, any exponent, one by one.
+    /// Counts values one by one, for any values and any exponent.
     fn count_any(&self, counts: &mut [u32], values: &[f32]) -> u64 {
-        // Exact: a power of two times an f32 is an f64 without rounding.
+        // Exact: the product of a power of two and an f32 is an f64 without rounding.
         let per_width = power_of_two(-self.exponent);
         let zero = zero_of(counts.len()) as i32;
         let mut counted = 0;
@@ -150,7 +153,7 @@ impl Histogram {
         }
     }
 
-    /// How much is in each bin, empty ones too.
+    /// All counts, including empty bins.
     fn all_counts(&self) -> impl Iterator<Item = u64> {
         let over = |bin: usize| u64::from(self.carries.get(bin).copied().unwrap_or(0)) << 32;
         let counts = self.counts.iter().enumerate();
@@ -166,7 +169,7 @@ impl Histogram {
         self.add_all(other);
     }
 
-    /// Adds the counts of `other`, whose bins are no wider and reach no further below zero.
+    /// Adds the counts of `other`, whose bins are no wider and extend no further below zero.
     fn add_all(&mut self, other: &Histogram) {
         let shift = self.exponent - other.exponent;
         let (to, from) = (self.zero() as i64, other.zero() as i64);
@@ -175,22 +178,22 @@ impl Histogram {
         }
     }
 
-    /// Whether nothing was counted.
+    /// Returns true if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Bytes of its counts.
+    /// Bytes of the counts.
     pub(super) fn bytes(&self) -> usize {
         (self.counts.capacity() + self.carries.capacity()) * size_of::<u32>()
     }
 
-    /// How wide a bin is.
+    /// Width of a bin.
     pub(super) fn width(&self) -> f64 {
         power_of_two(self.exponent)
     }
 
-    /// The bins that are not empty, in order: (lower edge, upper edge, count).
+    /// The non-empty bins in ascending order: (lower edge, upper edge, count).
     pub fn bins(&self) -> impl Iterator<Item = (f64, f64, u64)> {
         let (zero, width) = (self.zero() as f64, self.width());
         self.all_counts()
@@ -202,12 +205,12 @@ impl Histogram {
             })
     }
 
-    /// The index of the bin that begins at zero.
+    /// Index of the bin that begins at zero.
     fn zero(&self) -> usize {
         zero_of(self.counts.len())
     }
 
-    /// Widens the bins to `exponent` or leaves them wider, and makes room below zero.
+    /// Widens the bins to at least `exponent`, and adds bins below zero if `negative`.
     fn hold(&mut self, exponent: i32, negative: bool) {
         if self.counts.is_empty() {
             self.exponent = exponent;
@@ -229,12 +232,12 @@ impl Histogram {
     }
 }
 
-/// The index of the bin that begins at zero, among so many.
+/// Index of the bin that begins at zero, among this number of bins.
 fn zero_of(bins: usize) -> usize {
     if bins > HALF { HALF } else { 0 }
 }
 
-/// `floor(bin / 2^times)`
+/// `floor(bin / 2^times)`.
 fn halved(bin: i64, times: i32) -> i64 {
     bin >> times.min(63)
 }
@@ -243,7 +246,7 @@ fn halved(bin: i64, times: i32) -> i64 {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> Histogram {
+    fn observed(values: &[f32]) -> Histogram {
         let finite = || values.iter().copied().filter(|v| v.is_finite());
         let mut histogram = Histogram::default();
         if finite().next().is_some() {
@@ -272,7 +275,7 @@ mod tests {
             -8.0,
         ];
         for value in values {
-            let histogram = of(&[value]);
+            let histogram = observed(&[value]);
             let bins: Vec<_> = histogram.bins().collect();
             assert_eq!(bins.len(), 1, "{value}");
             let (lower, upper, count) = bins[0];
@@ -282,7 +285,7 @@ mod tests {
                 "{value} in {lower}..{upper}"
             );
         }
-        let all = of(&values);
+        let all = observed(&values);
         assert_eq!(all.bins().map(|b| b.2).sum::<u64>(), values.len() as u64);
     }
 
@@ -294,25 +297,25 @@ mod tests {
             (&[-1.0][..], 1.0 / 2048.0),
             (&[-1.001, 0.5][..], 1.0 / 1024.0),
         ] {
-            let (lower, upper, _) = of(values).bins().next().unwrap();
+            let (lower, upper, _) = observed(values).bins().next().unwrap();
             assert_eq!(upper - lower, width, "{values:?}");
         }
     }
 
     #[test]
     fn counts_go_on_beyond_32_bits() {
-        let mut many = of(&[1.0, 1.0, 0.25]);
+        let mut many = observed(&[1.0, 1.0, 0.25]);
         for _ in 0..31 {
             many.merge(&many.clone());
         }
         let counts = |histogram: &Histogram| histogram.bins().map(|bin| bin.2).collect::<Vec<_>>();
         assert_eq!(counts(&many), [1 << 31, 1 << 32]);
-        // Counted, merged and widened from there on.
+        // Counts, merges and widens from this state on.
         many.observe(&[0.25, 1.0, 1.0], 0.25, 1.0, true);
-        many.merge(&of(&[-5000.0, 1.0]));
+        many.merge(&observed(&[-5000.0, 1.0]));
         assert_eq!(counts(&many), [1, (1 << 31) + (1 << 32) + 4]);
-        let mut other = of(&[-5000.0, 0.25, 1.0, 1.0, 1.0]);
-        let mut first = of(&[1.0, 1.0, 0.25]);
+        let mut other = observed(&[-5000.0, 0.25, 1.0, 1.0, 1.0]);
+        let mut first = observed(&[1.0, 1.0, 0.25]);
         for _ in 0..31 {
             first.merge(&first.clone());
         }
@@ -322,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_is_passed_over() {
-        let odd = of(&[
+        let odd = observed(&[
             f32::NAN,
             1.0,
             f32::INFINITY,
@@ -330,7 +333,7 @@ mod tests {
             f32::NEG_INFINITY,
             f32::NAN,
         ]);
-        assert_eq!(odd, of(&[1.0, -2.0]));
-        assert_eq!(of(&[f32::NAN]), Histogram::default());
+        assert_eq!(odd, observed(&[1.0, -2.0]));
+        assert_eq!(observed(&[f32::NAN]), Histogram::default());
     }
 }

@@ -1,8 +1,8 @@
-//! That what was seen is the same in whatever order its parts are merged.
+//! Tests that merging is commutative and associative.
 
 use core::fmt::Debug;
 
-/// Two parts either way round, and three in either grouping.
+/// Merges two parts in both orders and three parts in both groupings.
 pub(super) fn check_merging<T: Clone + Debug + PartialEq>(parts: &[T], merge: impl Fn(&mut T, &T)) {
     let merged = |one: &T, other: &T| {
         let mut both = one.clone();

@@ -1,43 +1,43 @@
-//! What is seen of a tensor, in a form that merges exactly, and the methods that turn it into a range.
+//! Calibration: mergeable tensor statistics, and the methods that turn them into ranges.
 
-mod aside;
-mod bulk;
-mod channels;
+mod channel_abs_max;
+mod channel_means;
+mod channel_variance;
 mod distribution;
 mod exact_sum;
 mod expected_error;
-mod further;
+mod extra_pass;
 mod histogram;
-mod meeting;
+mod im2col_view;
+mod input_gram;
+mod integer_range;
 #[cfg(test)]
 mod merging;
 mod methods;
-mod moments;
 mod numpy_histogram;
-mod observation;
 mod pass;
-mod powers;
+mod power_of_two;
 mod range;
-mod reach;
 pub mod run;
-mod spread;
-mod target;
+mod shortest_half;
+mod skipped;
+mod tensor_statistics;
 
 use std::collections::BTreeMap;
 
-pub(crate) use bulk::Bulk;
-pub use channels::Channels;
+pub use channel_abs_max::ChannelAbsMax;
+pub use channel_means::ChannelMeans;
+pub use channel_variance::{ChannelMoments, ChannelVariance};
 pub use histogram::{HALF, Histogram};
-pub use meeting::Meeting;
+pub use im2col_view::Im2colView;
+pub use input_gram::InputGram;
+pub use integer_range::IntegerRange;
 pub use methods::{Measure, Method, MethodError, SecondPassMissing};
-pub use moments::Moments;
-pub use numpy_histogram::{Layout, NumpyHistogram};
-pub use observation::Observation;
-pub use powers::PowerOfTwo;
+pub use numpy_histogram::{HistogramLayout, NumpyHistogram};
+pub use power_of_two::PowerOfTwo;
 pub use range::Range;
-pub use reach::Reach;
-pub use spread::{Moment, Spread};
-pub use target::Target;
+pub(crate) use shortest_half::ShortestHalf;
+pub use tensor_statistics::Observation;
 
-/// What was seen, by tensor.
+/// Statistics by tensor name.
 pub type Observations = BTreeMap<String, Observation>;

@@ -1,41 +1,41 @@
-//! The histogram that `numpy.histogram` makes of f32s, as ONNX Runtime's calibrators use it.
+//! The histogram of `numpy.histogram` for f32 values, as ONNX Runtime's calibrators use it.
 //!
-//! Its edges depend on the least and the greatest of all values, so it needs these first: it is filled in a
-//! second pass over the samples. Edges and places are computed in f32 with the operations of numpy 2 in their
-//! order, so that edges and counts are the same to the bit. Counts of the same bins add up exactly, so this
-//! merges as the other histogram does.
+//! Its edges depend on the minimum and maximum of all values, so an extra pass over the samples
+//! fills it. Edges and indices are computed in f32 with the operations of numpy 2 in their order.
+//! Edges and counts are therefore identical to the bit. Counts over equal edges merge exactly.
 
 use serde::{Deserialize, Serialize};
 
 use super::Observation;
 
-/// Over what, and into how many bins, values are counted.
+/// Domain and number of bins of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layout {
-    /// How many bins there are.
+pub struct HistogramLayout {
+    /// Number of bins.
     pub bins: usize,
-    /// Magnitudes from the least to the greatest; otherwise values from minus to plus the greatest magnitude.
+    /// If true, magnitudes from the least to the greatest. Otherwise values from minus to plus the
+    /// greatest magnitude.
     pub magnitudes: bool,
 }
 
 /// Counts between evenly spaced edges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NumpyHistogram {
-    layout: Layout,
+    layout: HistogramLayout,
     first: f32,
     last: f32,
     counts: Vec<u64>,
-    /// The edges, one more than bins; empty where numpy refuses such a range.
+    /// Edges, one more than bins; empty if numpy rejects the range.
     edges: Vec<f32>,
 }
 
 impl NumpyHistogram {
-    /// Nothing counted yet, with the edges that what was seen in the first pass gives.
-    pub fn new(layout: Layout, seen: &Observation) -> NumpyHistogram {
-        let (min, max) = (seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+    /// An empty histogram with edges from the statistics of the first pass.
+    pub fn new(layout: HistogramLayout, stats: &Observation) -> NumpyHistogram {
+        let (min, max) = (stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
         let greatest = min.abs().max(max.abs());
         let (mut first, mut last) = match layout.magnitudes {
-            true => (seen.least_magnitude().unwrap_or(0.0), greatest),
+            true => (stats.least_magnitude().unwrap_or(0.0), greatest),
             false => (-greatest, greatest),
         };
         if first == last {
@@ -52,7 +52,7 @@ impl NumpyHistogram {
         }
     }
 
-    /// An empty one with the same edges.
+    /// An empty histogram with the same edges.
     pub fn emptied(&self) -> NumpyHistogram {
         NumpyHistogram {
             counts: vec![0; self.layout.bins],
@@ -60,7 +60,7 @@ impl NumpyHistogram {
         }
     }
 
-    /// Counts values; those that are not finite, or outside of what the first pass saw, are passed over.
+    /// Counts values. Ignores those that are not finite or outside the range of the first pass.
     pub fn count(&mut self, values: &[f32]) {
         if self.edges.is_empty() {
             return;
@@ -78,7 +78,7 @@ impl NumpyHistogram {
             }
             let place = (value - self.first) / width * bins as f32;
             let mut bin = (place as usize).min(bins - 1);
-            // The place may be off by one beside an edge: numpy puts it right by the edges themselves.
+            // The index may be off by one next to an edge. As in numpy, the edges decide.
             if value < self.edges[bin] {
                 bin -= 1;
             } else if value >= self.edges[bin + 1] && bin != bins - 1 {
@@ -88,35 +88,36 @@ impl NumpyHistogram {
         }
     }
 
-    /// Adds the counts of one with the same edges.
+    /// Adds the counts of a histogram with the same edges.
     pub fn merge(&mut self, other: &NumpyHistogram) {
         for (all, &more) in self.counts.iter_mut().zip(&other.counts) {
             *all += more;
         }
     }
 
-    /// Over what it counts.
-    pub fn layout(&self) -> Layout {
+    /// Domain and number of bins.
+    pub fn layout(&self) -> HistogramLayout {
         self.layout
     }
 
-    /// How many values are in each bin.
+    /// Number of values per bin.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// The edges, one more than bins; none where f32 has no room for so many bins (numpy refuses it then).
+    /// Edges, one more than bins; empty if f32 cannot separate so many edges, as numpy rejects such
+    /// a range.
     pub fn edges(&self) -> &[f32] {
         &self.edges
     }
 
-    /// How many values were counted.
+    /// Number of values counted.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
-/// `numpy.linspace(first, last, bins + 1)` in f32; none where two would be the same.
+/// `numpy.linspace(first, last, bins + 1)` in f32; empty if two edges would be equal.
 fn edges(first: f32, last: f32, bins: usize) -> Vec<f32> {
     let width = last - first;
     let step = width / bins as f32;
@@ -141,39 +142,40 @@ fn edges(first: f32, last: f32, bins: usize) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32], layout: Layout) -> NumpyHistogram {
-        let seen = Observation::of(values);
-        let mut histogram = NumpyHistogram::new(layout, &seen);
+    fn observed(values: &[f32], layout: HistogramLayout) -> NumpyHistogram {
+        let stats = Observation::from_values(values);
+        let mut histogram = NumpyHistogram::new(layout, &stats);
         histogram.count(values);
         histogram
     }
 
     #[test]
     fn counts_and_edges_are_those_of_numpy() {
-        // numpy.histogram(abs(a), bins=4) and numpy.histogram(a, 4, range=(-2, 2)), numpy 2.4.
+        // Expected: numpy.histogram(abs(a), bins=4) and numpy.histogram(a, 4, range=(-2, 2)), numpy
+        // 2.4.
         let values = [-2.0, -1.0, 0.0, 0.5, 1.0, 1.5];
-        let magnitudes = of(
+        let magnitudes = observed(
             &values,
-            Layout {
+            HistogramLayout {
                 bins: 4,
                 magnitudes: true,
             },
         );
         assert_eq!(magnitudes.edges(), [0.0, 0.5, 1.0, 1.5, 2.0]);
         assert_eq!(magnitudes.counts(), [1, 1, 2, 2]);
-        let both = of(
+        let both = observed(
             &values,
-            Layout {
+            HistogramLayout {
                 bins: 4,
                 magnitudes: false,
             },
         );
         assert_eq!(both.edges(), [-2.0, -1.0, 0.0, 1.0, 2.0]);
         assert_eq!(both.counts(), [1, 1, 2, 2]);
-        // A range of no width is widened by a half on each side.
-        let one = of(
+        // A range of zero width is widened by 0.5 on each side.
+        let one = observed(
             &[3.0, 3.0],
-            Layout {
+            HistogramLayout {
                 bins: 2,
                 magnitudes: true,
             },
@@ -186,9 +188,9 @@ mod tests {
 
     #[test]
     fn a_range_with_no_room_for_the_bins_counts_nothing() {
-        let narrow = of(
+        let narrow = observed(
             &[1e8, 1e8 + 8.0],
-            Layout {
+            HistogramLayout {
                 bins: 2048,
                 magnitudes: true,
             },
@@ -200,11 +202,11 @@ mod tests {
     #[test]
     fn parts_merge_to_the_whole() {
         let values: Vec<f32> = (0..1000).map(|i| ((i * 37 % 1000) as f32).sin()).collect();
-        let layout = Layout {
+        let layout = HistogramLayout {
             bins: 128,
             magnitudes: false,
         };
-        let whole = of(&values, layout);
+        let whole = observed(&values, layout);
         let mut merged = whole.emptied();
         for part in values.chunks(77).rev() {
             let mut counted = whole.emptied();

@@ -1,96 +1,97 @@
-//! One pass over the samples: what the threads that run them share, and one sample run and looked at.
+//! One pass over the samples: the state that its threads share, and the run of one sample.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::aside::Aside;
-use super::further::Counted;
-use super::run::{FeedError, Looked, Watched};
+use super::extra_pass::ExtraStatistics;
+use super::run::{FeedError, ValueCallback, WatchedValue};
+use super::skipped::SkippedSamples;
 use super::{NumpyHistogram, Observation};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec};
 use crate::tensor::Tensor;
 
-/// What is looked at in each sample, and how samples are read.
+/// Everything that the passes of a calibration have in common.
 pub(super) struct Task {
     pub(super) inputs: Vec<InputSpec>,
     pub(super) settings: samples::Settings,
-    pub(super) looked: Looked,
-    pub(super) watched: Vec<Watched>,
-    /// The samples that are left out.
-    pub(super) aside: Aside,
+    pub(super) on_value: ValueCallback,
+    pub(super) watched: Vec<WatchedValue>,
+    /// The samples skipped so far.
+    pub(super) skipped: SkippedSamples,
 }
 
-/// What the threads share that run the samples of a calibration.
+/// State of one pass, shared by the threads that run its samples.
 pub(super) struct Pass {
     pub(super) engine: Arc<Engine>,
     pub(super) task: Arc<Task>,
-    pub(super) found: Mutex<Found>,
+    pub(super) state: Mutex<PassState>,
     pub(super) done: AtomicUsize,
     pub(super) under_way: AtomicUsize,
-    /// Whether a sample left off in the middle of a pass that adds samples as they run.
-    pub(super) spoilt: AtomicBool,
-    /// Whether bad samples are set aside here; a further pass must not lose any that the first one ran.
-    pub(super) skips: AtomicBool,
-    /// The first of the samples begun that failed, by its place.
+    /// True after a sample failed in the middle of a pass that adds samples while they run.
+    pub(super) incomplete: AtomicBool,
+    /// True if this pass skips bad samples. An extra pass must run every sample that the first pass
+    /// ran.
+    pub(super) skip_bad: AtomicBool,
+    /// Index and error of the first sample that failed.
     pub(super) failed: Mutex<Option<(usize, FeedError)>>,
 }
 
-/// What was seen of each watched value.
-pub(super) struct Found {
-    pub(super) seen: Vec<Observation>,
-    /// What this pass counted so far, if it is a further one.
-    pub(super) counted: Counted,
+/// Statistics of all watched values.
+pub(super) struct PassState {
+    pub(super) stats: Vec<Observation>,
+    /// Statistics of an extra pass so far.
+    pub(super) counted: ExtraStatistics,
 }
 
 impl Pass {
     pub(super) fn new(engine: Arc<Engine>, task: Arc<Task>) -> Pass {
-        let found = Found {
-            seen: vec![Observation::new(); task.watched.len()],
-            counted: Counted::Nothing,
+        let state = PassState {
+            stats: vec![Observation::new(); task.watched.len()],
+            counted: ExtraStatistics::Nothing,
         };
         Pass {
             engine,
             task,
-            found: Mutex::new(found),
+            state: Mutex::new(state),
             done: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
-            spoilt: AtomicBool::new(false),
-            skips: AtomicBool::new(false),
+            incomplete: AtomicBool::new(false),
+            skip_bad: AtomicBool::new(false),
             failed: Mutex::default(),
         }
     }
 
-    pub(super) fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn state(&self) -> MutexGuard<'_, PassState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn failed(&self) -> MutexGuard<'_, Option<(usize, FeedError)>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a sample, or sets it aside where it is bad and the settings don't say that this ends the run.
-    pub(super) fn take(
+    /// Runs a sample. Skips it if it is bad and the settings allow this.
+    pub(super) fn run_or_skip(
         &self,
         place: usize,
         sample: Encoded,
         finished: impl Fn(&str, usize),
         stop: impl Fn() -> bool,
     ) -> Result<(), FeedError> {
-        let aside = &self.task.aside;
-        if aside.has(place) {
+        let skipped = &self.task.skipped;
+        if skipped.contains(place) {
             return Ok(());
         }
         let name = sample.name.clone();
         let failed = match self.run(sample, finished, stop) {
-            Err(cause) if self.skips.load(Ordering::Relaxed) && cause.is_of_sample() => cause,
+            Err(cause) if self.skip_bad.load(Ordering::Relaxed) && cause.is_of_sample() => cause,
             other => return other,
         };
-        aside.put(place, name, failed);
+        skipped.add(place, name, failed);
         Ok(())
     }
 
-    /// Runs one sample, and takes in what was seen of it once it ran to its end.
+    /// Runs one sample, and merges its statistics after a complete run.
     fn run(
         &self,
         sample: Encoded,
@@ -102,64 +103,66 @@ impl Pass {
         }
         let tensors = samples::decode(&sample, &self.task.inputs, &self.task.settings)?;
         let shapes: Vec<Vec<usize>> = tensors.iter().map(|t| t.shape().to_vec()).collect();
-        if let Some(cause) = self.task.aside.known(&sample.name, &shapes) {
+        if let Some(cause) = self.task.skipped.known_error(&sample.name, &shapes) {
             return Err(cause);
         }
-        // Its files are not needed while it runs.
+        // Frees the file contents, which are not needed during the run.
         let Encoded { name, parts } = sample;
         drop(parts);
-        let mut found = self.found();
-        match &mut found.counted {
-            Counted::Nothing => {
-                let mut seen = vec![Observation::new(); found.seen.len()];
-                let bins: Vec<_> = found.seen.iter().map(|s| s.histogram().shape()).collect();
-                drop(found);
-                let look = |slot: usize, values: &[f32], shape: &[usize]| {
-                    seen[slot].observe_like(values, bins[slot]);
-                    let Watched {
-                        means,
-                        reach,
-                        spread,
+        let mut state = self.state();
+        match &mut state.counted {
+            ExtraStatistics::Nothing => {
+                let mut stats = vec![Observation::new(); state.stats.len()];
+                let bins: Vec<_> = state.stats.iter().map(|s| s.histogram().shape()).collect();
+                drop(state);
+                let observe = |slot: usize, values: &[f32], shape: &[usize]| {
+                    stats[slot].observe_with_bins(values, bins[slot]);
+                    let WatchedValue {
+                        channel_means,
+                        channel_abs_max,
+                        channel_variance,
                         ..
                     } = self.task.watched[slot];
-                    if let Some(axis) = means {
-                        seen[slot].observe_channels(values, shape, axis);
+                    if let Some(axis) = channel_means {
+                        stats[slot].observe_channel_means(values, shape, axis);
                     }
-                    if let Some(axis) = reach {
-                        seen[slot].observe_reach(values, shape, axis);
+                    if let Some(axis) = channel_abs_max {
+                        stats[slot].observe_abs_max(values, shape, axis);
                     }
-                    if let Some(axis) = spread {
-                        seen[slot].observe_spread(values, shape, axis);
+                    if let Some(axis) = channel_variance {
+                        stats[slot].observe_variance(values, shape, axis);
                     }
                 };
-                self.watch(&name, &shapes, tensors, look, &stop)?;
-                for (all, one) in self.found().seen.iter_mut().zip(&mut seen) {
+                self.run_model(&name, &shapes, tensors, observe, &stop)?;
+                for (all, one) in self.state().stats.iter_mut().zip(&mut stats) {
                     one.end_sample();
                     all.merge(one);
                 }
             }
-            Counted::Histograms(counted) => {
+            ExtraStatistics::Histograms(counted) => {
                 let mut counted: Vec<_> = counted.iter().map(NumpyHistogram::emptied).collect();
-                drop(found);
-                let look = |slot: usize, values: &[f32], _: &[usize]| counted[slot].count(values);
-                self.watch(&name, &shapes, tensors, look, &stop)?;
-                if let Counted::Histograms(all) = &mut self.found().counted {
+                drop(state);
+                let observe =
+                    |slot: usize, values: &[f32], _: &[usize]| counted[slot].count(values);
+                self.run_model(&name, &shapes, tensors, observe, &stop)?;
+                if let ExtraStatistics::Histograms(all) = &mut self.state().counted {
                     for (all, one) in all.iter_mut().zip(&counted) {
                         all.merge(one);
                     }
                 }
             }
-            Counted::Moments(moments) => {
-                let moments = Arc::clone(moments);
-                drop(found);
-                let look = |slot: usize, values: &[f32], shape: &[usize]| {
-                    for moments in &moments[slot] {
-                        let mut moments = moments.lock().unwrap_or_else(PoisonError::into_inner);
-                        moments.observe(values, shape);
+            ExtraStatistics::InputGrams(grams) => {
+                let grams = Arc::clone(grams);
+                drop(state);
+                let observe = |slot: usize, values: &[f32], shape: &[usize]| {
+                    for grams in &grams[slot] {
+                        let mut grams = grams.lock().unwrap_or_else(PoisonError::into_inner);
+                        grams.observe(values, shape);
                     }
                 };
-                let watched = self.watch(&name, &shapes, tensors, look, &stop);
-                self.spoilt.fetch_or(watched.is_err(), Ordering::Relaxed);
+                let watched = self.run_model(&name, &shapes, tensors, observe, &stop);
+                self.incomplete
+                    .fetch_or(watched.is_err(), Ordering::Relaxed);
                 watched?;
             }
         }
@@ -167,22 +170,22 @@ impl Pass {
         Ok(())
     }
 
-    fn watch(
+    fn run_model(
         &self,
         sample: &str,
         shapes: &[Vec<usize>],
         tensors: Vec<Tensor>,
-        mut look: impl FnMut(usize, &[f32], &[usize]),
+        mut observe: impl FnMut(usize, &[f32], &[usize]),
         stop: &impl Fn() -> bool,
     ) -> Result<(), FeedError> {
-        let look = |slot: usize, values: &[f32], shape: &[usize]| {
-            look(slot, values, shape);
-            (self.task.looked)(sample, slot);
+        let observe = |slot: usize, values: &[f32], shape: &[usize]| {
+            observe(slot, values, shape);
+            (self.task.on_value)(sample, slot);
         };
-        match self.engine.run_shaped(tensors, look, stop) {
+        match self.engine.run_shaped(tensors, observe, stop) {
             Ok(_) => Ok(()),
             Err(EngineError::Stopped) => Err(FeedError::Stopped),
-            Err(source) => Err(self.task.aside.refused(sample, shapes, source)),
+            Err(source) => Err(self.task.skipped.run_error(sample, shapes, source)),
         }
     }
 }

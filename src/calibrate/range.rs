@@ -1,14 +1,14 @@
-//! The range of a tensor: what every method finds.
+//! The range of a tensor: the result of every calibration method.
 
 use serde::{Deserialize, Serialize};
 
-/// The interval of real values a tensor's integers have to cover; in JSON `[min, max]`.
+/// The interval of reals that a tensor's integers represent; in JSON `[min, max]`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[f32; 2]", into = "[f32; 2]")]
 pub struct Range {
-    /// The lower end.
+    /// Lower end.
     pub min: f32,
-    /// The upper end.
+    /// Upper end.
     pub max: f32,
 }
 
@@ -18,7 +18,7 @@ impl Range {
         Range { min, max }
     }
 
-    /// What of it lies within `outer`.
+    /// Clamps both ends to `outer`.
     pub(super) fn within(self, outer: Range) -> Range {
         Range {
             min: self.min.clamp(outer.min, outer.max),

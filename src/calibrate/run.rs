@@ -1,8 +1,8 @@
-//! The calibration run: samples in parallel, one a thread, their observations merged.
+//! The calibration run: samples run in parallel, one per thread, and their statistics are merged.
 //!
-//! Merging is exact and commutative, so the result is the same to the bit for any number of threads, any order and
-//! any way the samples come: some at a time ([`Calibration::feed`]) or each as soon as it is there
-//! ([`Calibration::begin`]), so that no thread waits for the slowest of a portion.
+//! Merging is exact and commutative. The result is therefore identical to the bit for any number of
+//! threads and any order of the samples. Samples come in batches ([`CalibrationRun::feed`]) or one by
+//! one ([`CalibrationRun::begin`]); with the latter no thread waits for the slowest sample of a batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use super::aside::Aside;
-pub use super::aside::Explain;
-use super::further::Counted;
-pub use super::further::Further;
-use super::pass::{Found, Pass, Task};
-use super::{Layout, Observation, Observations, Range, Reach};
+pub use super::extra_pass::ExtraPass;
+use super::extra_pass::ExtraStatistics;
+use super::pass::{Pass, PassState, Task};
+pub use super::skipped::ExplainShapes;
+use super::skipped::SkippedSamples;
+use super::{ChannelAbsMax, HistogramLayout, Observation, Observations, Range};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, BadSamples, Encoded, InputSpec, SampleError, Skipped};
 
-/// Why a sample could not be used.
+/// Reason for which a sample could not be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum FeedError {
@@ -29,11 +29,11 @@ pub enum FeedError {
     Run { sample: String, source: EngineError },
     #[error("stopped on request")]
     Stopped,
-    #[error("{0} samples are still being run: wait for them first")]
+    #[error("{0} samples are still running: wait until they end")]
     UnderWay(usize),
     #[error(
-        "the second pass over the samples saw {again} values of `{tensor}` and the first {first}: give the same \
-         samples both times"
+        "the second pass over the samples counted {again} values of `{tensor}` and the first {first}: use the same \
+         samples in both passes"
     )]
     OtherSamples {
         tensor: String,
@@ -41,176 +41,180 @@ pub enum FeedError {
         again: u64,
     },
     #[error(
-        "the samples are run again, and {again} of {first} were run to their end: give the same samples both times, or \
-         calibrate anew where one of them failed"
+        "the second pass completed {again} samples and the first {first}: use the same samples in both passes, or \
+         restart the calibration if a sample failed"
     )]
     OtherCount { first: usize, again: usize },
 }
 
 impl FeedError {
-    /// Whether other samples may go well all the same.
+    /// Returns true if the error concerns this sample alone, so that others may still run.
     pub(super) fn is_of_sample(&self) -> bool {
         matches!(self, FeedError::Sample(_) | FeedError::Run { .. })
     }
 }
 
-/// Hears of a sample's name and the place of a watched value once that was looked at, from any thread.
-pub type Looked = Box<dyn Fn(&str, usize) + Send + Sync>;
+/// Callback for a sample's name and the index of a watched value, after that value was observed. It
+/// is called from any thread.
+pub type ValueCallback = Box<dyn Fn(&str, usize) + Send + Sync>;
 
-/// A value that is watched.
+/// A value whose statistics are collected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
-    /// Its name.
+pub struct WatchedValue {
+    /// Name of the value.
     pub name: String,
-    /// The axis of its channels where their means are wanted.
-    pub means: Option<usize>,
-    /// The same where it is wanted how far they reach.
-    pub reach: Option<usize>,
-    /// The same where it is wanted how far they vary.
-    pub spread: Option<usize>,
+    /// Channel axis, if channel means are requested.
+    pub channel_means: Option<usize>,
+    /// Channel axis, if the greatest magnitude per channel is requested.
+    pub channel_abs_max: Option<usize>,
+    /// Channel axis, if the variance per channel is requested.
+    pub channel_variance: Option<usize>,
 }
 
-/// A calibration under way.
-pub struct Calibration {
+/// A calibration in progress.
+pub struct CalibrationRun {
     watched: Vec<String>,
     pass: Arc<Pass>,
-    /// How many samples of this pass were begun.
+    /// Number of samples begun in this pass.
     begun: usize,
-    /// How many samples the first pass ran, once another began.
+    /// Number of samples of the first pass, set when another pass begins.
     first: Option<usize>,
-    /// What a further pass counted, or counts.
-    layout: Option<Layout>,
-    moments: bool,
+    /// Histogram that an extra pass counts or counted.
+    layout: Option<HistogramLayout>,
+    input_grams: bool,
 }
 
-impl Calibration {
-    /// Begins: `watched` are the values whose ranges are wanted; `engine` runs the model watching them. `looked` hears of each
-    /// as soon as it was looked at.
+impl CalibrationRun {
+    /// Begins a calibration. `engine` runs the model and observes the values of `watched`. `on_value`
+    /// is called after each observed value.
     pub fn new(
         engine: Arc<Engine>,
-        watched: Vec<Watched>,
+        watched: Vec<WatchedValue>,
         inputs: Vec<InputSpec>,
         settings: samples::Settings,
-        looked: Looked,
-    ) -> Calibration {
+        on_value: ValueCallback,
+    ) -> CalibrationRun {
         let names = watched.iter().map(|one| one.name.clone()).collect();
-        let skips = settings.bad_samples == BadSamples::Skip;
+        let skip_bad = settings.bad_samples == BadSamples::Skip;
         let task = Task {
             inputs,
             settings,
-            looked,
+            on_value,
             watched,
-            aside: Aside::default(),
+            skipped: SkippedSamples::default(),
         };
         let pass = Pass::new(engine, Arc::new(task));
-        pass.skips.store(skips, Ordering::Relaxed);
-        Calibration {
+        pass.skip_bad.store(skip_bad, Ordering::Relaxed);
+        CalibrationRun {
             watched: names,
             pass: Arc::new(pass),
             begun: 0,
             first: None,
             layout: None,
-            moments: false,
+            input_grams: false,
         }
     }
 
-    /// The same, and `explain` is asked why a sample can't be run.
-    pub fn explaining(self, explain: Explain) -> Calibration {
-        self.pass.task.aside.explain(explain);
+    /// Sets the function that explains why a sample cannot run.
+    pub fn with_explanation(self, explain: ExplainShapes) -> CalibrationRun {
+        self.pass.task.skipped.explain(explain);
         self
     }
 
-    /// How many samples were run, in this pass.
+    /// Number of samples completed in this pass.
     pub fn done(&self) -> usize {
         self.pass.done.load(Ordering::Relaxed)
     }
 
-    /// The samples that were left out, in the order they were fed, each with its reason.
+    /// The skipped samples in the order of feeding, each with its reason.
     pub fn skipped(&self) -> Vec<Skipped> {
-        self.pass.task.aside.list()
+        self.pass.task.skipped.list()
     }
 
-    /// Why there is nothing where no sample was run: what was wrong with the first.
-    pub fn nothing(&self) -> Option<FeedError> {
-        self.pass.task.aside.first()
+    /// The error of the first skipped sample, for a calibration without any completed sample.
+    pub fn first_error(&self) -> Option<FeedError> {
+        self.pass.task.skipped.take_first()
     }
 
-    /// The least and the greatest value of each watched value in the samples that have ended, where there was any.
+    /// Minimum and maximum of each watched value over the completed samples.
     pub fn so_far(&self) -> Vec<(&str, Option<Range>)> {
-        let found = self.pass.found();
-        let range = |seen: &Observation| Some(Range::new(seen.min()?, seen.max()?));
+        let state = self.pass.state();
+        let range = |stats: &Observation| Some(Range::new(stats.min()?, stats.max()?));
         let names = self.watched.iter().map(String::as_str);
-        names.zip(found.seen.iter().map(range)).collect()
+        names.zip(state.stats.iter().map(range)).collect()
     }
 
-    /// What a pass counts or counted, once it began.
-    pub fn layout(&self) -> Option<Layout> {
+    /// Histogram that a pass counts or counted.
+    pub fn layout(&self) -> Option<HistogramLayout> {
         self.layout
     }
 
-    /// Whether a pass looks or looked at what weights are multiplied with.
-    pub fn has_moments(&self) -> bool {
-        self.moments
+    /// Returns true if a pass collects or collected Gram matrices.
+    pub fn has_input_grams(&self) -> bool {
+        self.input_grams
     }
 
-    /// Begins a further pass: the same samples are to be fed again.
-    pub fn begin_pass(&mut self, further: Further) -> Result<(), FeedError> {
+    /// Begins an extra pass. The same samples must be fed again.
+    pub fn begin_pass(&mut self, further: ExtraPass) -> Result<(), FeedError> {
         self.settle()?;
         self.end_pass()?;
         self.first.get_or_insert(self.done());
-        let mut found = self.pass.found();
+        let mut state = self.pass.state();
         match further {
-            Further::Histograms(layout) => self.layout = Some(layout),
-            Further::Moments(_) => self.moments = true,
+            ExtraPass::Histograms(layout) => self.layout = Some(layout),
+            ExtraPass::InputGrams(_) => self.input_grams = true,
         }
-        found.counted = Counted::nothing(further, &self.watched, &found.seen);
-        drop(found);
+        state.counted = ExtraStatistics::new(further, &self.watched, &state.stats);
+        drop(state);
         self.pass.done.store(0, Ordering::Relaxed);
-        self.pass.skips.store(false, Ordering::Relaxed);
+        self.pass.skip_bad.store(false, Ordering::Relaxed);
         self.begun = 0;
         Ok(())
     }
 
-    /// How far the channels of values reached so far, where that is wanted.
-    pub fn reaches(&self) -> BTreeMap<String, Reach> {
-        let found = self.pass.found();
-        let reach = |(name, seen): (&String, &Observation)| {
-            Some((name.clone(), seen.reach_by_channel()?.clone()))
+    /// Greatest magnitudes per channel so far, for the values that request them.
+    pub fn channel_abs_max(&self) -> BTreeMap<String, ChannelAbsMax> {
+        let state = self.pass.state();
+        let abs_max = |(name, stats): (&String, &Observation)| {
+            Some((name.clone(), stats.channel_abs_max()?.clone()))
         };
         self.watched
             .iter()
-            .zip(&found.seen)
-            .filter_map(reach)
+            .zip(&state.stats)
+            .filter_map(abs_max)
             .collect()
     }
 
-    /// Begins from the beginning with a model that was changed by what was seen, which is forgotten: the same samples are to be fed
-    /// again.
-    pub fn begin_anew(&mut self, engine: Arc<Engine>) -> Result<(), FeedError> {
+    /// Restarts with a model that was changed according to the statistics so far, and drops these.
+    /// The same samples must be fed again.
+    pub fn restart(&mut self, engine: Arc<Engine>) -> Result<(), FeedError> {
         self.settle()?;
         self.first.get_or_insert(self.done());
         let task = Arc::clone(&self.pass.task);
         self.pass = Arc::new(Pass::new(engine, task));
-        (self.begun, self.layout, self.moments) = (0, None, false);
+        (self.begun, self.layout, self.input_grams) = (0, None, false);
         Ok(())
     }
 
-    /// Puts what a further pass counted to what was seen. Fails where it was not over the samples of the first.
+    /// Adds the results of an extra pass to the statistics. Returns an error if its samples differ
+    /// from those of the first.
     fn end_pass(&mut self) -> Result<(), FeedError> {
-        let (again, spoilt) = (self.done(), self.pass.spoilt.load(Ordering::Relaxed));
-        if let Some(first) = self.first.filter(|&first| first != again || spoilt) {
+        let (again, incomplete) = (self.done(), self.pass.incomplete.load(Ordering::Relaxed));
+        if let Some(first) = self.first.filter(|&first| first != again || incomplete) {
             return Err(FeedError::OtherCount { first, again });
         }
-        let mut found = self.pass.found();
-        let Found { seen, counted } = &mut *found;
-        std::mem::take(counted).end(&self.watched, seen)
+        let mut state = self.pass.state();
+        let PassState { stats, counted } = &mut *state;
+        std::mem::take(counted).end(&self.watched, stats)
     }
 
-    /// Decodes and runs some samples, each of which is given up once it is decoded, and waits for them. A sample counts whole or not at all: where this fails or
-    /// is stopped, what was seen of the samples before stays. A bad sample is left out, or ends this where the settings say so; of
-    /// several the first is named.
+    /// Decodes and runs a batch of samples, and waits for them. Each file is freed once it is
+    /// decoded. A sample counts completely or not at all: after an error or a stop, the statistics
+    /// of the completed samples stay. A bad sample is skipped or ends the batch, as the settings
+    /// say; the error names the first bad sample.
     ///
-    /// `finished` is called with each sample's name and how many are done, from any thread.
+    /// `finished` is called with each sample's name and the number of completed samples, from any
+    /// thread.
     pub fn feed(
         &mut self,
         encoded: Vec<Encoded>,
@@ -219,17 +223,18 @@ impl Calibration {
     ) -> Result<(), FeedError> {
         let begun = self.begun;
         self.begun += encoded.len();
-        let run = |(at, sample)| self.pass.take(begun + at, sample, &finished, &stop);
+        let run = |(at, sample)| self.pass.run_or_skip(begun + at, sample, &finished, &stop);
         let samples = encoded.into_par_iter().enumerate();
         let results: Vec<Result<(), FeedError>> = samples.map(run).collect();
         results.into_iter().collect()
     }
 
-    /// Begins to run a sample, and comes back at once if there are threads for it. [`Calibration::settle`] tells how
-    /// it went. Once a sample has failed and was not left out no other begins, and the answer is no.
+    /// Starts a sample, and returns at once if there are threads for it. [`CalibrationRun::settle`]
+    /// returns the results. Once a sample has failed and was not skipped, this starts no other and
+    /// returns false.
     ///
-    /// `finished` is called as in [`Calibration::feed`], and `ended` when the sample is under way no longer, well
-    /// or not.
+    /// `finished` is called as in [`CalibrationRun::feed`]. `ended` is called when the sample no
+    /// longer runs, after success or failure.
     pub fn begin(
         &mut self,
         sample: Encoded,
@@ -245,7 +250,7 @@ impl Calibration {
         let pass = Arc::clone(&self.pass);
         pass.under_way.fetch_add(1, Ordering::AcqRel);
         let run = move || {
-            if let Err(cause) = pass.take(place, sample, finished, stop) {
+            if let Err(cause) = pass.run_or_skip(place, sample, finished, stop) {
                 let mut failed = pass.failed();
                 if failed.as_ref().is_none_or(|&(first, _)| place < first) {
                     *failed = Some((place, cause));
@@ -254,7 +259,7 @@ impl Calibration {
             pass.under_way.fetch_sub(1, Ordering::AcqRel);
             ended();
         };
-        // Where there is no other thread, none would come to run it.
+        // Without another thread, nothing would run a spawned task.
         match rayon::current_num_threads() {
             1 => run(),
             _ => rayon::spawn(run),
@@ -262,12 +267,13 @@ impl Calibration {
         true
     }
 
-    /// How many of the samples begun have not ended.
+    /// Number of samples started but not ended.
     pub fn under_way(&self) -> usize {
         self.pass.under_way.load(Ordering::Acquire)
     }
 
-    /// How the samples went that were begun, all of which have ended: of several bad ones the first is named.
+    /// Result of the started samples, all of which must have ended. Returns the error of the first
+    /// bad sample.
     pub fn settle(&mut self) -> Result<(), FeedError> {
         match self.under_way() {
             0 => self
@@ -279,11 +285,12 @@ impl Calibration {
         }
     }
 
-    /// What was seen of each watched value. Fails where a further pass was not over the samples of the first.
+    /// Statistics of each watched value. Returns an error if an extra pass ran other samples than
+    /// the first.
     pub fn finish(mut self) -> Result<Observations, FeedError> {
         self.settle()?;
         self.end_pass()?;
-        let seen = std::mem::take(&mut self.pass.found().seen);
-        Ok(self.watched.into_iter().zip(seen).collect())
+        let stats = std::mem::take(&mut self.pass.state().stats);
+        Ok(self.watched.into_iter().zip(stats).collect())
     }
 }

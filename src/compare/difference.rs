@@ -15,7 +15,7 @@ pub struct Difference {
 }
 
 /// Measures derived from a difference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Apart {
     /// SQNR in decibels; 200 if there is no difference.

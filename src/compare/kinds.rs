@@ -9,7 +9,7 @@ use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 
 /// The kind of an output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OutputKind {
     /// One row of class scores for each sample; judged by top-1.

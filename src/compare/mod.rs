@@ -57,7 +57,7 @@ pub enum CompareError {
 
 /// Error that quantization causes in the output of a layer. If only a Relu or Clip reads the
 /// output, both sides are clamped by it first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerError {
     /// Title of the node that produces the value.
@@ -90,7 +90,7 @@ pub struct LayerError {
 }
 
 /// Result of comparing two models on samples.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
     /// Number of samples.

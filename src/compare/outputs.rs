@@ -9,7 +9,7 @@ use crate::graph::Model;
 use crate::tensor::{Tensor, Values};
 
 /// The error that quantization causes in an output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputError {
     /// Name of the output.

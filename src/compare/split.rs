@@ -62,7 +62,7 @@ impl Split {
                 activations.graph.nodes[its].input[slot] = named(&mut activations, floats);
             }
         }
-        activations.graph.sweep();
+        activations.graph.remove_unused();
         let part = |model: Model| Part {
             outputs: vec![Difference::default(); model.graph.outputs.len()],
             engine: Engine::new(model, Vec::new()),

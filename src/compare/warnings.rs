@@ -10,7 +10,7 @@ use crate::quantize;
 use crate::tensor::Tensor;
 
 /// A conspicuous finding.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
     /// Kind, for programs: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`,

@@ -1,15 +1,16 @@
-//! Which nodes of the model each step computes.
+//! Maps the steps of a plan to the nodes of the model.
 //!
-//! tract names what it makes of a node after it, and a product that took in what follows it (a
-//! Relu, the addition of a residual) after the last of these. Here the cost goes back to the node that
-//! multiplies, and every node that has no step of its own goes to the layer that does its work.
+//! tract names an operator after the node it comes from. A product that absorbed later nodes (a
+//! Relu, a residual addition) is named after the last of them. This module assigns the cost to the
+//! node that multiplies. Every node without a step of its own is assigned to the layer that does
+//! its work.
 
 use std::collections::{HashMap, HashSet};
 
-use super::steps::Step;
+use super::steps::PlanStep;
 use crate::graph::{Graph, Uses};
 
-/// Operators whose work is a product of matrices, and so the step that is named a product.
+/// Operators whose work is a matrix product; their step is named a product.
 const WEIGHTED: [&str; 12] = [
     "Conv",
     "ConvTranspose",
@@ -25,9 +26,9 @@ const WEIGHTED: [&str; 12] = [
     "MatMulIntegerToFloat",
 ];
 
-/// For each node of the graph the node whose layer it belongs to: its own place where it has steps of its
-/// own, another's where it was fused, `None` where it was computed before the run.
-pub(super) fn layers_of(graph: &Graph, steps: &[Step]) -> Vec<Option<usize>> {
+/// Returns for each node the node of its layer: itself if it has steps, another node if it was
+/// fused, `None` if it was computed before the run.
+pub(super) fn layers_of(graph: &Graph, steps: &[PlanStep]) -> Vec<Option<usize>> {
     let uses = graph.uses();
     let count = graph.nodes.len();
     let constant = constants(graph);
@@ -51,7 +52,7 @@ pub(super) fn layers_of(graph: &Graph, steps: &[Step]) -> Vec<Option<usize>> {
             }
         }
     }
-    // What vanished goes to the layer that makes what it reads, or else to the one that reads what it makes.
+    // A fused node goes to the layer of its producer, or else to that of its reader.
     for node in 0..count {
         if layer[node].is_none() && !constant[node] {
             let makers = graph.nodes[node].input.iter();
@@ -69,7 +70,7 @@ pub(super) fn layers_of(graph: &Graph, steps: &[Step]) -> Vec<Option<usize>> {
             layer[node] = readers.filter_map(|&(reader, _)| layer[reader]).next();
         }
     }
-    // One layer may have been taken into another after a third was taken into it.
+    // Layers may be assigned in a chain: follow it to the end.
     for node in 0..count {
         let mut found = layer[node];
         for _ in 0..count {
@@ -83,7 +84,8 @@ pub(super) fn layers_of(graph: &Graph, steps: &[Step]) -> Vec<Option<usize>> {
     layer
 }
 
-/// The node that a product named after `last` really belongs to, as pairs of a node on the way and that node.
+/// Finds the weighted node that a product named after `last` belongs to. Returns each node on the
+/// way, paired with that node.
 fn path_to_product(
     graph: &Graph,
     uses: &Uses,
@@ -92,7 +94,7 @@ fn path_to_product(
     weighted: &impl Fn(usize) -> bool,
 ) -> Vec<(usize, usize)> {
     let mut seen = HashSet::from([last]);
-    // Each node with the one it was reached from.
+    // Each node with the index of its predecessor in the search.
     let mut open = vec![(last, None)];
     let mut reached: Vec<(usize, Option<usize>)> = Vec::new();
     let mut best: Option<(bool, usize)> = None;
@@ -101,8 +103,8 @@ fn path_to_product(
         let here = reached.len();
         reached.push((node, from));
         if node != last && weighted(node) {
-            // One that has a product already is only taken where no other is found (its input was a Concat,
-            // which tract does as a sum of products).
+            // A node that has a product already is the second choice (tract computes a product of a
+            // Concat as a sum of products).
             let taken = with_product[node];
             if best.is_none_or(|(found, _)| found && !taken) {
                 best = Some((taken, here));
@@ -136,7 +138,7 @@ fn path_to_product(
     path
 }
 
-/// The nodes whose results don't depend on what is fed, once shapes are known.
+/// Marks the nodes whose results don't depend on the inputs once shapes are known.
 fn constants(graph: &Graph) -> Vec<bool> {
     let mut known: HashSet<&str> = graph
         .initializers
@@ -165,8 +167,8 @@ fn is_random(node: &crate::onnx::schema::NodeProto) -> bool {
         .is_some_and(|operator| operator.starts_with("Random"))
 }
 
-/// The steps of each layer, in the order in which the layers first run.
-pub(super) fn in_layers(layers: &[Option<usize>], steps: &mut [Step]) {
+/// Assigns each step to the node of its layer.
+pub(super) fn in_layers(layers: &[Option<usize>], steps: &mut [PlanStep]) {
     let moved: HashMap<usize, usize> = layers
         .iter()
         .enumerate()
@@ -206,8 +208,8 @@ mod tests {
         Model::from_proto(header).unwrap().graph
     }
 
-    fn step(node: usize, product: bool) -> Step {
-        Step {
+    fn step(node: usize, product: bool) -> PlanStep {
+        PlanStep {
             node: Some(node),
             kernel: String::new(),
             product,
@@ -237,7 +239,8 @@ mod tests {
             ("Relu", "s", &["b"], "s"),
             ("Add", "add", &["s", "a"], "y"),
         ]);
-        // tract packs for `b` under its name, and multiplies under that of the addition; `r` has its own step.
+        // tract packs for `b` under its name and multiplies under the name of the addition; `r` has
+        // its own step.
         let steps = [
             step(0, true),
             step(1, false),

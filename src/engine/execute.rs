@@ -1,4 +1,4 @@
-//! A run: each operator of a plan in its turn, and who hears of it.
+//! Executes a plan operator by operator and reports values and times.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan;
 
-use super::integer::operator::Integers;
+use super::integer::operator::RegionOperator;
 use super::observe::Observe;
 use super::panics::caught;
 use super::run::{Engine, StepClock};
@@ -15,23 +15,23 @@ use super::steps::{self, Timing};
 use super::{EngineError, chain, indices, integer, values};
 use crate::tensor::Tensor;
 
-/// What goes with a run.
-pub(super) struct Run<'a> {
-    /// Hears of watched values.
+/// Callbacks and limits of a run.
+pub(super) struct RunContext<'a> {
+    /// Gets the watched values.
     pub(super) see: &'a mut dyn FnMut(usize, &[&[f32]], &[usize]),
-    /// Asked before every operator.
+    /// Called before every operator; true stops the run.
     pub(super) stop: &'a dyn Fn() -> bool,
     pub(super) timing: Option<&'a mut dyn Timing>,
-    /// Hears of the steps of integer regions, by their places in the list of what is fused.
+    /// Called after each step of an integer region, with its index in the list of fused nodes.
     pub(super) clock: Option<StepClock<'a>>,
-    /// So many turns loops may still make.
-    pub(super) turns: &'a Cell<usize>,
+    /// Iterations that loops may still make.
+    pub(super) iterations: &'a Cell<usize>,
 }
 
-impl Run<'_> {
-    /// The same run, for another part of it.
-    pub(super) fn again(&mut self) -> Run<'_> {
-        Run {
+impl RunContext<'_> {
+    /// Reborrows for another part of the run.
+    pub(super) fn again(&mut self) -> RunContext<'_> {
+        RunContext {
             see: self.see,
             stop: self.stop,
             timing: match &mut self.timing {
@@ -42,21 +42,22 @@ impl Run<'_> {
                 Some(clock) => Some(&mut **clock),
                 None => None,
             },
-            turns: self.turns,
+            iterations: self.iterations,
         }
     }
 
-    /// The run of a graph inside a node, which is one step.
+    /// Reborrows for a graph inside a node; the node is one step and its inner values are not
+    /// watched.
     pub(super) fn inside<'a>(
         &'a mut self,
         unseen: &'a mut dyn FnMut(usize, &[&[f32]], &[usize]),
-    ) -> Run<'a> {
-        Run {
+    ) -> RunContext<'a> {
+        RunContext {
             see: unseen,
             stop: self.stop,
             timing: None,
             clock: None,
-            turns: self.turns,
+            iterations: self.iterations,
         }
     }
 }
@@ -65,12 +66,12 @@ impl Engine {
     pub(super) fn execute(
         &self,
         inputs: Cow<'_, [Tensor]>,
-        run: Run,
+        run: RunContext,
     ) -> Result<Vec<Tensor>, EngineError> {
-        if let Some(parts) = self.parts()? {
-            return parts.run(inputs, run);
+        if let Some(partition) = self.partition()? {
+            return partition.run(inputs, run);
         }
-        let Run {
+        let RunContext {
             see,
             stop,
             mut timing,
@@ -78,7 +79,7 @@ impl Engine {
             ..
         } = run;
         let run_error = |error: TractError| {
-            if error.root_cause().is::<Stop>() {
+            if error.root_cause().is::<StopRequested>() {
                 return EngineError::Stopped;
             }
             EngineError::Run {
@@ -88,27 +89,27 @@ impl Engine {
         let plan = self.plan(&inputs)?;
         if !plan.steps.is_empty() {
             let values = |tensor: &Tensor| tensor.shape().iter().product::<usize>();
-            integer::call_ahead(inputs.iter().map(values).sum());
+            integer::wake_ahead(inputs.iter().map(values).sum());
         }
         let places = match timing {
             Some(_) => steps::places(&plan.run, plan.regions()),
             None => HashMap::new(),
         };
         caught(|| {
-            for &(slot, index) in &self.fed {
+            for &(slot, index) in &self.watched_inputs {
                 let fed = inputs.get(index);
                 if let Some((tensor, values)) = fed.and_then(|t| Some((t, t.as_f32()?))) {
                     see(slot, &[values], tensor.shape());
                 }
             }
-            let fed = values::fed(inputs).map_err(run_error)?;
+            let fed = values::inputs_to_tract(inputs).map_err(run_error)?;
             let outputs = plan
                 .run
                 .spawn()
                 .and_then(|mut state| {
                     state.run_plan_with_eval(fed, |context, op_state, node, inputs| {
                         if stop() {
-                            return Err(TractError::new(Stop));
+                            return Err(TractError::new(StopRequested));
                         }
                         if let Some(observer) = node.op_as::<Observe>() {
                             let seen = inputs.iter().map(|input| input.cast_to::<f32>());
@@ -118,7 +119,8 @@ impl Engine {
                             let slices = slices.collect::<TractResult<TVec<_>>>()?;
                             see(observer.slot, &slices, inputs[0].shape());
                         }
-                        if let (Some(region), Some(clock)) = (node.op_as::<Integers>(), &mut clock)
+                        if let (Some(region), Some(clock)) =
+                            (node.op_as::<RegionOperator>(), &mut clock)
                             && let Some(steps) = plan.steps.get(region.place)
                         {
                             let mut clock = |step: usize| clock(steps[step]);
@@ -129,7 +131,7 @@ impl Engine {
                         let (Some(&step), Some(timing)) = (step, &mut timing) else {
                             return plan::eval(context, op_state, node, inputs);
                         };
-                        if let Some(region) = node.op_as::<Integers>() {
+                        if let Some(region) = node.op_as::<RegionOperator>() {
                             return timed(region, &inputs, step, *timing);
                         }
                         timing.begin(step);
@@ -139,7 +141,7 @@ impl Engine {
                     })
                 })
                 .map_err(run_error)?;
-            // Behind the model's own are values that are watched only.
+            // Outputs behind the model's own exist only for observers.
             outputs
                 .into_iter()
                 .take(self.model.graph.outputs.len())
@@ -150,14 +152,15 @@ impl Engine {
     }
 }
 
-/// Runs a region whose first step is `first`.
+/// Runs a region whose first step has index `first`.
 fn timed(
-    region: &Integers,
+    region: &RegionOperator,
     inputs: &[TValue],
     first: usize,
     timing: &mut dyn Timing,
 ) -> TractResult<TVec<TValue>> {
-    // The clock hears which step an instruction was of when it is done: then the next begins.
+    // The clock reports the step of an instruction when it is done; the next instruction begins
+    // then.
     let mut left = region.instructions();
     timing.begin(first);
     let outputs = region.run(
@@ -177,12 +180,12 @@ fn timed(
 }
 
 #[derive(Debug)]
-struct Stop;
+struct StopRequested;
 
-impl std::fmt::Display for Stop {
+impl std::fmt::Display for StopRequested {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("stopped on request")
     }
 }
 
-impl std::error::Error for Stop {}
+impl std::error::Error for StopRequested {}

@@ -1,5 +1,7 @@
-//! Indices and divisors that a model computes or is fed, checked before tract uses them: where an index lies outside, or an integer is
-//! divided by zero, it would panic, and in a browser that ends the engine.
+//! Checks indices and divisors before tract uses them.
+//!
+//! tract panics at an index out of range and at an integer division by zero. In a browser a panic
+//! ends the engine.
 
 use tract_onnx::tract_core::ops::array::{
     Gather, GatherElements, GatherNd, ScatterElements, ScatterNd,
@@ -7,7 +9,7 @@ use tract_onnx::tract_core::ops::array::{
 use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_hir::internal::*;
 
-/// Fails where an index of this node lies outside of what it looks up, or a whole number is divided by 0.
+/// Fails if an index of this node is out of range, or if it divides an integer by 0.
 pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
     let divides = |op: &TypedBinOp| matches!(op.0.name(), "Div" | "Rem");
     if node.op_as::<TypedBinOp>().is_some_and(divides) && inputs[1].datum_type().is_integer() {
@@ -15,7 +17,7 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
         let divisors = divisors.try_as_plain_ram()?;
         ensure!(
             !divisors.as_slice::<i64>()?.contains(&0),
-            "node `{}` divides whole numbers by 0: give samples for which it doesn't",
+            "node `{}` divides integers by 0; use samples without such a division",
             node.name
         );
         return Ok(());
@@ -32,12 +34,12 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
         let fits = |other: usize| other == axis || indices.get(other) <= data.get(other);
         ensure!(
             indices.len() == data.len() && (0..data.len()).all(fits),
-            "it looks up places of the shape {indices:?} in values of {data:?}"
+            "its indices of shape {indices:?} don't fit its data of shape {data:?}"
         );
         if let (Some(updates), Some(_)) = (inputs.get(2).map(|updates| updates.shape()), scatters) {
             ensure!(
                 updates == indices,
-                "it puts values of the shape {updates:?} at places of {indices:?}"
+                "its updates of shape {updates:?} don't fit its indices of shape {indices:?}"
             );
         }
         return from_both_ends(axis);
@@ -47,7 +49,7 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
     let Some(batch) = gathers.or(scatters) else {
         return Ok(());
     };
-    // The last axis of the indices says where, axis by axis.
+    // The last axis of the indices holds one index per axis of the data.
     let (data, indices) = (&inputs[0], inputs[1].cast_to::<i64>()?);
     let depth = indices.shape().last().copied().unwrap_or(0).max(1);
     let indices = indices.try_as_plain_ram()?;
@@ -60,7 +62,7 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
     Ok(())
 }
 
-/// Fails where one of these indices is none of so many places.
+/// Fails if an index is not below `size`.
 pub(super) fn inside(indices: &Tensor, size: usize, from_the_end: bool) -> TractResult<()> {
     let indices = indices.cast_to::<i64>()?;
     let indices = indices.try_as_plain_ram()?;
@@ -75,7 +77,7 @@ fn one(index: i64, size: usize, from_the_end: bool) -> TractResult<()> {
     let least = if from_the_end { -size } else { 0 };
     ensure!(
         (least..size).contains(&index),
-        "it looks up place {index} of {size}: give samples whose indices are from {least} to {}",
+        "index {index} is outside an axis of size {size}; use samples whose indices are from {least} to {}",
         size - 1
     );
     Ok(())
@@ -88,7 +90,7 @@ mod tests {
     use crate::onnx::schema::*;
     use crate::tensor::{Tensor, Values};
 
-    /// Looks up the fed places in a table of four rows.
+    /// Runs a lookup of the given indices in a table of four rows.
     fn run(operator: &str, indices: &[i64], shape: &[usize]) -> Result<Vec<Tensor>, EngineError> {
         let port = |name: &str, element, shape: &[usize]| {
             let shape = Some(shape.iter().map(|&size| Dim::Known(size)).collect());
@@ -127,9 +129,8 @@ mod tests {
             assert!(run(operator, &[3], &[1, 1]).is_ok(), "{operator}");
             for &index in bad {
                 let error = run(operator, &[index], &[1, 1]).unwrap_err().to_string();
-                let place = format!("place {index} of 4");
+                let place = format!("index {index} is outside an axis of size 4");
                 assert!(error.contains(&place), "{operator}: {error}");
-                assert!(error.contains("look"), "{operator}: {error}");
             }
         }
         for operator in ["GatherElements", "ScatterElements"] {
@@ -163,7 +164,7 @@ mod tests {
             let by = |divisors| engine.run(&[of([7, 8]), of(divisors)], |_, _| {}, || false);
             assert!(by([2, -3]).is_ok(), "{operator}");
             let error = by([2, 0]).unwrap_err().to_string();
-            let found = error.contains("part") && error.contains("whole numbers by 0");
+            let found = error.contains("part") && error.contains("integers by 0");
             assert!(found, "{operator}: {error}");
         }
     }

@@ -1,8 +1,9 @@
-//! From our model to tract's: a light view of the graph, its weights handed over beside it.
+//! Translates our model to tract's: the graph without weights is parsed, then the weights are
+//! added.
 //!
-//! tract reads an older schema, so it is given only what it needs: nodes, inputs and outputs,
-//! re-encoded without the initializers. Those appear to tract as unknown sources, and each is then
-//! replaced by a constant (to run) or by a bare fact (to infer types: no weight is copied).
+//! tract reads an older schema, so it gets only nodes, inputs and outputs, encoded again without
+//! the initializers. The initializers appear to tract as unknown sources. A run replaces each by a
+//! constant. Type inference replaces each by its type and shape alone, so no weight is copied.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -16,9 +17,9 @@ use tract_onnx::tract_hir::internal::{DatumType, IntoArcTensor, TDim, Tensor, Tr
 use tract_onnx::tract_hir::ops::konst::Const;
 use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
-use super::integer::blocks::{self, Product};
-use super::integer::operator::{self, Integers};
-use super::integer::{Beside, linear};
+use super::integer::matmul_nbits::{self, BlockProduct};
+use super::integer::operator::{self, RegionOperator};
+use super::integer::{GraphData, quantize_linear};
 use super::operators::Direct;
 use super::weights::{self, Weight};
 use super::{EngineError, Watched, chain, checks, light, observe, operators, parts, values};
@@ -27,91 +28,98 @@ use crate::onnx::schema::{DataType, TensorProto};
 use crate::prepare::{Known, Types, fold};
 use crate::tensor;
 
-/// Constants up to this size are always given whole: shapes, axes and the like steer inference.
+/// Constants up to this size are always passed with their values: shapes and axes steer the
+/// inference.
 const SMALL: usize = 4096;
 
-/// How the weights are given to tract.
+/// The form in which tract gets the weights.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weights {
-    /// Copied into tract's tensors, but for those of products, sums and tables of rows, which are shared: large ones, and of convolutions that our
-    /// kernels run all but the smallest.
+pub(super) enum WeightMode {
+    /// With their values. Large weights of products, sums and row lookups share the model's bytes;
+    /// all others are copied into tract's tensors. Weights of convolutions on our kernels share the
+    /// bytes too, except the smallest.
     Values {
-        /// Whether they run convolutions.
+        /// Our float kernels run the convolutions.
         kernels: bool,
     },
-    /// Only type and shape, but for small constants.
+    /// Only type and shape, except of small constants.
     Types,
 }
 
-/// A model in tract's first form, and where each named value is in it.
+/// A model in tract's inference form, with the outlet of each named value.
 pub(super) struct Loaded {
     pub(super) model: InferenceModel,
     pub(super) outlets: HashMap<String, OutletId>,
-    /// What follows from the shapes of the inputs by our own rules.
+    /// Types that our own shape rules derive from the inputs.
     pub(super) types: Types,
 }
 
-/// Loads a prepared model for these inputs, where they are known, with an observer behind each value of `watched` that a node makes, and what its integer regions and
-/// products with blocks run.
+/// Loads a prepared model, for inputs of these shapes where they are known. It places an observer
+/// behind each value of `watched` that a node computes, and connects the programs of integer
+/// regions and the block-wise products.
 ///
-/// tract gets sizes as numbers, or none: it computes with names of sizes for minutes where shapes don't fit.
+/// tract gets sizes as numbers or not at all. With symbolic sizes it computes for minutes where
+/// shapes don't fit.
 pub(super) fn load(
     model: &Model,
     watched: &[Watched],
     weights: Weights,
-    beside: &Beside,
+    beside: &GraphData,
     inputs: Option<&[tensor::Tensor]>,
 ) -> Result<Loaded, EngineError> {
     let plan_error = |error| EngineError::Plan {
         detail: chain(&error),
     };
-    let types = checks::check(model, inputs)?;
+    let types = validate::validate(model, inputs)?;
     let model = match inputs {
-        Some(_) => settled(model, &types, watched),
+        Some(_) => fold_shapes(model, &types, watched),
         None => Cow::Borrowed(model),
     };
     let model = &*model;
-    let light = light::view(model, watched);
-    let decoded = pb::ModelProto::decode(light.encode_to_vec().as_slice()).map_err(|error| {
-        EngineError::Plan {
-            detail: error.to_string(),
-        }
-    })?;
+    let tract_graph = tract_graph::view(model, watched);
+    let decoded =
+        pb::ModelProto::decode(tract_graph.encode_to_vec().as_slice()).map_err(|error| {
+            EngineError::Plan {
+                detail: error.to_string(),
+            }
+        })?;
     let mut onnx = tract_onnx::onnx().with_ignore_value_info(true);
     onnx.op_register.insert(observe::OPERATOR, observe::build);
     onnx.op_register.insert(operator::OPERATOR, operator::build);
-    onnx.op_register.insert(blocks::OPERATOR, blocks::build);
-    operators::register(&mut onnx, weights == Weights::Types);
-    onnx.op_register.insert("QuantizeLinear", linear::quantize);
     onnx.op_register
-        .insert("DequantizeLinear", linear::dequantize);
+        .insert(matmul_nbits::OPERATOR, matmul_nbits::build);
+    operators::register(&mut onnx, weights == Weights::Types);
+    onnx.op_register
+        .insert("QuantizeLinear", quantize_linear::quantize);
+    onnx.op_register
+        .insert("DequantizeLinear", quantize_linear::dequantize);
     let parsed = onnx.parse(&decoded, None).map_err(plan_error)?;
     let mut tract = parsed.model;
-    refuse_unknown(&tract)?;
+    reject_unknown(&tract)?;
     for node in &mut tract.nodes {
-        if let Some(region) = node.op_as::<Integers>() {
+        if let Some(region) = node.op_as::<RegionOperator>() {
             let (place, program) = (region.place, beside.programs.get(region.place).cloned());
             let unread = node
                 .outputs
                 .iter()
                 .map(|output| output.successors.is_empty());
-            node.op = Box::new(Integers {
+            node.op = Box::new(RegionOperator {
                 place,
                 program,
-                leaving: unread.collect(),
+                unread_outputs: unread.collect(),
             });
-        } else if let Some(product) = node.op_as::<Product>() {
+        } else if let Some(product) = node.op_as::<BlockProduct>() {
             let weights = beside.blocks.get(product.place).cloned();
-            node.op = Box::new(Product {
+            node.op = Box::new(BlockProduct {
                 weights,
                 ..product.clone()
             });
-        } else if let Some(direct) = node.op_as::<Direct>() {
-            let nodes = light.graph.iter().flat_map(|graph| &graph.node);
+        } else if let Some(native) = node.op_as::<NativeOperator>() {
+            let nodes = tract_graph.graph.iter().flat_map(|graph| &graph.node);
             let mut said = nodes.filter(|said| said.name.as_deref() == Some(&node.name));
-            let mut direct = direct.clone();
-            direct.node = Arc::new(said.next().cloned().unwrap_or_default());
-            node.op = Box::new(direct);
+            let mut native = native.clone();
+            native.node = Arc::new(said.next().cloned().unwrap_or_default());
+            node.op = Box::new(native);
         }
     }
     let uses = model.graph.uses();
@@ -122,9 +130,9 @@ pub(super) fn load(
             .initializers
             .get(name)
             .ok_or_else(|| EngineError::Plan {
-                detail: format!("the value `{name}` is used but nothing makes it"),
+                detail: format!("the value `{name}` is used, but no node computes it"),
             })?;
-        if let Weights::Values { kernels } = weights
+        if let WeightMode::Values { kernels } = weights
             && let Some(weight) = shared(model, &uses, tensor, kernels)
         {
             let fact = InferenceFact::dt_shape(DatumType::F32, dims(tensor));
@@ -132,7 +140,7 @@ pub(super) fn load(
             tract.set_outlet_fact(outlet, fact).map_err(plan_error)?;
             continue;
         }
-        give_constant(&mut tract, outlet, tensor, weights)?;
+        set_constant(&mut tract, outlet, tensor, weights)?;
     }
     let outlets: Vec<OutletId> = model
         .graph
@@ -145,13 +153,13 @@ pub(super) fn load(
         let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
         tract.set_input_fact(index, fact).map_err(plan_error)?;
     }
-    if weights == Weights::Types {
+    if weights == WeightMode::Types {
         let made = model.graph.nodes.iter().flat_map(|node| &node.output);
         for name in made {
             if let (Some(&outlet), Some(known)) =
                 (parsed.outlets_by_name.get(name), types.get(name))
             {
-                let fact = fact_of(known);
+                let fact = to_fact(known);
                 tract.set_outlet_fact(outlet, fact).map_err(plan_error)?;
             }
         }
@@ -163,33 +171,34 @@ pub(super) fn load(
     })
 }
 
-/// The model with sizes that follow from the shapes of its inputs as constants, and what these are computed by. Other floats stay: an
-/// observer behind one must be run, which no operator is whose result tract knows.
-fn settled<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<'a, Model> {
+/// Replaces sizes that follow from the shapes of the inputs by constants, and also the values that
+/// they are computed from. Other floats stay: tract would drop an operator whose result it knows,
+/// and an observer behind that must run.
+fn fold_shapes<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<'a, Model> {
     let watched: HashSet<&str> = watched
         .iter()
         .flat_map(|one| std::iter::once(&one.value).chain(&one.beside))
         .map(String::as_str)
         .collect();
-    let telling = parts::telling(model.graph.nodes.iter());
+    let shape_values = partition::shape_values(model.graph.nodes.iter());
     let stays = |name: &str| {
         let known = types.get(name);
         let floats = known.is_some_and(|known| known.element == DataType::Float);
-        floats && (watched.contains(name) || !telling.contains(name))
+        floats && (watched.contains(name) || !shape_values.contains(name))
     };
     let found = fold::known(&model.graph, types, stays);
     if found.is_empty() {
         return Cow::Borrowed(model);
     }
-    let mut settled = model.clone();
-    fold::put(&mut settled.graph, found);
-    Cow::Owned(settled)
+    let mut folded = model.clone();
+    fold::put(&mut folded.graph, found);
+    Cow::Owned(folded)
 }
 
-/// What our rules know of a value, as tract has it; a size with a name is any.
-fn fact_of(known: &Known) -> InferenceFact {
+/// A type of our shape rules as tract's fact; a symbolic size stays open.
+fn to_fact(known: &Known) -> InferenceFact {
     let mut fact = InferenceFact::new();
-    // tract has a type of its own for sizes, where ONNX has integers of 64 bits.
+    // tract has its own type for sizes, where ONNX has int64.
     if known.element != DataType::Int64
         && let Ok(theirs) = pb::tensor_proto::DataType::try_from(known.element as i32)
         && let Ok(datum) = DatumType::try_from(theirs)
@@ -206,8 +215,9 @@ fn fact_of(known: &Known) -> InferenceFact {
     fact
 }
 
-/// The weight that a tensor is, of products, sums or rows that are looked up, if it is nothing else and worth to be shared.
-fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Option<Weight> {
+/// The shared weight for this tensor, if products, additions or row lookups are its only readers
+/// and it is large enough.
+fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Option<SharedWeight> {
     let raw = tensor.raw_data.as_ref()?;
     let name = tensor.name.as_deref()?;
     let readers = uses.consumers(name);
@@ -220,33 +230,33 @@ fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Op
             _ => node.is("Add"),
         }
     };
-    // Our kernels read weights where they lie, which costs nothing.
+    // Our kernels read the weights in place, which costs nothing.
     let least = match kernels && readers.iter().all(|reader| node(reader).is("Conv")) {
         true => SMALL,
-        false => weights::LEAST,
+        false => weights::MIN_SHARED_BYTES,
     };
     let wanted = raw.len() >= least
         && tensor.data_type == Some(DataType::Float as i32)
         && !readers.is_empty()
         && readers.iter().all(reads_there)
         && !uses.is_output(name);
-    wanted.then(|| Weight::new(raw.clone(), &dims(tensor)))?
+    wanted.then(|| SharedWeight::new(raw.clone(), &dims(tensor)))?
 }
 
-fn give_constant(
+fn set_constant(
     tract: &mut InferenceModel,
     outlet: OutletId,
     tensor: &TensorProto,
-    weights: Weights,
+    weights: WeightMode,
 ) -> Result<(), EngineError> {
     let plan_error = |error| EngineError::Plan {
         detail: chain(&error),
     };
     let bytes = tensor.raw_data.as_ref().map_or(0, bytes::Bytes::len);
     let datum = datum_type(tensor);
-    if weights == Weights::Types && (bytes > SMALL || datum.is_err()) {
+    if weights == WeightMode::Types && (bytes > SMALL || datum.is_err()) {
         let shape = dims(tensor);
-        // tract has no integers of few bits; what reads them may have a type all the same.
+        // tract has no integers below 8 bits; their readers may have a type nevertheless.
         let fact = match datum {
             Ok(datum) => InferenceFact::dt_shape(datum, shape),
             Err(_) => InferenceFact::shape(shape),
@@ -277,7 +287,7 @@ fn datum_type(tensor: &TensorProto) -> Result<DatumType, EngineError> {
         })
 }
 
-/// tract's tensor of a constant: one copy of its bytes.
+/// A constant as a tract tensor; copies its bytes once.
 pub(super) fn constant(tensor: &TensorProto) -> Result<Tensor, EngineError> {
     let named = |reason: String| EngineError::Constant {
         name: tensor.name.clone().unwrap_or_default(),
@@ -292,7 +302,7 @@ pub(super) fn constant(tensor: &TensorProto) -> Result<Tensor, EngineError> {
             .saturating_mul(datum.size_of());
         if raw.len() != wanted {
             return Err(named(format!(
-                "it holds {} bytes where its shape needs {wanted}",
+                "it has {} bytes, but its shape needs {wanted}",
                 raw.len()
             )));
         }
@@ -306,7 +316,7 @@ pub(super) fn constant(tensor: &TensorProto) -> Result<Tensor, EngineError> {
     loaded.map_err(|error| named(chain(&error)))
 }
 
-fn refuse_unknown(tract: &InferenceModel) -> Result<(), EngineError> {
+fn reject_unknown(tract: &InferenceModel) -> Result<(), EngineError> {
     let unknown: BTreeSet<String> = tract
         .nodes
         .iter()

@@ -1,48 +1,49 @@
-//! Running models. The one room that names tract.
+//! Runs models. This is the only module that names tract.
 //!
-//! [`Engine`] runs a prepared model on samples of any shape the model takes, hands every watched
-//! value to the caller as it is made, and lets tract free each activation after its last use.
-//! [`infer_types`] tells types and shapes without running anything and without copying weights.
+//! [`Engine`] runs a prepared model on samples of any shape that the model accepts. It passes every
+//! watched value to the caller as soon as the value is computed, and lets tract free each
+//! activation after its last use. [`infer_types`] infers types and shapes without a run and without
+//! a copy of the weights.
 
-mod analysis;
 mod attribution;
-mod checks;
 mod control;
+mod cost_estimate;
+mod dedup_im2col;
 mod execute;
 mod float;
 mod indices;
+mod inference;
 mod integer;
-mod light;
 mod load;
 mod observe;
 mod operators;
-mod outline;
 mod panics;
-mod parts;
-mod pixels;
+mod partition;
 mod plan;
+mod resize_geometry;
 mod run;
-mod share;
 mod steps;
+mod tract_graph;
 mod typed;
 mod types;
+mod validate;
 mod values;
 mod weights;
 
-pub use checks::check_unrun;
+pub use cost_estimate::CostEstimate;
 pub use float::FloatKernels;
 pub use integer::FusedNode;
-pub use outline::Outline;
 pub use run::{Engine, Probe, StepClock};
-pub use steps::{Step, StepValue, Steps, Timing};
+pub use steps::{PlanStep, PlanSteps, StepValue, Timing};
 pub use types::{infer_types, infer_types_of};
+pub use validate::validate_unrun;
 
-/// A value to be seen when a sample runs.
+/// A value that a run reports to the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// Its name.
+    /// The name of the value.
     pub value: String,
-    /// Values of as many elements to be seen at the same time.
+    /// Values with the same number of elements, reported together with it.
     pub beside: Vec<String>,
 }
 
@@ -58,53 +59,54 @@ impl From<String> for Watched {
 /// Why a model can't be run.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Operators nobody implements.
+    /// Operators that the engine doesn't implement.
     #[error(
-        "the engine has no operator {operators}; the model can't be run here, and so not calibrated: \
-         export it with standard ONNX operators (out of ONNX Runtime's optimizer, with its level extended at most)"
+        "the engine has no operator {operators}, so the model can't be run or calibrated here; \
+         export it with standard ONNX operators (from ONNX Runtime's optimizer, with level `extended` at most)"
     )]
     UnknownOperators {
-        /// `Operator (node name)`, the first few.
+        /// `Operator (node name)` of the first few.
         operators: String,
     },
-    /// A constant of an element type the engine has no form for.
+    /// A constant whose element type the engine can't represent.
     #[error("constant `{name}`: {reason}; export the model with float32 weights")]
     Constant {
-        /// The initializer.
+        /// The name of the initializer.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A node that says what makes no sense.
+    /// A node with an invalid attribute, input or shape.
     #[error(
-        "{operator} (node `{node}`): {what} is {found} and must be {wanted}; correct the model, or export it again"
+        "{operator} (node `{node}`): {what} is {actual} and must be {expected}; correct the model, or export it again"
     )]
     Node {
-        /// Its operator.
+        /// The operator of the node.
         operator: String,
-        /// The name a person knows it by.
+        /// The name of the node as people see it.
         node: String,
-        /// An attribute, an input, or what follows from them.
+        /// The attribute, input or shape that is invalid.
         what: String,
-        /// What it is.
-        found: String,
-        /// What it should be.
-        wanted: String,
+        /// The actual value.
+        actual: String,
+        /// The values that are allowed.
+        expected: String,
     },
-    /// Loops that make turn after turn.
+    /// Loops that ran up to the limit of iterations.
     #[error(
-        "{operator} (node `{node}`): all loops of the model have made {turns} turns in one run, and it is not at its end; check its \
-         condition and its trip count, and that the samples are what the model is made for"
+        "{operator} (node `{node}`): the loops of the model ran {iterations} iterations in one inference without an end; check its \
+         condition and its trip count, and that the samples fit the model"
     )]
     Endless {
-        /// Its operator.
+        /// The operator of the node.
         operator: String,
-        /// The name a person knows it by.
+        /// The name of the node as people see it.
         node: String,
-        /// So many they may make.
-        turns: usize,
+        /// The limit.
+        iterations: usize,
     },
-    /// Shapes or types that contradict each other, or a form of an operator tract doesn't take.
+    /// Shapes or types that contradict each other, or a use of an operator that tract doesn't
+    /// support.
     #[error(
         "the engine can't plan this model: {detail}; check that the model runs in ONNX Runtime, and if it \
          does, report it with the model's graph"
@@ -113,7 +115,7 @@ pub enum EngineError {
         /// tract's chain of reasons.
         detail: String,
     },
-    /// A failure while a sample was running.
+    /// A failure while a sample ran.
     #[error(
         "the model failed while running: {detail}; check the sample's shapes and values against the model's inputs"
     )]
@@ -121,21 +123,21 @@ pub enum EngineError {
         /// tract's chain of reasons.
         detail: String,
     },
-    /// What is wrong in a way that nobody foresaw.
+    /// A panic inside the engine.
     #[error(
-        "the engine broke off at this model: {detail}; check that the model runs in ONNX Runtime, and if it \
+        "the engine failed at this model: {detail}; check that the model runs in ONNX Runtime, and if it \
          does, report it with the model's graph"
     )]
     Panicked {
-        /// What was said of it.
+        /// The message of the panic.
         detail: String,
     },
-    /// The person asked to stop.
+    /// The caller stopped the run.
     #[error("stopped on request")]
     Stopped,
 }
 
-/// tract's errors are chains; the outermost names the node, the innermost the cause.
+/// Joins tract's chain of errors; the outermost names the node, the innermost the cause.
 fn chain(error: &tract_onnx::prelude::TractError) -> String {
     let mut links: Vec<String> = error.chain().map(ToString::to_string).collect();
     links.dedup();

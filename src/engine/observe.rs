@@ -1,4 +1,5 @@
-//! The observer: an operator that returns its input untouched, at which a run reports the value.
+//! The observer: an operator that returns its input unchanged and marks where a run reports a
+//! value.
 
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
@@ -8,13 +9,13 @@ use tract_onnx::tract_hir::infer::{
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
-/// The operator's name in the graph that tract is given; never in a model that goes out.
+/// The name of the operator in the graph for tract; no written model contains it.
 pub(super) const OPERATOR: &str = "OctetObserve";
 
-/// Passes a value through; `slot` says which of the watched values it is. Values to be seen beside it are further
-/// inputs, and go no further.
+/// Passes a value on; `slot` is its index among the watched values. Values beside it are further
+/// inputs and are not passed on.
 ///
-/// It declares itself impossible to evaluate outside a run, so that tract doesn't fold it away.
+/// The operator can't be evaluated outside a run, so that tract doesn't fold it into a constant.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 pub(super) struct Observe {
     pub(super) slot: usize,

@@ -1,6 +1,6 @@
-//! Panics inside tract, as errors: what it doesn't expect it doesn't always refuse in words.
+//! Turns panics inside tract into errors: tract panics on some unexpected input.
 //!
-//! In a browser a panic ends the engine, and the page says so.
+//! In a browser a panic ends the engine, and the page reports that.
 
 use super::EngineError;
 
@@ -22,13 +22,13 @@ mod native {
     use super::EngineError;
 
     thread_local! {
-        /// Whether what panics on this thread is caught.
+        /// True while panics on this thread are caught.
         static CATCHING: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Does this work; a panic in it is an error.
-    ///
-    /// What it left half done must be nothing that is used again: plans are kept when they are whole, and runs have states of their own.
+    /// Runs `work`; a panic becomes an error. The caller must not reuse state that an interrupted
+    /// call may leave half-written. That holds here: only complete plans are kept, and each run has
+    /// its own state.
     pub(in crate::engine) fn caught<T>(
         work: impl FnOnce() -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
@@ -43,7 +43,7 @@ mod native {
         })
     }
 
-    /// What is caught is told once, as an error: not on the terminal as well.
+    /// A caught panic is reported once, as an error, and not on the terminal too.
     fn keep_quiet() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {

@@ -1,4 +1,5 @@
-//! Plans: how a model runs for certain shapes, made when they are first met.
+//! Plans: a model prepared for inputs of certain shapes, built at the first sample with these
+//! shapes.
 
 use std::sync::{Arc, PoisonError};
 
@@ -6,27 +7,27 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan::SimplePlan;
 
 use super::analysis::Unfit;
-use super::integer::{self, Beside, FusedNode, Scope};
+use super::integer::{self, FusedNode, GraphData, Scope};
 use super::load::{Weights, load};
 use super::outline::{self, Outline};
 use super::panics::caught;
 use super::run::Engine;
-use super::steps::{self, Regions};
-use super::{EngineError, chain, float, share, typed, weights};
+use super::steps::{self, RegionSteps};
+use super::{EngineError, chain, dedup_im2col, float, typed, weights};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::tensor::Tensor;
 
-/// A plan for some shapes, and for a quantized model what of it was fused.
-pub(super) struct Plan {
+/// A plan for some shapes, and for a quantized model the list of its nodes.
+pub(super) struct ExecutionPlan {
     pub(super) run: Arc<TypedSimplePlan>,
     pub(super) fused: Vec<FusedNode>,
-    /// For each integer region, the place in `fused` of each of its steps.
+    /// For each integer region, the indices of its steps in `fused`.
     pub(super) steps: Vec<Vec<usize>>,
 }
 
-impl Plan {
-    /// How many steps it takes.
+impl ExecutionPlan {
+    /// Number of steps in a run.
     pub(super) fn steps(&self) -> usize {
         let regions = self.regions();
         let places = steps::places(&self.run, regions);
@@ -37,40 +38,43 @@ impl Plan {
         counted.sum()
     }
 
-    pub(super) fn regions(&self) -> Regions<'_> {
-        Regions {
+    pub(super) fn regions(&self) -> RegionSteps<'_> {
+        RegionSteps {
             fused: &self.fused,
             steps: &self.steps,
         }
     }
 }
 
-/// How samples of certain shapes run: the plan, or those of the parts of a model, each with the places of what it watches.
-pub struct Route(pub(super) Vec<(Arc<Plan>, Option<Vec<usize>>)>);
+/// The plans that samples of certain shapes run by: one for a whole model, or one for each part. A
+/// part maps its watched values to those of the model.
+pub struct RunPlan(pub(super) Vec<(Arc<ExecutionPlan>, Option<Vec<usize>>)>);
 
-impl Route {
-    /// What a run will hold and do. `remembered` tells how many bytes the caller keeps of each watched value.
-    pub fn outline(&self, remembered: impl Fn(usize) -> u64) -> Outline {
+impl RunPlan {
+    /// Memory and work of a run. `remembered` returns how many bytes the caller keeps of each
+    /// watched value.
+    pub fn cost_estimate(&self, remembered: impl Fn(usize) -> u64) -> CostEstimate {
         let plans = self.0.iter().map(|(plan, slots)| {
             let place = |slot: usize| slots.as_ref().map_or(slot, |slots| slots[slot]);
-            outline::of_plan(&plan.run, |slot| remembered(place(slot)))
+            cost_estimate::from_plan(&plan.run, |slot| remembered(place(slot)))
         });
-        plans.reduce(Outline::then).unwrap_or_default()
+        plans.reduce(CostEstimate::then).unwrap_or_default()
     }
 }
 
-/// So many plans are kept; samples of ever new shapes push the oldest out.
-const PLANS: usize = 4;
+/// Number of plans that are kept; a new one replaces the oldest.
+const MAX_PLANS: usize = 4;
 
 impl Engine {
-    pub(super) fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>, EngineError> {
+    pub(super) fn plan(&self, inputs: &[Tensor]) -> Result<Arc<ExecutionPlan>, EngineError> {
         let shapes: Vec<Vec<usize>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
-        // A plan is only pushed once whole, so a poisoned lock still guards whole plans.
+        // A plan is pushed only when it is complete, so a poisoned lock still guards complete
+        // plans.
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == shapes) {
             return Ok(plan.clone());
         }
-        if plans.len() == PLANS {
+        if plans.len() == MAX_PLANS {
             plans.remove(0);
         }
         let plan = Arc::new(caught(|| self.make_plan(inputs))?);
@@ -78,7 +82,7 @@ impl Engine {
         Ok(plan)
     }
 
-    fn make_plan(&self, inputs: &[Tensor]) -> Result<Plan, EngineError> {
+    fn make_plan(&self, inputs: &[Tensor]) -> Result<ExecutionPlan, EngineError> {
         let names = self
             .watched
             .iter()
@@ -90,37 +94,37 @@ impl Engine {
                 self.make_run(&model, inputs, &beside)
             }
             false => self.make_run(
-                &integer::written_out(&self.model),
+                &integer::decomposed(&self.model),
                 inputs,
-                &Beside::default(),
+                &GraphData::default(),
             ),
         };
         let scope = match self.integers {
             true => Scope::Integers,
             false => Scope::Defined,
         };
-        if !self.integers && !integer::has_defined(&self.model) {
+        if !self.integers && !integer::has_integer_operators(&self.model) {
             let run = in_float()?;
-            return Ok(Plan {
+            return Ok(ExecutionPlan {
                 run,
                 fused: Vec::new(),
                 steps: Vec::new(),
             });
         }
         let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
-            let run = self.make_run(&fused.model, inputs, &fused.beside)?;
+            let run = self.make_run(&fused.model, inputs, &fused.data)?;
             Ok(Plan {
                 run,
                 fused: fused.nodes,
                 steps: fused.steps,
             })
         });
-        // What can't be planned with integers may run in float; the list says why it does.
+        // A model that can't be planned on integers may run in float; the list gives the reason.
         fused.or_else(|error| {
             let run = in_float()?;
-            Ok(Plan {
+            Ok(ExecutionPlan {
                 run,
-                fused: integer::unfused(&self.model, &error.to_string()),
+                fused: integer::all_float(&self.model, &error.to_string()),
                 steps: Vec::new(),
             })
         })
@@ -130,9 +134,9 @@ impl Engine {
         &self,
         model: &Model,
         inputs: &[Tensor],
-        beside: &Beside,
+        beside: &GraphData,
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
-        let values = Weights::Values {
+        let values = WeightMode::Values {
             kernels: self.kernels,
         };
         let loaded = load(model, &self.watched, values, beside, Some(inputs))?;
@@ -142,16 +146,17 @@ impl Engine {
                 typed = float::with_kernels(&typed)?;
             }
             let mut typed = weights::optimized(typed)?;
-            share::share(&mut typed);
+            dedup_im2col::dedup(&mut typed);
             SimplePlan::new(typed)
         };
         made().map_err(|error| refused(model, &error))
     }
 }
 
-/// Why tract makes no plan of a model: the operator whose shapes don't fit, or its own reasons.
+/// The reason why tract can't plan a model: the operator whose shapes don't fit, or tract's own
+/// chain of errors.
 fn refused(model: &Model, error: &TractError) -> EngineError {
-    let Some(Unfit { node, found }) = error.root_cause().downcast_ref() else {
+    let Some(SizeMismatch { node, input_shapes }) = error.root_cause().downcast_ref() else {
         return EngineError::Plan {
             detail: chain(error),
         };
@@ -163,7 +168,7 @@ fn refused(model: &Model, error: &TractError) -> EngineError {
         operator: known.map_or_else(|| "an operator".to_owned(), NodeProto::operator),
         node: known.map_or(node.as_str(), NodeProto::title).to_owned(),
         what: "the shape of its inputs".to_owned(),
-        found: found.clone(),
-        wanted: "such as fit each other and follow from the shapes of the samples".to_owned(),
+        actual: input_shapes.clone(),
+        expected: "compatible and determined by the shapes of the samples".to_owned(),
     }
 }

@@ -1,63 +1,64 @@
-//! Runs: each by the plan for its input shapes.
+//! Runs of a model, each by the plan for the shapes of its inputs.
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::control::{self, Form};
-use super::execute::Run;
+use super::control::{self, ExecutionMode};
+use super::execute::RunContext;
 use super::integer::{self, FusedNode};
-use super::parts::{self, Parts};
-use super::plan::{Plan, Route};
-use super::steps::{self, Steps, Timing};
+use super::partition::{self, Partition};
+use super::plan::{ExecutionPlan, RunPlan};
+use super::steps::{self, PlanSteps, Timing};
 use super::{EngineError, Watched};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
-/// How far a run came before it was stopped.
+/// Progress of a run that ended at a time limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
-    /// The share of the work that was done, 0 to 1.
+    /// Fraction of the work that was done, 0 to 1.
     pub share: f64,
-    /// How long that took.
+    /// Time that the run took.
     pub ms: f64,
 }
 
-/// Called when a step of an integer region is done, with its place in [`Engine::fused`]'s list.
+/// Called when a step of an integer region is done, with its index in the list of
+/// [`Engine::fused`].
 pub type StepClock<'a> = &'a mut dyn FnMut(usize);
 
-/// Runs one model, watching some of its values.
+/// Runs one model and reports some of its values.
 pub struct Engine {
     pub(super) model: Model,
     pub(super) watched: Vec<Watched>,
-    /// Watched values that are fed, not made: (slot, index of the input).
-    pub(super) fed: Vec<(usize, usize)>,
-    /// Whether convolutions are run by our kernels.
+    /// Watched values that are inputs of the model: (slot, index of the input).
+    pub(super) watched_inputs: Vec<(usize, usize)>,
+    /// Our float kernels run the convolutions.
     pub(super) kernels: bool,
-    /// Whether quantized nodes run on integers.
+    /// Quantized nodes run on integers.
     pub(super) integers: bool,
-    /// So many graphs are around it.
+    /// Number of graphs that enclose this model.
     depth: usize,
-    /// A model that holds graphs, or whose sizes follow from values, runs in parts.
-    parts: OnceLock<Option<Parts>>,
-    pub(super) plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Plan>)>>,
+    /// The partition of a model with control flow, or with shapes that depend on values.
+    partition: OnceLock<Option<Partition>>,
+    pub(super) plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<ExecutionPlan>)>>,
 }
 
 impl Engine {
-    /// An engine for a prepared model that reports the values of `watched`. A quantized model runs in float,
-    /// as its QuantizeLinear and DequantizeLinear say.
+    /// Creates an engine for a prepared model that reports the values of `watched`. A quantized
+    /// model runs in float: QuantizeLinear and DequantizeLinear run as ONNX defines them.
     pub fn new(model: Model, watched: Vec<String>) -> Engine {
         Engine::watching(model, watched.into_iter().map(Watched::from).collect())
     }
 
-    /// The same engine, which runs a quantized model on integers wherever that is possible. A watched value is
-    /// there in float, so nothing is fused over it.
+    /// Runs a quantized model on integers wherever that is possible. A watched value stays float,
+    /// so no pattern spans it.
     pub fn on_integers(mut self) -> Engine {
         self.integers = integer::has_integers(&self.model);
         self
     }
 
-    /// An engine that reports each value of `watched` together with those beside it.
+    /// Creates an engine that reports each value of `watched` together with the values `beside` it.
     pub fn watching(model: Model, watched: Vec<Watched>) -> Engine {
         let position = |name: &String| {
             model
@@ -66,7 +67,7 @@ impl Engine {
                 .iter()
                 .position(|i| i.name.as_ref() == Some(name))
         };
-        let fed = watched
+        let watched_inputs = watched
             .iter()
             .enumerate()
             .filter(|(_, watched)| watched.beside.is_empty())
@@ -75,59 +76,61 @@ impl Engine {
         Engine {
             model,
             watched,
-            fed,
-            // Natively tract has better ones, made for each processor.
+            watched_inputs,
+            // Native builds use tract's kernels, which are tuned for each processor.
             kernels: cfg!(target_family = "wasm"),
             integers: false,
             depth: 0,
-            parts: OnceLock::new(),
+            partition: OnceLock::new(),
             plans: Mutex::default(),
         }
     }
 
-    /// The same engine, which runs its nodes in this form.
-    pub(super) fn in_form(self, form: Form) -> Engine {
+    /// Takes over the execution mode of another engine.
+    pub(super) fn with_mode(self, mode: ExecutionMode) -> Engine {
         Engine {
-            kernels: form.kernels,
-            integers: form.integers,
-            depth: form.depth,
+            kernels: mode.kernels,
+            integers: mode.integers,
+            depth: mode.depth,
             ..self
         }
     }
 
-    /// The same engine for what is a part already.
-    pub(super) fn whole(self) -> Engine {
+    /// Marks the model as one that needs no partition.
+    pub(super) fn unpartitioned(self) -> Engine {
         Engine {
-            parts: OnceLock::from(None),
+            partition: OnceLock::from(None),
             ..self
         }
     }
 
-    /// The parts of a model that holds graphs, or whose sizes follow from values; made once.
-    pub(super) fn parts(&self) -> Result<Option<&Parts>, EngineError> {
-        if let Some(parts) = self.parts.get() {
-            return Ok(parts.as_ref());
+    /// The partition of a model with control flow, or with shapes that depend on values; computed
+    /// once.
+    pub(super) fn partition(&self) -> Result<Option<&Partition>, EngineError> {
+        if let Some(partition) = self.partition.get() {
+            return Ok(partition.as_ref());
         }
-        let form = Form {
+        let mode = ExecutionMode {
             kernels: self.kernels,
             integers: self.integers,
             depth: self.depth,
         };
-        let made = parts::cut(&self.model, &self.watched, form)?;
-        Ok(self.parts.get_or_init(|| made).as_ref())
+        let made = partition::partition(&self.model, &self.watched, mode)?;
+        Ok(self.partition.get_or_init(|| made).as_ref())
     }
 
-    /// Runs convolutions by our float kernels, or all in tract: not by which is faster here.
+    /// Chooses our float kernels or tract's for convolutions, instead of the default of the
+    /// platform.
     pub fn with_kernels(mut self, ours: bool) -> Engine {
         self.kernels = ours;
         self
     }
 
-    /// Runs one sample, its tensors in the order of the model's inputs; those that are given up are freed as soon as the
-    /// engine has done with them.
+    /// Runs one sample, its tensors in the order of the model's inputs. Owned tensors are freed
+    /// after their last use.
     ///
-    /// Each watched value goes to `see` with its place in `watched`, once a run, as soon as it is
-    /// made. `stop` is asked before every operator.
+    /// Each watched value goes to `see` with its index in `watched`, once a run, as soon as it is
+    /// computed. `stop` is called before every operator.
     pub fn run<'a>(
         &self,
         inputs: impl Into<Cow<'a, [Tensor]>>,
@@ -137,7 +140,7 @@ impl Engine {
         self.run_shaped(inputs, |slot, values, _| see(slot, values), stop)
     }
 
-    /// The same; `see` is told the shape of each watched value, too.
+    /// Like [`Engine::run`]; `see` also gets the shape of each watched value.
     pub fn run_shaped<'a>(
         &self,
         inputs: impl Into<Cow<'a, [Tensor]>>,
@@ -148,18 +151,19 @@ impl Engine {
         self.begin(inputs.into(), &mut see, &stop, None, None)
     }
 
-    /// The nodes of a quantized model, those that run on integers and those that don't, for inputs of these
-    /// shapes. A model that holds graphs is run to know what they make: `stop` is asked as in [`Engine::run`].
+    /// All nodes of a quantized model, for inputs of these shapes: what each became on integers, or
+    /// why it runs in float. A model with control flow is run to learn its shapes; `stop` is called
+    /// as in [`Engine::run`].
     pub fn fused(
         &self,
         inputs: &[Tensor],
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<FusedNode>, EngineError> {
-        let Some(parts) = self.parts()? else {
+        let Some(partition) = self.partition()? else {
             return Ok(self.plan(inputs)?.fused.clone());
         };
         let mut all: Vec<FusedNode> = Vec::new();
-        self.look(parts, inputs, stop, |part| {
+        self.visit(partition, inputs, stop, |part| {
             let regions = all.iter().filter_map(|node| node.region);
             let regions = regions.max().map_or(0, |last| last + 1);
             all.extend(part.fused(regions)?);
@@ -168,7 +172,7 @@ impl Engine {
         Ok(all)
     }
 
-    /// Runs one sample with a clock for the steps inside integer regions.
+    /// Runs one sample and calls `clock` after each step inside an integer region.
     pub fn run_clocked(
         &self,
         inputs: &[Tensor],
@@ -178,7 +182,7 @@ impl Engine {
         self.begin(inputs.into(), &mut |_, _, _| {}, &stop, None, Some(clock))
     }
 
-    /// The same; `see` is given a watched value followed by those beside it.
+    /// Like [`Engine::run`]; `see` gets a watched value followed by the values beside it.
     pub fn run_beside<'a>(
         &self,
         inputs: impl Into<Cow<'a, [Tensor]>>,
@@ -189,24 +193,29 @@ impl Engine {
         self.begin(inputs.into(), &mut see, &stop, None, None)
     }
 
-    /// The steps that samples of these shapes take, in their order. A model that holds graphs is run to know what they make, until
-    /// `stop` says so.
-    pub fn steps(&self, inputs: &[Tensor], stop: &dyn Fn() -> bool) -> Result<Steps, EngineError> {
+    /// The steps of a run for inputs of these shapes, in order. A model with control flow is run to
+    /// learn its shapes; `stop` can end that run.
+    pub fn steps(
+        &self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<PlanSteps, EngineError> {
         let graph = &self.model.graph;
-        let Some(parts) = self.parts()? else {
+        let Some(partition) = self.partition()? else {
             let plan = self.plan(inputs)?;
-            return Ok(steps::of_plan(&plan.run, graph, plan.regions()));
+            return Ok(steps::from_plan(&plan.run, graph, plan.regions()));
         };
-        let mut all = Steps {
+        let mut all = PlanSteps {
             steps: Vec::new(),
             layers: vec![None; graph.nodes.len()],
             reasons: vec![None; graph.nodes.len()],
         };
-        self.look(parts, inputs, stop, |part| part.add_steps(&mut all))?;
+        self.visit(partition, inputs, stop, |part| part.add_steps(&mut all))?;
         Ok(all)
     }
 
-    /// Runs one sample several times, as long as `again` says so; `timing` hears of every step.
+    /// Runs one sample again and again while `again` returns true; `timing` is called for every
+    /// step.
     pub fn run_timed<T: Timing>(
         &self,
         inputs: &[Tensor],
@@ -223,34 +232,38 @@ impl Engine {
         }
     }
 
-    /// How samples of these shapes will run. Makes the plan, if there is none for them yet. A model that holds graphs is run to know
-    /// what they make, until `stop` says so.
-    pub fn route(&self, inputs: &[Tensor], stop: &dyn Fn() -> bool) -> Result<Route, EngineError> {
-        let Some(parts) = self.parts()? else {
-            return Ok(Route(vec![(self.plan(inputs)?, None)]));
+    /// The plans that samples of these shapes run by; builds those that don't exist yet. A model
+    /// with control flow is run to learn its shapes; `stop` can end that run.
+    pub fn run_plan(
+        &self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<RunPlan, EngineError> {
+        let Some(partition) = self.partition()? else {
+            return Ok(RunPlan(vec![(self.plan(inputs)?, None)]));
         };
         let mut plans = Vec::new();
-        self.look(parts, inputs, stop, |part| {
+        self.visit(partition, inputs, stop, |part| {
             plans.extend(part.plan()?);
             Ok(())
         })?;
-        Ok(Route(plans))
+        Ok(RunPlan(plans))
     }
 
-    /// Runs one sample on its route for at most about `budget_ms`, or to its end, to tell how fast it goes. `now_ms` is a clock; `stop` ends
-    /// it with nothing told.
+    /// Measures the speed: runs one sample for about `budget_ms` at most, or to its end. `now_ms`
+    /// is a clock. `stop` ends the run without a result.
     pub fn probe<'a>(
         &self,
-        route: &Route,
+        run_plan: &RunPlan,
         inputs: impl Into<Cow<'a, [Tensor]>>,
         budget_ms: f64,
         now_ms: impl Fn() -> f64,
         see: impl FnMut(usize, &[f32]),
         stop: &dyn Fn() -> bool,
     ) -> Result<Probe, EngineError> {
-        let work = route.outline(|_| 0).work;
+        let work = run_plan.cost_estimate(|_| 0).work;
         let began = now_ms();
-        // Asked before every operator: how many there were, and when the last was asked for.
+        // Called before every operator: counts the operators that started.
         let begun = Cell::new(0);
         let over = || {
             if stop() || now_ms() - began > budget_ms {
@@ -271,22 +284,23 @@ impl Engine {
         Ok(Probe { share, ms })
     }
 
-    /// Looks at the parts of a model, which is run so far that each knows what it is given, unless `stop` ends that.
-    fn look(
+    /// Visits the parts of a model. It runs each part that a later one needs inputs from; `stop`
+    /// can end that run.
+    fn visit(
         &self,
-        parts: &Parts,
+        partition: &Partition,
         inputs: &[Tensor],
         stop: &dyn Fn() -> bool,
-        look: impl FnMut(&parts::Next) -> Result<(), EngineError>,
+        visit: impl FnMut(&partition::PendingPart) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        let run = Run {
+        let run = RunContext {
             see: &mut |_, _, _| {},
             stop,
             timing: None,
             clock: None,
-            turns: &Cell::new(control::TURNS),
+            iterations: &Cell::new(control::MAX_ITERATIONS),
         };
-        parts.each(inputs, run, look)
+        partition.visit(inputs, run, visit)
     }
 
     fn begin(
@@ -297,9 +311,9 @@ impl Engine {
         timing: Option<&mut dyn Timing>,
         clock: Option<StepClock>,
     ) -> Result<Vec<Tensor>, EngineError> {
-        let turns = Cell::new(control::TURNS);
-        // Borrowed anew, each for as long as the turns are there.
-        let run = Run {
+        let iterations = Cell::new(control::MAX_ITERATIONS);
+        // Borrowed anew for the lifetime of the iteration counter.
+        let run = RunContext {
             see,
             stop,
             timing: match timing {
@@ -310,7 +324,7 @@ impl Engine {
                 Some(clock) => Some(&mut *clock),
                 None => None,
             },
-            turns: &turns,
+            iterations: &iterations,
         };
         self.execute(inputs, run)
     }

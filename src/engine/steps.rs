@@ -1,5 +1,5 @@
-//! What a plan is made of, told without naming tract: its steps in order, the node of the model that
-//! each was made from, and who hears when each begins and ends.
+//! Describes a plan without tract's types: its steps in order, the node behind each, and callbacks
+//! at the begin and end of each.
 
 use std::collections::HashMap;
 
@@ -7,46 +7,46 @@ use tract_onnx::prelude::{TypedFact, TypedNode, TypedSimplePlan};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use super::attribution;
-use super::float::Convolution;
+use super::float::FloatConvolution;
 use super::integer::FusedNode;
-use super::integer::operator::Integers;
+use super::integer::operator::RegionOperator;
 use super::observe::Observe;
 use super::types::element_type;
-use super::weights::Weight;
+use super::weights::SharedWeight;
 use crate::graph::Graph;
 use crate::onnx::schema::TensorProto;
 
 /// A tensor that a step reads or makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepValue {
-    /// Its element type, as ONNX names it; the engine's own word for its packed forms.
+    /// The element type as ONNX names it, or the engine's name of a packed layout.
     pub element: String,
-    /// Its shape; unknown sizes are 0.
+    /// The shape; unknown sizes are 0.
     pub shape: Vec<usize>,
-    /// Bytes of its elements; 0 where the shape is not known.
+    /// Bytes of the elements; 0 if the shape is unknown.
     pub bytes: u64,
 }
 
 /// One operator of a plan.
 #[derive(Clone, Debug)]
-pub struct Step {
-    /// The place in the model's graph of the node whose layer it belongs to; `None` where its name tells of none.
+pub struct PlanStep {
+    /// Index of the node whose layer the step belongs to; `None` if its name doesn't tell.
     pub node: Option<usize>,
-    /// Which code runs.
+    /// The code that runs.
     pub kernel: String,
-    /// Whether it multiplies matrices: the main work of a convolution or fully connected layer.
+    /// The step multiplies matrices: the main work of a convolution or fully connected layer.
     pub product: bool,
-    /// Whether it works on integers in a region, so that what it reads and makes is not what the model's values are.
+    /// The step runs in an integer region, so its inputs and outputs are not values of the model.
     pub on_integers: bool,
-    /// What it reads, without constants.
+    /// Inputs without constants.
     pub inputs: Vec<StepValue>,
-    /// What it makes.
+    /// Outputs.
     pub outputs: Vec<StepValue>,
 }
 
-impl Step {
-    /// A step of an integer region.
-    fn of_integers(fused: &FusedNode, known: &HashMap<&str, usize>) -> Step {
+impl PlanStep {
+    /// Describes a step of an integer region.
+    fn from_fused(fused: &FusedNode, known: &HashMap<&str, usize>) -> PlanStep {
         let value = |element: &String, shape: &Vec<usize>| {
             let elements: u64 = shape.iter().map(|&size| size as u64).product();
             let width = if element.ends_with("int8") { 1 } else { 4 };
@@ -58,7 +58,7 @@ impl Step {
         };
         let inputs = fused.inputs.iter().zip(&fused.input_shapes);
         let kernel = fused.kernel.as_deref().unwrap_or_default();
-        Step {
+        PlanStep {
             node: known.get(fused.node.as_str()).copied(),
             kernel: format!("{} {kernel}", fused.operation)
                 .trim_end()
@@ -73,16 +73,16 @@ impl Step {
     }
 }
 
-/// Hears when steps run. Steps are named by their place in [`super::Engine::steps`].
+/// Receives the begin and end of steps, by their index in [`super::Engine::steps`].
 pub trait Timing {
-    /// A step begins. Inside an integer region it is only known at its end which one.
+    /// A step begins. Inside an integer region, the index is exact only at the end.
     fn begin(&mut self, step: usize);
 
-    /// The step ended; what it read for the last time is freed.
+    /// A step ended, and inputs without further readers are freed.
     fn end(&mut self, step: usize);
 }
 
-/// Hears of the steps of a part of a model, behind so many of other parts.
+/// Forwards the steps of one part, with the steps of earlier parts added to the index.
 pub(super) struct Offset<'a> {
     pub(super) timing: &'a mut dyn Timing,
     pub(super) steps: usize,
@@ -98,8 +98,8 @@ impl Timing for Offset<'_> {
     }
 }
 
-/// The names under which tract is given the nodes of a graph: each once, so that what it makes of a
-/// node can be told from its name. Inputs and constants, which are nodes there, keep theirs.
+/// Names for tract's nodes, each used once, so that an operator's name identifies its node. Inputs
+/// and constants, which are nodes in tract, keep their names.
 pub(super) fn unique_names(graph: &Graph) -> Vec<String> {
     let inputs = graph
         .inputs
@@ -120,41 +120,43 @@ pub(super) fn unique_names(graph: &Graph) -> Vec<String> {
     titles.into_iter().map(again).collect()
 }
 
-/// The steps of a plan in the order they run.
+/// The steps of a plan in execution order.
 #[derive(Default)]
-pub struct Steps {
+pub struct PlanSteps {
     /// The steps.
-    pub steps: Vec<Step>,
-    /// For each node of the graph the node whose layer it belongs to; `None` where it was computed before the run.
+    pub steps: Vec<PlanStep>,
+    /// For each node of the graph, the node of its layer; `None` if it was computed before the run.
     pub layers: Vec<Option<usize>>,
-    /// For each node of the graph why it runs in float in a model of integers; `None` where it doesn't, or the model has none.
+    /// For each node of a quantized model, the reason why it runs in float; `None` if it runs on
+    /// integers, or if the model is not quantized.
     pub reasons: Vec<Option<String>>,
 }
 
-/// What of a plan runs in integer regions.
+/// The integer regions of a plan.
 #[derive(Clone, Copy)]
-pub(super) struct Regions<'a> {
+pub(super) struct RegionSteps<'a> {
     pub(super) fused: &'a [FusedNode],
-    /// For each region, the place in `fused` of each of its steps.
+    /// For each region, the indices of its steps in `fused`.
     pub(super) steps: &'a [Vec<usize>],
 }
 
-impl Regions<'_> {
+impl RegionSteps<'_> {
     /// The steps of a region, if the node is one.
     pub(super) fn of(&self, node: &TypedNode) -> Option<&[usize]> {
-        let region = node.op_as::<Integers>()?;
+        let region = node.op_as::<RegionOperator>()?;
         self.steps.get(region.place).map(Vec::as_slice)
     }
 }
 
-/// The place among the steps of the first step of each of tract's nodes: one, but for a region, which has several. Sources only hand on what is fed, and observers belong to a calibration.
-pub(super) fn places(plan: &TypedSimplePlan, regions: Regions<'_>) -> HashMap<usize, usize> {
+/// The index of the first step of each tract node. A region has several steps, any other node one.
+/// Sources only pass inputs on, and observers belong to calibration, so both have none.
+pub(super) fn places(plan: &TypedSimplePlan, regions: RegionSteps<'_>) -> HashMap<usize, usize> {
     let model = plan.model();
     let mut places = HashMap::new();
     let mut next = 0;
     for &id in plan.order_without_consts() {
         let node = &model.nodes[id];
-        if node.op_is::<TypedSource>() || node.op_is::<Observe>() || node.op_is::<Weight>() {
+        if node.op_is::<TypedSource>() || node.op_is::<Observe>() || node.op_is::<SharedWeight>() {
             continue;
         }
         places.insert(id, next);
@@ -163,8 +165,12 @@ pub(super) fn places(plan: &TypedSimplePlan, regions: Regions<'_>) -> HashMap<us
     places
 }
 
-/// What the steps of a plan are, and which nodes of the graph each stands for.
-pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph, regions: Regions<'_>) -> Steps {
+/// Describes the steps of a plan and assigns the nodes of the graph to them.
+pub(super) fn from_plan(
+    plan: &TypedSimplePlan,
+    graph: &Graph,
+    regions: RegionSteps<'_>,
+) -> PlanSteps {
     let names = unique_names(graph);
     let known: HashMap<&str, usize> = names
         .iter()
@@ -179,14 +185,14 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph, regions: Regions<'_
         let node = &model.nodes[id];
         if let Some(inside) = regions.of(node) {
             let fused = inside.iter().map(|&at| &regions.fused[at]);
-            steps.extend(fused.map(|fused| Step::of_integers(fused, &known)));
+            steps.extend(fused.map(|fused| PlanStep::from_fused(fused, &known)));
             continue;
         }
         let inputs = node.inputs.iter().filter_map(|&outlet| {
             let fact = model.outlet_fact(outlet).ok()?;
             fact.konst.is_none().then(|| value(fact))
         });
-        steps.push(Step {
+        steps.push(PlanStep {
             node: node_of(&node.name, &known),
             kernel: kernel(node),
             product: is_product(node),
@@ -211,14 +217,14 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph, regions: Regions<'_
             reasons[node] = Some(reason.clone());
         }
     }
-    Steps {
+    PlanSteps {
         steps,
         layers,
         reasons,
     }
 }
 
-/// tract names what it makes of a node `NAME.something`, any number of times.
+/// Finds the node behind a tract name, which is `NAME` with any number of `.something` behind it.
 fn node_of(name: &str, known: &HashMap<&str, usize>) -> Option<usize> {
     let mut name = name;
     loop {
@@ -229,15 +235,15 @@ fn node_of(name: &str, known: &HashMap<&str, usize>) -> Option<usize> {
     }
 }
 
-/// Packing for a product is no product.
+/// Packing for a product doesn't count as a product.
 fn is_product(node: &TypedNode) -> bool {
     let name = node.op.name();
-    node.op_is::<Convolution>() || (name.contains("MatMul") && !name.contains("Pack"))
+    node.op_is::<FloatConvolution>() || (name.contains("MatMul") && !name.contains("Pack"))
 }
 
 fn kernel(node: &TypedNode) -> String {
     let name = node.op.name().to_string();
-    // Only matrix products have several kernels to choose from; its description tells which.
+    // Only matrix products choose among kernels; their description contains the kernel.
     match node.op.info() {
         Ok(lines) if is_product(node) => {
             let told = lines.iter().find_map(|line| kernel_name(line));

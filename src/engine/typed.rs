@@ -1,6 +1,7 @@
-//! From tract's first form of a model, in which types are found, to its second, in which each operator knows its own.
+//! Translates tract's inference model to its typed model.
 //!
-//! tract's own way there finds all types twice more, which is a quarter of the time that a plan takes.
+//! tract's own translation infers all types twice more, which takes a quarter of the time to build
+//! a plan.
 
 use std::collections::HashMap;
 
@@ -9,11 +10,11 @@ use tract_onnx::tract_core::model::translator::Translate;
 use tract_onnx::tract_hir::infer::{InferenceFact, InferenceOp};
 use tract_onnx::tract_hir::internal::*;
 
-use super::analysis;
+use super::inference;
 
-/// A model whose inputs have types, with types everywhere.
+/// Infers all types of a model whose inputs have types, and translates it.
 pub(super) fn typed(mut model: InferenceModel) -> TractResult<TypedModel> {
-    analysis::whole(&mut model)?;
+    inference::infer_all(&mut model)?;
     Typing.translate_model(&model)
 }
 
@@ -30,12 +31,12 @@ impl Translate<InferenceFact, Box<dyn InferenceOp>, TypedFact, Box<dyn TypedOp>>
     ) -> TractResult<TVec<OutletId>> {
         let values = node.outputs.iter().map(|o| o.fact.value.concretize());
         let values: Option<TVec<Arc<Tensor>>> = values.collect();
-        // What is known already is a constant, unless it is fed or has a state.
+        // A known value becomes a constant, unless it is an input or the operator has state.
         let computed = !InferenceModel::is_source(&node.op)
             && node.op.state(&EvalContext::out_of_plan())?.is_none();
         let Some(values) = values.filter(|_| computed) else {
             let made = node.op.to_typed(source, node, target, mapping)?;
-            analysis::ensure_numbers(source, node, target, &made)?;
+            inference::ensure_numeric(source, node, target, &made)?;
             return Ok(made);
         };
         let constants = values.into_iter().enumerate().map(|(slot, value)| {

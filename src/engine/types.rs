@@ -1,56 +1,64 @@
-//! Types and shapes of all values, as far as they can be known without running the model.
+//! Infers types and shapes of all values without a run.
 
 use std::collections::BTreeMap;
 
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
-use super::integer::{self, Beside};
+use super::integer::{self, GraphData};
 use super::load::{Loaded, Weights, load};
 use super::panics::caught;
-use super::{EngineError, analysis};
+use super::{EngineError, inference};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::DataType;
 use crate::tensor::Tensor;
 
-/// The type of every value whose element type is known. What the model declares for its own inner
-/// values is not asked: exporters leave stale shapes there.
+/// Returns the type of every value whose element type is known. Declared types of inner values are
+/// ignored, because exporters leave stale shapes there.
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let model = integer::written_out(model);
-    caught(|| found(load(&model, &[], Weights::Types, &Beside::default(), None)?))
+    let model = integer::decomposed(model);
+    caught(|| {
+        found(load(
+            &model,
+            &[],
+            Weights::Types,
+            &GraphData::default(),
+            None,
+        )?)
+    })
 }
 
-/// The same for samples of these shapes: every size that follows from them is known.
+/// Like [`infer_types`], for samples of these shapes: every size that follows from them is known.
 pub fn infer_types_of(
     model: &Model,
     inputs: &[Tensor],
 ) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let model = integer::written_out(model);
+    let model = integer::decomposed(model);
     caught(|| {
-        let beside = Beside::default();
+        let beside = GraphData::default();
         found(load(&model, &[], Weights::Types, &beside, Some(inputs))?)
     })
 }
 
-fn found(mut loaded: Loaded) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    // What contradicts itself is left unknown here; building a plan reports it.
-    analysis::as_far_as_known(&mut loaded.model);
+fn collect(mut loaded: Loaded) -> Result<BTreeMap<String, TensorType>, EngineError> {
+    // A contradiction leaves types unknown here; building a plan reports it.
+    inference::infer_known(&mut loaded.model);
     let known = loaded.types.into_iter();
     let mut types: BTreeMap<String, TensorType> = known.map(|(name, k)| (name, k.into())).collect();
     for (name, outlet) in &loaded.outlets {
         if let Ok(fact) = loaded.model.outlet_fact(*outlet)
-            && let Some(found) = tensor_type(fact)
+            && let Some(inferred) = tensor_type(fact)
         {
             let known = types.remove(name);
-            types.insert(name.clone(), both(found, known));
+            types.insert(name.clone(), merge(inferred, known));
         }
     }
     Ok(types)
 }
 
-/// A type as tract knows it, with the names of sizes that our rules know.
-fn both(mut found: TensorType, known: Option<TensorType>) -> TensorType {
-    match (&mut found.shape, known.and_then(|known| known.shape)) {
+/// Merges tract's type with the symbolic sizes that our rules know.
+fn merge(mut inferred: TensorType, known: Option<TensorType>) -> TensorType {
+    match (&mut inferred.shape, known.and_then(|known| known.shape)) {
         (Some(shape), Some(known)) if shape.len() == known.len() => {
             for (dim, known) in shape.iter_mut().zip(known) {
                 if *dim == Dim::Unknown {
@@ -58,10 +66,10 @@ fn both(mut found: TensorType, known: Option<TensorType>) -> TensorType {
                 }
             }
         }
-        (None, known) => found.shape = known,
+        (None, known) => inferred.shape = known,
         _ => {}
     }
-    found
+    inferred
 }
 
 fn tensor_type(fact: &InferenceFact) -> Option<TensorType> {

@@ -1,4 +1,4 @@
-//! Between our tensors and tract's.
+//! Conversion between our tensors and tract's.
 
 use std::alloc::Layout;
 use std::borrow::Cow;
@@ -8,8 +8,8 @@ use tract_onnx::tract_hir::internal as tract;
 
 use crate::tensor::{Tensor, Values};
 
-/// A sample in tract's form. Of one that is given up, each tensor is freed as it is taken over.
-pub(super) fn fed(sample: Cow<'_, [Tensor]>) -> TractResult<tract::TVec<TValue>> {
+/// Converts a sample. An owned tensor is freed as soon as it is converted.
+pub(super) fn inputs_to_tract(sample: Cow<'_, [Tensor]>) -> TractResult<tract::TVec<TValue>> {
     let one = |tensor: &Tensor| Ok(tract::IntoTValue::into_tvalue(to_tract(tensor)?));
     match sample {
         Cow::Borrowed(tensors) => tensors.iter().map(one).collect(),
@@ -34,7 +34,7 @@ fn to_tract(tensor: &Tensor) -> TractResult<tract::Tensor> {
     }
 }
 
-/// tract's name of a tensor's element type.
+/// The element type of a tensor as tract's type.
 pub(super) fn datum_type(tensor: &Tensor) -> DatumType {
     match tensor.values() {
         Values::F32(_) => DatumType::F32,
@@ -51,9 +51,9 @@ pub(super) fn datum_type(tensor: &Tensor) -> DatumType {
     }
 }
 
-/// Our form of what a run gave back.
+/// Converts an output of a run.
 pub(super) fn from_tract(value: TValue) -> TractResult<Tensor> {
-    // Symbolic sizes are computed as TDim inside tract; outside they are integers.
+    // tract computes symbolic sizes as TDim; callers get integers.
     let tensor = match value.datum_type() {
         DatumType::TDim => value.cast_to::<i64>()?.into_owned(),
         DatumType::F16 => value.cast_to::<f32>()?.into_owned(),
@@ -72,27 +72,29 @@ pub(super) fn from_tract(value: TValue) -> TractResult<Tensor> {
         DatumType::U32 => Values::U32(numbers(tensor)?),
         DatumType::U64 => Values::U64(numbers(tensor)?),
         DatumType::Bool => Values::Bool(numbers(tensor)?),
-        other => bail!("an output of type {other:?} has no form outside the engine"),
+        other => bail!("an output of type {other:?} is not supported"),
     };
     match Tensor::new(shape, values) {
         Some(tensor) => Ok(tensor),
-        None => bail!("an output whose shape and number of elements disagree"),
+        None => bail!("an output has more or fewer elements than its shape"),
     }
 }
 
-/// The numbers of a tensor; its own memory where that is what a vector of them would have, as integer regions make what leaves them.
+/// The elements of a tensor. A buffer with the layout of a vector is taken over, as integer regions
+/// allocate their outputs; others are copied.
 fn numbers<T: tract::Datum + Copy>(tensor: tract::Tensor) -> TractResult<Vec<T>> {
     let count = tensor.try_as_plain_ram()?.as_slice::<T>()?.len();
     let mut blob = tensor.into_blob()?;
     let start = blob.as_mut_ptr().cast::<T>();
     if count > 0 && *blob.layout() == Layout::array::<T>(count)? {
         std::mem::forget(blob);
-        // SAFETY: `count` numbers lie there, in memory of the very layout that a vector of them has, and nobody else gives it back.
+        // SAFETY: the buffer holds `count` elements and has the layout of a vector of them.
+        // `forget` leaves the vector as its only owner.
         return Ok(unsafe { Vec::from_raw_parts(start, count, count) });
     }
     let mut numbers = Vec::with_capacity(count);
     if count > 0 {
-        // SAFETY: as many numbers lie there as were seen before, aligned for them.
+        // SAFETY: the buffer holds `count` aligned elements, as checked above.
         numbers.extend_from_slice(unsafe { std::slice::from_raw_parts(start, count) });
     }
     Ok(numbers)
@@ -107,7 +109,7 @@ mod tests {
         let expected: Vec<i32> = (0..100).collect();
         let bytes: Vec<u8> = expected.iter().flat_map(|v| v.to_ne_bytes()).collect();
         for (align, taken) in [(align_of::<i32>(), true), (64, false)] {
-            // SAFETY: as many bytes as the numbers have.
+            // SAFETY: `bytes` has the length of the elements.
             let made = || unsafe {
                 tract::Tensor::from_raw_dt_align(DatumType::I32, &[4, 25], &bytes, align)
             };
@@ -117,7 +119,7 @@ mod tests {
             assert_eq!(found, expected);
             assert_eq!(found.as_ptr().cast() == before, taken, "{align}");
             let value = tract::IntoTValue::into_tvalue(made().unwrap());
-            // Somebody else holds it still.
+            // A second owner exists.
             let found = [value.clone(), value].map(|value| from_tract(value).unwrap());
             for tensor in found {
                 assert_eq!(tensor.shape(), [4, 25]);

@@ -1,7 +1,8 @@
-//! The discrete Fourier transform of any length, small in code.
+//! A small implementation of the discrete Fourier transform for any length.
 //!
-//! Computed in f64 whatever goes in, so there is one copy of it. A length of small primes is taken apart prime by prime; any other is
-//! turned into a convolution of a length that is a power of two.
+//! All types are computed in f64, so there is one instance of the code. Lengths of small prime
+//! factors use the mixed-radix algorithm. All others become a convolution whose length is a power
+//! of two (Bluestein's algorithm).
 
 use std::f64::consts::PI;
 use std::fmt::Debug;
@@ -14,12 +15,12 @@ pub use num_traits;
 use num_complex::Complex;
 use num_traits::{FromPrimitive, ToPrimitive};
 
-/// A number that can be transformed.
+/// A number type that can be transformed.
 pub trait FftNum: Copy + FromPrimitive + ToPrimitive + Debug + Send + Sync + 'static {}
 
 impl<T: Copy + FromPrimitive + ToPrimitive + Debug + Send + Sync + 'static> FftNum for T {}
 
-/// The sign of the exponent. Neither direction scales.
+/// Sign of the exponent. Neither direction scales the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FftDirection {
     /// exp(−2πi·jk/n).
@@ -30,153 +31,156 @@ pub enum FftDirection {
 
 /// A transform of one length and direction.
 pub trait Fft<T: FftNum>: Send + Sync + Debug {
-    /// Transforms each stretch of the planned length in place; what is left over at the end stays.
+    /// Transforms each block of the planned length in place; an incomplete block at the end is
+    /// unchanged.
     fn process(&self, buffer: &mut [Complex<T>]);
 }
 
-/// Makes transforms.
+/// Creates transforms.
 #[derive(Debug)]
 pub struct FftPlanner<T>(PhantomData<T>);
 
 impl<T: FftNum> FftPlanner<T> {
-    /// A planner. It keeps nothing.
+    /// Creates a planner. It has no cache.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         Self(PhantomData)
     }
 
-    /// The transform of `length` values.
+    /// Creates the transform of `length` values.
     pub fn plan_fft(&mut self, length: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
-        Arc::new(Transform::new(length, direction))
+        Arc::new(Dft::new(length, direction))
     }
 
-    /// The forward transform of `length` values.
+    /// Creates the forward transform of `length` values.
     pub fn plan_fft_forward(&mut self, length: usize) -> Arc<dyn Fft<T>> {
         self.plan_fft(length, FftDirection::Forward)
     }
 
-    /// The inverse transform of `length` values.
+    /// Creates the inverse transform of `length` values.
     pub fn plan_fft_inverse(&mut self, length: usize) -> Arc<dyn Fft<T>> {
         self.plan_fft(length, FftDirection::Inverse)
     }
 }
 
-impl<T: FftNum> Fft<T> for Transform {
+impl<T: FftNum> Fft<T> for Dft {
     fn process(&self, buffer: &mut [Complex<T>]) {
-        let of = |value: T| value.to_f64().unwrap_or(f64::NAN);
+        let widen = |value: T| value.to_f64().unwrap_or(f64::NAN);
         let into = |value: f64| T::from_f64(value).expect("a float takes any f64");
-        for stretch in buffer.chunks_exact_mut(self.length.max(1)) {
-            let values: Vec<_> = stretch
+        for block in buffer.chunks_exact_mut(self.length.max(1)) {
+            let values: Vec<_> = block
                 .iter()
-                .map(|value| Complex::new(of(value.re), of(value.im)))
+                .map(|value| Complex::new(widen(value.re), widen(value.im)))
                 .collect();
-            for (place, value) in stretch.iter_mut().zip(self.of(&values)) {
+            for (place, value) in block.iter_mut().zip(self.transform(&values)) {
                 *place = Complex::new(into(value.re), into(value.im));
             }
         }
     }
 }
 
-/// The largest prime a length is taken apart by; its steps cost as many operations a value.
+/// The greatest prime factor for the mixed-radix algorithm, whose cost per value is proportional to
+/// it.
 const LARGEST_FACTOR: usize = 31;
 
 #[derive(Debug)]
-struct Transform {
+struct Dft {
     length: usize,
-    way: Way,
+    algorithm: DftAlgorithm,
 }
 
 #[derive(Debug)]
-enum Way {
-    /// By the prime factors of the length, with the roots of unity of the whole length.
+enum DftAlgorithm {
+    /// Mixed radix: the prime factors of the length, and the roots of unity of the whole length.
     Factors {
         factors: Vec<usize>,
         roots: Vec<Complex<f64>>,
     },
-    /// As a convolution with a chirp: jk = (j² + k² − (k − j)²) / 2.
+    /// Bluestein: a convolution with a chirp, since jk = (j² + k² − (k − j)²) / 2.
     Chirp {
         chirp: Vec<Complex<f64>>,
         spectrum: Vec<Complex<f64>>,
-        longer: Box<Transform>,
+        longer: Box<Dft>,
     },
 }
 
-impl Transform {
+impl Dft {
     fn new(length: usize, direction: FftDirection) -> Self {
         let sign = match direction {
             FftDirection::Forward => -1.0,
             FftDirection::Inverse => 1.0,
         };
         let factors = factors(length);
-        let way = if factors.iter().all(|&factor| factor <= LARGEST_FACTOR) {
+        let algorithm = if factors.iter().all(|&factor| factor <= LARGEST_FACTOR) {
             let roots = (0..length)
                 .map(|k| Complex::cis(sign * 2.0 * PI * k as f64 / length as f64))
                 .collect();
-            Way::Factors { factors, roots }
+            DftAlgorithm::Factors { factors, roots }
         } else {
-            // k² modulo 2n keeps the angle small, and so exact.
+            // k² modulo 2n keeps the angle small and therefore exact.
             let angle = |k: usize| {
                 (k as u128 * k as u128 % (2 * length as u128)) as f64 * PI / length as f64
             };
             let chirp: Vec<_> = (0..length).map(|k| Complex::cis(sign * angle(k))).collect();
-            let longer = Box::new(Transform::new(
+            let longer = Box::new(Dft::new(
                 (2 * length - 1).next_power_of_two(),
                 FftDirection::Forward,
             ));
-            let mut around = vec![Complex::new(0.0, 0.0); longer.length];
-            for (k, turn) in chirp.iter().enumerate() {
-                around[k] = turn.conj();
-                around[(longer.length - k) % longer.length] = turn.conj();
+            let mut kernel = vec![Complex::new(0.0, 0.0); longer.length];
+            for (k, factor) in chirp.iter().enumerate() {
+                kernel[k] = factor.conj();
+                kernel[(longer.length - k) % longer.length] = factor.conj();
             }
-            Way::Chirp {
-                spectrum: longer.of(&around),
+            DftAlgorithm::Chirp {
+                spectrum: longer.transform(&kernel),
                 chirp,
                 longer,
             }
         };
-        Self { length, way }
+        Self { length, algorithm }
     }
 
-    fn of(&self, values: &[Complex<f64>]) -> Vec<Complex<f64>> {
-        match &self.way {
-            Way::Factors { factors, roots } => {
+    fn transform(&self, values: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        match &self.algorithm {
+            DftAlgorithm::Factors { factors, roots } => {
                 let mut out = vec![Complex::new(0.0, 0.0); self.length];
-                by_factors(values, 1, &mut out, factors, roots);
+                mixed_radix(values, 1, &mut out, factors, roots);
                 out
             }
-            Way::Chirp {
+            DftAlgorithm::Chirp {
                 chirp,
                 spectrum,
                 longer,
             } => {
-                let mut turned: Vec<_> = values
+                let mut modulated: Vec<_> = values
                     .iter()
                     .zip(chirp)
-                    .map(|(value, turn)| value * turn)
+                    .map(|(value, factor)| value * factor)
                     .collect();
-                turned.resize(longer.length, Complex::new(0.0, 0.0));
-                // The inverse of the longer transform is its forward transform between two conjugations.
+                modulated.resize(longer.length, Complex::new(0.0, 0.0));
+                // The inverse of the longer transform is its forward transform between two
+                // conjugations.
                 let product: Vec<_> = longer
-                    .of(&turned)
+                    .transform(&modulated)
                     .iter()
                     .zip(spectrum)
                     .map(|(a, b)| (a * b).conj())
                     .collect();
                 let scale = 1.0 / longer.length as f64;
                 longer
-                    .of(&product)
+                    .transform(&product)
                     .iter()
                     .zip(chirp)
-                    .map(|(value, turn)| value.conj() * turn * scale)
+                    .map(|(value, factor)| value.conj() * factor * scale)
                     .collect()
             }
         }
     }
 }
 
-/// The transform of every `step`th of `values`, as many as `out` has: one transform for each remainder by the first factor, then
-/// their combination. `roots` are those of the whole length.
-fn by_factors(
+/// Transforms every `step`-th of `values`, as many as `out` holds. It makes one transform per
+/// remainder modulo the first factor, then combines them. `roots` are those of the whole length.
+fn mixed_radix(
     values: &[Complex<f64>],
     step: usize,
     out: &mut [Complex<f64>],
@@ -191,7 +195,7 @@ fn by_factors(
     };
     let part = out.len() / factor;
     for (remainder, out) in out.chunks_exact_mut(part).enumerate() {
-        by_factors(
+        mixed_radix(
             &values[remainder * step..],
             step * factor,
             out,
@@ -215,7 +219,7 @@ fn by_factors(
     }
 }
 
-/// The primes of a number, smallest first.
+/// Prime factors of a number in ascending order.
 fn factors(mut number: usize) -> Vec<usize> {
     let mut factors = Vec::new();
     let mut candidate = 2;
@@ -273,7 +277,7 @@ mod tests {
 
     #[test]
     fn there_and_back_is_the_length_times_what_was() {
-        // A power of two, a product of small primes, a prime, twice a prime.
+        // A power of two, a product of small primes, a prime, and twice a prime.
         for length in [1, 1024, 1000, 997, 2 * 401] {
             let values: Vec<_> = (0..length)
                 .map(|k| Complex::new((k as f32 * 0.37).sin(), (k as f32 * 0.11).cos()))

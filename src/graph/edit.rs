@@ -9,16 +9,17 @@ use crate::onnx::schema::{
     TypeValue, ValueInfoProto,
 };
 
-/// The names taken in a graph and its subgraphs, of values and of nodes.
+/// Names in use in a graph and its subgraphs, of values and of nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     taken: HashSet<String>,
-    /// By what was wanted and was not free, the last number it was given: names that are alike are not tried from the first on.
+    /// Last suffix per requested name. Similar names then need no search from the first suffix.
     numbers: HashMap<String, usize>,
 }
 
 impl Names {
-    /// `wanted` if it is free, else the first of `wanted_1`, `wanted_2` … that is; taken from now on.
+    /// Reserves and returns `wanted` if it is free, else the first free name of `wanted_1`,
+    /// `wanted_2` ….
     pub fn fresh(&mut self, wanted: &str) -> String {
         if !wanted.is_empty() && self.taken.insert(wanted.to_owned()) {
             return wanted.to_owned();
@@ -33,12 +34,12 @@ impl Names {
         }
     }
 
-    /// All names that are taken, in no order.
+    /// All names in use, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &String> {
         self.taken.iter()
     }
 
-    /// Whether the name is taken.
+    /// Returns true if the name is in use.
     pub fn contains(&self, name: &str) -> bool {
         self.taken.contains(name)
     }
@@ -64,7 +65,7 @@ impl Names {
 }
 
 impl Graph {
-    /// Every name that is taken, to make fresh ones.
+    /// All names in use, for the creation of fresh ones.
     pub fn names(&self) -> Names {
         let mut names = Names::default();
         let values = self
@@ -86,7 +87,7 @@ impl Graph {
         names
     }
 
-    /// Takes out the nodes at these indices; nothing may use their outputs any more.
+    /// Removes the nodes at these indices. Their outputs must be unused.
     pub fn remove_nodes(&mut self, indices: &HashSet<usize>) {
         let mut index = 0;
         self.nodes.retain(|_| {
@@ -95,20 +96,21 @@ impl Graph {
         });
     }
 
-    /// Lets every node that uses `old` use `new` instead, inside subgraphs too. Outputs of the
-    /// graph keep their names.
+    /// Replaces all uses of `old` by `new` in nodes and their subgraphs. Graph outputs keep their
+    /// names.
     pub fn replace_uses(&mut self, old: &str, new: &str) {
         self.replace_all_uses(&HashMap::from([(old.to_owned(), new.to_owned())]));
     }
 
-    /// The same for many values at once; a new name may itself be an old one.
+    /// Replaces the uses of several values at once. A new name may itself be an old one.
     pub fn replace_all_uses(&mut self, renamed: &HashMap<String, String>) {
         if renamed.is_empty() {
             return;
         }
         let last = |name: &str| {
             let mut name = renamed.get(name)?;
-            // Chains end, as the graph has no cycles; a chain is at most as long as the map.
+            // Chains are finite because the graph has no cycles; a chain is at most as long as the
+            // map.
             for _ in 0..renamed.len() {
                 match renamed.get(name) {
                     Some(next) => name = next,
@@ -122,14 +124,13 @@ impl Graph {
         }
     }
 
-    /// Takes out what nothing uses: nodes, constants, and notes on values that are gone. Returns
-    /// how many nodes went.
-    pub fn sweep(&mut self) -> usize {
-        self.sweep_around(&[])
+    /// Removes unused nodes, constants and value types. Returns the number of removed nodes.
+    pub fn remove_unused(&mut self) -> usize {
+        self.remove_unused_except(&[])
     }
 
-    /// The same, but for what makes these values, which are looked at from outside.
-    pub fn sweep_around(&mut self, watched: &[String]) -> usize {
+    /// Removes unused nodes, constants and value types, but keeps the nodes that compute `watched`.
+    pub fn remove_unused_except(&mut self, watched: &[String]) -> usize {
         let uses = self.uses();
         let mut wanted = vec![false; self.nodes.len()];
         let outputs = self.outputs.iter();
@@ -169,12 +170,12 @@ impl Graph {
 }
 
 impl NodeProto {
-    /// Lets it use other values than those of these names, its subgraphs too.
+    /// Replaces the uses of these names in the node and its subgraphs.
     pub fn replace_uses(&mut self, renamed: &HashMap<String, String>) {
         rename(self, &|name| renamed.get(name).cloned(), &HashSet::new());
     }
 
-    /// Lets its subgraphs use other values of the graph around them: by each one's name, that of the other.
+    /// Replaces the values that the subgraphs capture: `new` maps each old name to its new one.
     pub fn replace_captured(&mut self, mut new: impl FnMut(&str) -> String) {
         let captured = self.captured().into_iter();
         let renamed: HashMap<String, String> =
@@ -187,7 +188,7 @@ impl NodeProto {
     }
 }
 
-/// Renames what a node uses, down into its subgraphs as far as they don't define the name anew.
+/// Renames the values that a node uses, including in its subgraphs unless they redefine the name.
 fn rename(node: &mut NodeProto, new: &impl Fn(&str) -> Option<String>, hidden: &HashSet<String>) {
     let fresh = |name: &str| {
         if hidden.contains(name) {
@@ -220,7 +221,7 @@ fn rename_inside(
     for node in &mut graph.node {
         rename(node, new, &hidden);
     }
-    // A subgraph may hand a value of the outer graph straight out.
+    // A subgraph may return a value of the outer graph.
     for output in &mut graph.output {
         let name = output.name.as_deref().filter(|n| !hidden.contains(*n));
         if let Some(name) = name.and_then(new) {
@@ -230,7 +231,7 @@ fn rename_inside(
 }
 
 impl Model {
-    /// Says which version of ONNX's own operators the nodes are written for.
+    /// Sets the version of ONNX's own operator set.
     pub fn set_opset(&mut self, version: i64) {
         let imports = &mut self.header.opset_import;
         match imports
@@ -247,7 +248,7 @@ impl Model {
 }
 
 impl ModelProto {
-    /// A model of ONNX's own operators, of this version of them.
+    /// A model of ONNX's own operators in this opset.
     pub fn of_graph(graph: GraphProto, opset: i64) -> ModelProto {
         let opset = OperatorSetIdProto {
             domain: None,
@@ -263,7 +264,7 @@ impl ModelProto {
 }
 
 impl NodeProto {
-    /// A node of ONNX's own operators.
+    /// A node of ONNX's own operator set.
     pub fn new(operator: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
         NodeProto {
             op_type: Some(operator.to_owned()),
@@ -279,13 +280,13 @@ impl NodeProto {
         NodeProto::new("Cast", name, &[from], &[to]).with(AttributeProto::int("to", element as i64))
     }
 
-    /// The node with an attribute more.
+    /// The node with one more attribute.
     pub fn with(mut self, attribute: AttributeProto) -> NodeProto {
         self.set(attribute);
         self
     }
 
-    /// Adds an attribute, in the place of one of the same name.
+    /// Sets an attribute, replacing one of the same name.
     pub fn set(&mut self, attribute: AttributeProto) {
         match self.attribute.iter_mut().find(|a| a.name == attribute.name) {
             Some(old) => *old = attribute,
@@ -293,7 +294,7 @@ impl NodeProto {
         }
     }
 
-    /// Takes an attribute out.
+    /// Removes and returns an attribute.
     pub fn take(&mut self, name: &str) -> Option<AttributeProto> {
         let at = self
             .attribute
@@ -304,7 +305,7 @@ impl NodeProto {
 }
 
 impl AttributeProto {
-    fn of(name: &str, kind: AttributeType) -> AttributeProto {
+    fn new(name: &str, kind: AttributeType) -> AttributeProto {
         AttributeProto {
             name: Some(name.to_owned()),
             r#type: Some(kind as i32),
@@ -316,7 +317,7 @@ impl AttributeProto {
     pub fn int(name: &str, value: i64) -> AttributeProto {
         AttributeProto {
             i: Some(value),
-            ..AttributeProto::of(name, AttributeType::Int)
+            ..AttributeProto::new(name, AttributeType::Int)
         }
     }
 
@@ -324,7 +325,7 @@ impl AttributeProto {
     pub fn float(name: &str, value: f32) -> AttributeProto {
         AttributeProto {
             f: Some(value),
-            ..AttributeProto::of(name, AttributeType::Float)
+            ..AttributeProto::new(name, AttributeType::Float)
         }
     }
 
@@ -332,15 +333,15 @@ impl AttributeProto {
     pub fn ints(name: &str, values: &[i64]) -> AttributeProto {
         AttributeProto {
             ints: values.to_vec(),
-            ..AttributeProto::of(name, AttributeType::Ints)
+            ..AttributeProto::new(name, AttributeType::Ints)
         }
     }
 
-    /// A text.
+    /// A string.
     pub fn text(name: &str, value: &str) -> AttributeProto {
         AttributeProto {
             s: Some(value.as_bytes().to_vec().into()),
-            ..AttributeProto::of(name, AttributeType::String)
+            ..AttributeProto::new(name, AttributeType::String)
         }
     }
 
@@ -348,13 +349,13 @@ impl AttributeProto {
     pub fn tensor(name: &str, value: TensorProto) -> AttributeProto {
         AttributeProto {
             t: Some(value),
-            ..AttributeProto::of(name, AttributeType::Tensor)
+            ..AttributeProto::new(name, AttributeType::Tensor)
         }
     }
 }
 
 impl ValueInfoProto {
-    /// A value and its type; dimensions that are unknown stay without a value.
+    /// A value with its type. Unknown dimensions have no value.
     pub fn of(name: &str, tensor: &TensorType) -> ValueInfoProto {
         let dimension = |d: &Dim| Dimension {
             value: match d {
@@ -381,7 +382,7 @@ impl ValueInfoProto {
         }
     }
 
-    /// Gives a tensor another element type.
+    /// Sets the element type of a tensor.
     pub fn set_element(&mut self, element: DataType) {
         let kind = self.r#type.as_mut().and_then(|kind| kind.value.as_mut());
         if let Some(TypeValue::TensorType(tensor)) = kind {

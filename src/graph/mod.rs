@@ -1,18 +1,18 @@
-//! The model as we think of it: nodes in order, values by name, who makes and who uses each.
+//! The model's graph: nodes in topological order, values by name, producers and consumers.
 
 mod edit;
-mod joins;
 mod node;
+mod node_builder;
 mod order;
-mod settled;
-mod slide;
-mod steps;
+mod shape_determined;
+mod sliding_window;
+mod weight_layout;
 
 pub use edit::Names;
-pub use joins::Joins;
 pub(crate) use node::MICROSOFT;
-pub use slide::{Around, Slide};
-pub(crate) use steps::Steps;
+pub(crate) use node_builder::Steps;
+pub use sliding_window::{Around, Slide};
+pub use weight_layout::Joins;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::onnx::schema::{
     SparseTensorProto, TensorProto, TypeValue, ValueInfoProto,
 };
 
-/// What is wrong with a graph that was read.
+/// Errors in the graph of a model file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum GraphError {
@@ -31,33 +31,33 @@ pub enum GraphError {
     #[error("a constant of the model has no name, so nothing can use it: export the model again")]
     NamelessConstant,
     #[error("two constants are both named {value}: export the model again")]
-    TwoConstants { value: String },
+    DuplicateConstant { value: String },
     #[error("node {node} has no operator type: the file is damaged; export the model again")]
     NoOperator { node: String },
-    #[error("node {node} makes the value {value}, which exists already: export the model again")]
-    MadeTwice { value: String, node: String },
+    #[error("node {node} produces the value {value}, which already exists: export the model again")]
+    ProducedTwice { value: String, node: String },
     #[error(
-        "node {node} uses the value {value}, which nothing makes: the file is damaged or was cut out of a larger model wrongly; export it again"
+        "node {node} uses the value {value}, which nothing produces: the file is damaged or was extracted wrongly from a larger model; export it again"
     )]
     Dangling { value: String, node: String },
-    #[error("the model's output {value} is made by no node: export the model again")]
+    #[error("no node produces the model's output {value}: export the model again")]
     NoOutput { value: String },
-    #[error("node {node} needs its own result: the graph has a cycle; export the model again")]
+    #[error("node {node} depends on its own output: the graph has a cycle; export the model again")]
     Cycle { node: String },
 }
 
-/// One size of a shape.
+/// One dimension of a shape.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Dim {
     /// A number.
     Known(usize),
-    /// A name, the same size wherever it stands in the model.
+    /// A name. Equal names mean equal sizes throughout the model.
     Named(String),
-    /// Anything.
+    /// Unknown.
     Unknown,
 }
 
-/// As it stands in a shape: `[1, 3, height, ?]`.
+/// Formats the dimension as part of a shape: `[1, 3, height, ?]`.
 impl fmt::Debug for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -68,16 +68,16 @@ impl fmt::Debug for Dim {
     }
 }
 
-/// Element type and, where known, shape of a value.
+/// Element type and, if known, shape of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorType {
-    /// The ONNX element type.
+    /// ONNX element type.
     pub element: DataType,
-    /// The shape; `None` where even the rank is unknown.
+    /// Shape, or `None` if even the rank is unknown.
     pub shape: Option<Vec<Dim>>,
 }
 
-/// The constants of a graph by name, in the order of the file.
+/// Constants of a graph by name, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Initializers {
     tensors: Vec<TensorProto>,
@@ -85,17 +85,17 @@ pub struct Initializers {
 }
 
 impl Initializers {
-    /// The tensor of that name.
+    /// The tensor of this name.
     pub fn get(&self, name: &str) -> Option<&TensorProto> {
         self.index.get(name).map(|&i| &self.tensors[i])
     }
 
-    /// Whether there is one of that name.
+    /// Returns true if there is a tensor of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.index.contains_key(name)
     }
 
-    /// Adds a tensor under its own name, replacing one of the same name.
+    /// Adds a tensor, replacing one of the same name.
     pub fn insert(&mut self, tensor: TensorProto) {
         let name = tensor.name.clone().unwrap_or_default();
         match self.index.get(&name) {
@@ -107,7 +107,7 @@ impl Initializers {
         }
     }
 
-    /// Keeps only the tensors for which `keep` holds, in their order.
+    /// Keeps the tensors that satisfy `keep`, in their order.
     pub fn retain(&mut self, mut keep: impl FnMut(&TensorProto) -> bool) {
         self.tensors.retain(|t| keep(t));
         self.index = self
@@ -118,7 +118,7 @@ impl Initializers {
             .collect();
     }
 
-    /// Takes a tensor out.
+    /// Removes and returns a tensor.
     pub fn remove(&mut self, name: &str) -> Option<TensorProto> {
         let at = self.index.remove(name)?;
         self.index
@@ -133,44 +133,45 @@ impl Initializers {
         self.tensors.iter()
     }
 
-    /// How many there are.
+    /// Number of tensors.
     pub fn len(&self) -> usize {
         self.tensors.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no tensors.
     pub fn is_empty(&self) -> bool {
         self.tensors.is_empty()
     }
 }
 
-/// A model: its main graph, and everything around it as it came.
+/// A model: its main graph, and the unchanged rest of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     header: ModelProto,
-    /// The main graph.
+    /// Main graph.
     pub graph: Graph,
 }
 
 /// The main graph of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
-    /// The operators, each after those whose values it uses.
+    /// Nodes in topological order.
     pub nodes: Vec<NodeProto>,
-    /// The constants.
+    /// Constants.
     pub initializers: Initializers,
-    /// What is fed; may still name initializers before `prepare`.
+    /// Inputs; before `prepare` they may include initializers.
     pub inputs: Vec<ValueInfoProto>,
-    /// What comes out.
+    /// Outputs.
     pub outputs: Vec<ValueInfoProto>,
-    /// Types of values in between, as far as the file or `prepare` knows them.
+    /// Types of intermediate values, as far as the file or `prepare` knows them.
     pub value_info: Vec<ValueInfoProto>,
     rest: GraphProto,
 }
 
 impl Model {
-    /// Takes a model apart; tensor bytes stay shared. Checks that each value is made once and before
-    /// it is used, putting the nodes in such an order where they are not. What nodes leave empty at their ends is cut off.
+    /// Builds a model from its message; tensor bytes are shared. Checks that each value is produced
+    /// once, and sorts the nodes topologically if necessary. Trailing empty input and output names
+    /// of nodes are removed.
     pub fn from_proto(mut header: ModelProto) -> Result<Model, GraphError> {
         let mut rest = header.graph.take().ok_or(GraphError::NoGraph)?;
         let initializers = order::constants(std::mem::take(&mut rest.initializer))?;
@@ -187,7 +188,7 @@ impl Model {
         Ok(Model { header, graph })
     }
 
-    /// Puts the model together again; tensor bytes stay shared.
+    /// Converts the model to its message; tensor bytes are shared.
     pub fn to_proto(&self) -> ModelProto {
         let graph = &self.graph;
         let mut header = self.header.clone();
@@ -202,22 +203,22 @@ impl Model {
         header
     }
 
-    /// Everything of the model but its graph.
+    /// The model's message without its graph.
     pub fn header(&self) -> &ModelProto {
         &self.header
     }
 
-    /// The same, to change.
+    /// Mutable access to the model's message without its graph.
     pub fn header_mut(&mut self) -> &mut ModelProto {
         &mut self.header
     }
 
-    /// The version of the default operator set; 1 where the file names none, as ONNX has it.
+    /// The opset of ONNX's own operators; 1 if the file names none, as ONNX defines.
     pub fn opset(&self) -> i64 {
         version_of("", &self.header.opset_import).unwrap_or(1)
     }
 
-    /// Says that operators of another domain are used, unless it is said already.
+    /// Adds an operator set of another domain, unless it is imported already.
     pub fn import(&mut self, domain: &str, version: i64) {
         let imports = &mut self.header.opset_import;
         if !imports.iter().any(|o| o.domain.as_deref() == Some(domain)) {
@@ -229,7 +230,7 @@ impl Model {
     }
 }
 
-/// A domain by the one name it is known by here: ONNX's own has two.
+/// The canonical name of a domain; ONNX's own domain has two.
 pub(crate) fn domain_named(domain: Option<&str>) -> &str {
     match domain {
         None | Some("ai.onnx") => "",
@@ -237,14 +238,14 @@ pub(crate) fn domain_named(domain: Option<&str>) -> &str {
     }
 }
 
-/// The version of a domain among those that are imported.
+/// The imported version of a domain.
 pub(crate) fn version_of(domain: &str, imports: &[OperatorSetIdProto]) -> Option<i64> {
     let mut imports = imports.iter();
     let of_domain = |import: &&OperatorSetIdProto| domain_named(import.domain.as_deref()) == domain;
     imports.find(of_domain)?.version
 }
 
-/// Who makes and who uses each value: a snapshot of a graph, to be taken anew after an edit.
+/// Producers and consumers of each value: a snapshot that is outdated after an edit.
 #[derive(Debug, Default)]
 pub struct Uses {
     producers: HashMap<String, usize>,
@@ -253,36 +254,36 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// The index of the node that makes the value.
+    /// Index of the node that produces the value.
     pub fn producer(&self, value: &str) -> Option<usize> {
         self.producers.get(value).copied()
     }
 
-    /// The nodes that use the value, as (node, input slot), in order. Uses from inside
-    /// subgraphs (If, Loop, Scan) count, with the slot `usize::MAX`.
+    /// The nodes that use the value, as (node, input slot), in order. Uses within subgraphs (If,
+    /// Loop, Scan) have the slot `usize::MAX`.
     pub fn consumers(&self, value: &str) -> &[(usize, usize)] {
         self.consumers.get(value).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a subgraph uses the value.
+    /// Returns true if a subgraph uses the value.
     pub fn is_captured(&self, value: &str) -> bool {
         let inside = |&(_, slot): &(usize, usize)| slot == usize::MAX;
         self.consumers(value).iter().any(inside)
     }
 
-    /// Whether the value is an output of the graph.
+    /// Returns true if the value is an output of the graph.
     pub fn is_output(&self, value: &str) -> bool {
         self.outputs.contains(value)
     }
 }
 
 impl Graph {
-    /// What its maker called it.
+    /// Name of the graph.
     pub fn name(&self) -> Option<&str> {
         self.rest.name.as_deref()
     }
 
-    /// Takes nodes in place of its own, checked and put in order.
+    /// Replaces the nodes, after a check and a topological sort.
     pub(crate) fn set_nodes(&mut self, mut nodes: Vec<NodeProto>) -> Result<(), GraphError> {
         for node in &mut nodes {
             node.cut_absent_ends();
@@ -291,7 +292,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The element type of every value and constant of which it is declared.
+    /// Element types of all declared values and of constants.
     pub fn element_types(&self) -> HashMap<&str, DataType> {
         let declared = self
             .inputs
@@ -305,12 +306,12 @@ impl Graph {
         values.chain(constants).collect()
     }
 
-    /// The constants that name only what is not zero, to change.
+    /// Mutable access to the sparse constants.
     pub(crate) fn sparse_mut(&mut self) -> &mut [SparseTensorProto] {
         &mut self.rest.sparse_initializer
     }
 
-    /// Who makes and who uses each value now.
+    /// Current producers and consumers of each value.
     pub fn uses(&self) -> Uses {
         let mut uses = Uses::default();
         for (i, node) in self.nodes.iter().enumerate() {
@@ -334,7 +335,7 @@ impl Graph {
         uses
     }
 
-    /// Type and shape of a value: of an initializer, input, output or `value_info`.
+    /// Type and shape of an initializer, input, output or `value_info`.
     pub fn tensor_type(&self, name: &str) -> Option<TensorType> {
         if let Some(t) = self.initializers.get(name) {
             let shape = t
@@ -355,8 +356,8 @@ impl Graph {
             .and_then(tensor_type_of)
     }
 
-    /// Whether the element type and each size, as a number or a name, is written of all that nodes make, but for what goes out, and
-    /// all operators are ONNX's own.
+    /// Returns true if every node output except graph outputs has a declared element type and
+    /// dimensions. All operators must be ONNX's own.
     pub fn is_typed(&self) -> bool {
         let foreign =
             |node: &NodeProto| !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
@@ -372,12 +373,12 @@ impl Graph {
             .chain(&self.outputs)
             .filter_map(|value| value.name.as_deref())
             .collect();
-        let mut made = self.nodes.iter().flat_map(|node| &node.output);
-        made.all(|name| name.is_empty() || known.contains(name.as_str()))
+        let mut outputs = self.nodes.iter().flat_map(|node| &node.output);
+        outputs.all(|name| name.is_empty() || known.contains(name.as_str()))
     }
 }
 
-/// The tensor type a `ValueInfoProto` declares; `None` for sequences, maps and the like.
+/// The tensor type that a `ValueInfoProto` declares, or `None` for sequences, maps and others.
 pub fn tensor_type_of(value: &ValueInfoProto) -> Option<TensorType> {
     let Some(TypeValue::TensorType(t)) = value.r#type.as_ref()?.value.as_ref() else {
         return None;

@@ -1,14 +1,14 @@
-//! Reading a node: its operator, its attributes by name, what its subgraphs capture.
+//! Access to a node: operator, attributes by name, captured values.
 
 use std::collections::HashSet;
 
 use crate::onnx::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
-/// The domain of ONNX Runtime's own operators.
+/// Domain of ONNX Runtime's own operators.
 pub(crate) const MICROSOFT: &str = "com.microsoft";
 
 impl NodeProto {
-    /// The operator; of another domain than ONNX's own as `domain::Operator`.
+    /// Name of the operator; with other domains than ONNX's own it is `domain::Operator`.
     pub fn operator(&self) -> String {
         match self.domain.as_deref() {
             None | Some("" | "ai.onnx") => self.op_type.clone().unwrap_or_default(),
@@ -16,13 +16,13 @@ impl NodeProto {
         }
     }
 
-    /// Whether this is the operator of that name in ONNX's own domain.
+    /// Returns true if this is the operator of that name in ONNX's own domain.
     pub fn is(&self, operator: &str) -> bool {
         matches!(self.domain.as_deref(), None | Some("" | "ai.onnx"))
             && self.op_type.as_deref() == Some(operator)
     }
 
-    /// What a person knows the node by: its name, or that of its first output.
+    /// Display name: the node's name, or that of its first output.
     pub fn title(&self) -> &str {
         match self.name.as_deref() {
             Some(name) if !name.is_empty() => name,
@@ -30,7 +30,7 @@ impl NodeProto {
         }
     }
 
-    /// The attribute of that name.
+    /// The attribute of this name.
     pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
         self.attribute
             .iter()
@@ -47,12 +47,12 @@ impl NodeProto {
         self.attribute(name)?.f
     }
 
-    /// A list of integers; `None` where the attribute is absent.
+    /// A list of integers, or `None` if the attribute is absent.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         self.attribute(name).map(|a| a.ints.as_slice())
     }
 
-    /// A text attribute.
+    /// A string attribute.
     pub fn text(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.attribute(name)?.s.as_ref()?).ok()
     }
@@ -62,7 +62,7 @@ impl NodeProto {
         self.attribute(name)?.t.as_ref()
     }
 
-    /// The name in an input slot; `None` where the slot is absent or left empty.
+    /// The name in an input slot, or `None` if the slot is absent or empty.
     pub fn input_at(&self, slot: usize) -> Option<&str> {
         self.input
             .get(slot)
@@ -70,16 +70,18 @@ impl NodeProto {
             .filter(|n| !n.is_empty())
     }
 
-    /// The subgraphs in the attributes.
+    /// Subgraphs in the attributes.
     pub fn subgraphs(&self) -> impl Iterator<Item = &GraphProto> {
         self.attribute
             .iter()
             .flat_map(|a| a.g.iter().chain(&a.graphs))
     }
 
-    /// Cuts off inputs and outputs that are left empty at the end, which say nothing that their absence doesn't; in subgraphs, too.
+    /// Removes trailing empty input and output names, which mean the same as absent ones. Includes
+    /// subgraphs.
     pub(super) fn cut_absent_ends(&mut self) {
-        // How many a Split has is what it divides by, of these others what its subgraphs have.
+        // The number of outputs of a Split determines its parts. The others must match their
+        // subgraphs.
         let counted = ["Split", "If", "Loop", "Scan"];
         if !counted.iter().any(|operator| self.is(operator)) {
             for names in [&mut self.input, &mut self.output] {
@@ -97,28 +99,28 @@ impl NodeProto {
 
     /// The values of the outer graph that the subgraphs use.
     pub fn captured(&self) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut names = Vec::new();
         for graph in self.subgraphs() {
-            capture(graph, &HashSet::new(), &mut found);
+            capture(graph, &HashSet::new(), &mut names);
         }
-        found.sort();
-        found.dedup();
-        found
+        names.sort();
+        names.dedup();
+        names
     }
 }
 
 impl GraphProto {
-    /// The values of the graph around it that it uses.
+    /// The values of the outer graph that this graph uses.
     pub fn captured(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        capture(self, &HashSet::new(), &mut found);
-        found.sort();
-        found.dedup();
-        found
+        let mut names = Vec::new();
+        capture(self, &HashSet::new(), &mut names);
+        names.sort();
+        names.dedup();
+        names
     }
 }
 
-fn capture(graph: &GraphProto, outer: &HashSet<String>, found: &mut Vec<String>) {
+fn capture(graph: &GraphProto, outer: &HashSet<String>, names: &mut Vec<String>) {
     let mut known = outer.clone();
     known.extend(graph.input.iter().filter_map(|v| v.name.clone()));
     known.extend(graph.initializer.iter().filter_map(|t| t.name.clone()));
@@ -126,10 +128,10 @@ fn capture(graph: &GraphProto, outer: &HashSet<String>, found: &mut Vec<String>)
     let outputs = graph.output.iter().filter_map(|v| v.name.as_ref());
     for name in graph.node.iter().flat_map(|n| &n.input).chain(outputs) {
         if !name.is_empty() && !known.contains(name) {
-            found.push(name.clone());
+            names.push(name.clone());
         }
     }
     for inner in graph.node.iter().flat_map(NodeProto::subgraphs) {
-        capture(inner, &known, found);
+        capture(inner, &known, names);
     }
 }

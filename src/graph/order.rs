@@ -1,4 +1,4 @@
-//! What makes a graph one: each value made once, before it is used.
+//! Validation of a graph: each value is produced once, before its uses.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -6,16 +6,16 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use super::{Graph, GraphError, Initializers};
 use crate::onnx::schema::{NodeProto, SparseTensorProto, TensorProto};
 
-/// The constants by name; two of one name are an error.
+/// Constants by name. Duplicate names are an error.
 pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, GraphError> {
-    let mut seen = HashSet::new();
+    let mut names = HashSet::new();
     for tensor in &tensors {
         let name = tensor.name.as_deref().unwrap_or_default();
         if name.is_empty() {
             return Err(GraphError::NamelessConstant);
         }
-        if !seen.insert(name) {
-            return Err(GraphError::TwoConstants {
+        if !names.insert(name) {
+            return Err(GraphError::DuplicateConstant {
                 value: name.to_owned(),
             });
         }
@@ -27,15 +27,14 @@ pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, Graph
     Ok(initializers)
 }
 
-/// Checks a graph with these nodes and gives them back in an order in which every value is made before it is used; the order they
-/// are given in where that is one.
+/// Checks a graph with these nodes and sorts them topologically. A valid order is kept.
 pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodeProto>, GraphError> {
     let inputs = graph.inputs.iter();
-    let mut given: HashSet<&str> = inputs.filter_map(|v| v.name.as_deref()).collect();
+    let mut available: HashSet<&str> = inputs.filter_map(|v| v.name.as_deref()).collect();
     let constants = graph.initializers.iter();
-    given.extend(constants.filter_map(|t| t.name.as_deref()));
+    available.extend(constants.filter_map(|t| t.name.as_deref()));
     let sparse = graph.rest.sparse_initializer.iter();
-    given.extend(sparse.filter_map(sparse_name));
+    available.extend(sparse.filter_map(sparse_name));
 
     let mut producers: HashMap<&str, usize> = HashMap::new();
     for (i, node) in nodes.iter().enumerate() {
@@ -45,22 +44,22 @@ pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodePro
             });
         }
         for output in node.output.iter().filter(|o| !o.is_empty()) {
-            if given.contains(output.as_str()) || producers.insert(output, i).is_some() {
+            if available.contains(output.as_str()) || producers.insert(output, i).is_some() {
                 let (value, node) = (output.clone(), node.title().to_owned());
-                return Err(GraphError::MadeTwice { value, node });
+                return Err(GraphError::ProducedTwice { value, node });
             }
         }
     }
     for output in &graph.outputs {
         let output = output.name.as_deref().unwrap_or("(without a name)");
-        if !producers.contains_key(output) && !given.contains(output) {
+        if !producers.contains_key(output) && !available.contains(output) {
             return Err(GraphError::NoOutput {
                 value: output.to_owned(),
             });
         }
     }
 
-    // Kahn's algorithm; of the nodes that could come next, the first of the file does.
+    // Kahn's algorithm; of the nodes that are ready, the first in the file comes next.
     let mut waits = vec![0usize; nodes.len()];
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (i, node) in nodes.iter().enumerate() {
@@ -69,7 +68,7 @@ pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodePro
             if let Some(&producer) = producers.get(value.as_str()) {
                 waits[i] += 1;
                 users[producer].push(i);
-            } else if !given.contains(value.as_str()) {
+            } else if !available.contains(value.as_str()) {
                 let node = format!("{} ({})", node.title(), node.operator());
                 return Err(GraphError::Dangling {
                     value: value.clone(),

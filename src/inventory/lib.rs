@@ -1,81 +1,84 @@
-//! Lists that are put together from all over a program before it begins, as `inventory` makes them; but not all of them.
+//! Registries that are filled at program start from all over a program, as in `inventory`, but not
+//! all of them.
 //!
-//! What is entered in a list can't be left out by the linker, nor what that calls. tract lists its kernels, which it looks through
-//! for each operator, and also transforms, runtimes and knobs, for people who ask for one by its name. Octet never does; yet one
-//! transform alone brings a whole second file format along. So lists of kernels are kept, and others stay empty.
+//! The linker cannot remove registered values, nor the code they call. tract registers its kernels,
+//! which it searches for each operator. It also registers transforms, runtimes and options for
+//! lookup by name. Octet never looks these up, yet a single transform links a whole second file
+//! format. So only the registries of kernels are filled, and the others stay empty.
 
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The crate whose lists are kept.
-const KEPT: &str = "tract_linalg";
+/// The crate whose registries are filled.
+const ACTIVE: &str = "tract_linalg";
 
-/// Something there is a list of: [`collect!`] makes it.
+/// A type that has a registry, implemented by [`collect!`].
 pub trait Collect: Any + Sync {
-    /// Whether the list is kept.
-    const KEPT: bool;
-    /// The list.
-    fn list() -> &'static List;
+    /// True if the registry is filled.
+    const ACTIVE: bool;
+    /// The registry of this type.
+    fn registry() -> &'static Registry;
 }
 
-/// The last entry of a list; each knows the one before it.
+/// Last entry of a registry; each entry links to the previous one.
 #[derive(Default)]
-pub struct List(Mutex<Option<&'static Entry>>);
+pub struct Registry(Mutex<Option<&'static Entry>>);
 
-impl List {
-    /// An empty one.
-    pub const fn new() -> List {
-        List(Mutex::new(None))
+impl Registry {
+    /// An empty registry.
+    pub const fn new() -> Registry {
+        Registry(Mutex::new(None))
     }
 }
 
-/// A place in a list.
+/// An entry of a registry.
 pub struct Entry {
-    /// What is listed.
-    pub value: &'static dyn Listed,
-    /// The entry before this one, once this one is in.
-    pub before: OnceLock<Option<&'static Entry>>,
+    /// The registered value.
+    pub value: &'static dyn Registered,
+    /// The previous entry, set on registration.
+    pub previous: OnceLock<Option<&'static Entry>>,
 }
 
 impl Entry {
-    /// Enters it. The start of a program may come by more than once (in wasm, for each thread): only the first time counts.
-    pub fn enter(&'static self) {
+    /// Registers the entry. Program start may call this repeatedly (in wasm, once per thread); only
+    /// the first call counts.
+    pub fn register(&'static self) {
         let mut last = self
             .value
-            .list_of()
+            .registry_of()
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if self.before.set(*last).is_ok() {
+        if self.previous.set(*last).is_ok() {
             *last = Some(self);
         }
     }
 }
 
-/// A value of any type there is a list of.
-pub trait Listed: Any + Sync {
-    /// That list.
-    fn list_of(&self) -> &'static List;
+/// A value of any type that has a registry.
+pub trait Registered: Any + Sync {
+    /// The registry of the value's type.
+    fn registry_of(&self) -> &'static Registry;
 }
 
-impl<T: Collect> Listed for T {
-    fn list_of(&self) -> &'static List {
-        T::list()
+impl<T: Collect> Registered for T {
+    fn registry_of(&self) -> &'static Registry {
+        T::registry()
     }
 }
 
-/// Whether the list of this value is kept.
-pub const fn is_kept<T: Collect>(_: &T) -> bool {
-    T::KEPT
+/// Returns true if the registry of this value is filled.
+pub const fn is_active<T: Collect>(_: &T) -> bool {
+    T::ACTIVE
 }
 
-/// Whether lists of this module are.
-pub const fn is_of_kept(module: &str) -> bool {
-    matches!(module.as_bytes().split_at_checked(KEPT.len()), Some((name, _)) if same(name, KEPT.as_bytes()))
+/// Returns true if registries of this module are filled.
+pub const fn is_active_module(module: &str) -> bool {
+    matches!(module.as_bytes().split_at_checked(ACTIVE.len()), Some((name, _)) if same(name, ACTIVE.as_bytes()))
 }
 
-/// Whether two strings of one length are the same.
+/// Returns true if two strings of equal length are equal.
 const fn same(one: &[u8], other: &[u8]) -> bool {
     let mut at = 0;
     while at < one.len() {
@@ -87,12 +90,12 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
     true
 }
 
-/// The list of a type: `iter::<T>()`, or `iter::<T>` wherever something to iterate over is wanted.
+/// The values in a registry: `iter::<T>()`, or `iter::<T>` as an `IntoIterator`.
 #[allow(non_camel_case_types)]
 pub enum iter<T> {
-    /// The list.
+    /// The values.
     iter,
-    /// Nothing: it holds the type.
+    /// Never constructed; it holds the type parameter.
     #[doc(hidden)]
     Never(std::convert::Infallible, std::marker::PhantomData<T>),
 }
@@ -116,16 +119,19 @@ impl<T: Collect> Deref for iter<T> {
     }
 }
 
-/// From the last entry to the first.
+/// Iterates from the last entry to the first.
 pub struct Iter<T> {
     next: Option<&'static Entry>,
-    of: std::marker::PhantomData<fn() -> T>,
+    marker: std::marker::PhantomData<fn() -> T>,
 }
 
 fn all<T: Collect>() -> Iter<T> {
     Iter {
-        next: *T::list().0.lock().unwrap_or_else(PoisonError::into_inner),
-        of: std::marker::PhantomData,
+        next: *T::registry()
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner),
+        marker: std::marker::PhantomData,
     }
 }
 
@@ -134,49 +140,49 @@ impl<T: Collect> Iterator for Iter<T> {
 
     fn next(&mut self) -> Option<&'static T> {
         let entry = self.next?;
-        self.next = entry.before.get().copied().flatten();
+        self.next = entry.previous.get().copied().flatten();
         let value: &'static dyn Any = entry.value;
         value.downcast_ref()
     }
 }
 
-/// Makes a list of values of this type.
+/// Defines the registry of a type.
 #[macro_export]
 macro_rules! collect {
     ($of:ty) => {
         impl $crate::Collect for $of {
-            const KEPT: bool = $crate::is_of_kept(module_path!());
+            const ACTIVE: bool = $crate::is_active_module(module_path!());
 
-            fn list() -> &'static $crate::List {
-                static LIST: $crate::List = $crate::List::new();
-                &LIST
+            fn registry() -> &'static $crate::Registry {
+                static REGISTRY: $crate::Registry = $crate::Registry::new();
+                &REGISTRY
             }
         }
     };
 }
 
-/// Enters a value in the list of its type before the program begins; where that list is kept.
+/// Registers a value at program start, if its type's registry is filled.
 #[macro_export]
 macro_rules! submit {
     ($($value:tt)*) => {
         const _: () = {
             static ENTRY: $crate::Entry = $crate::Entry {
                 value: &{ $($value)* },
-                before: ::std::sync::OnceLock::new(),
+                previous: ::std::sync::OnceLock::new(),
             };
 
-            extern "C" fn enter() {
-                ENTRY.enter();
+            extern "C" fn register() {
+                ENTRY.register();
             }
 
-            extern "C" fn pass() {}
+            extern "C" fn skip() {}
 
-            // What is not named here is not in the program.
+            // The linker removes statics without references.
             #[used]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func,mod_init_funcs"))]
             #[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]
             #[cfg_attr(not(any(target_vendor = "apple", windows)), unsafe(link_section = ".init_array"))]
-            static AT_THE_START: extern "C" fn() = if $crate::is_kept(&{ $($value)* }) { enter } else { pass };
+            static AT_THE_START: extern "C" fn() = if $crate::is_active(&{ $($value)* }) { register } else { skip };
         };
     };
 }
@@ -185,32 +191,32 @@ macro_rules! submit {
 mod tests {
     use super::*;
 
-    struct Kernel(u32);
+    struct TestKernel(u32);
 
-    impl Collect for Kernel {
-        const KEPT: bool = is_of_kept("tract_linalg::routines");
+    impl Collect for TestKernel {
+        const ACTIVE: bool = is_active_module("tract_linalg::routines");
 
-        fn list() -> &'static List {
-            static LIST: List = List::new();
-            &LIST
+        fn registry() -> &'static Registry {
+            static REGISTRY: Registry = Registry::new();
+            &REGISTRY
         }
     }
 
-    struct Transform(#[expect(dead_code)] u32);
+    struct TestTransform(#[expect(dead_code)] u32);
 
-    collect!(Transform);
+    collect!(TestTransform);
 
-    submit! { Kernel(1) }
-    submit! { Kernel(2) }
-    submit! { Transform(3) }
+    submit! { TestKernel(1) }
+    submit! { TestKernel(2) }
+    submit! { TestTransform(3) }
 
     #[test]
     fn kernels_are_listed_before_the_program_begins_and_nothing_else_is() {
-        let mut found: Vec<u32> = iter::<Kernel>().map(|kernel| kernel.0).collect();
+        let mut found: Vec<u32> = iter::<TestKernel>().map(|kernel| kernel.0).collect();
         found.sort_unstable();
         assert_eq!(found, [1, 2]);
-        assert_eq!(iter::<Kernel>.into_iter().count(), 2);
-        assert_eq!(iter::<Transform>().count(), 0);
+        assert_eq!(iter::<TestKernel>.into_iter().count(), 2);
+        assert_eq!(iter::<TestTransform>().count(), 0);
     }
 
     #[test]
@@ -218,27 +224,31 @@ mod tests {
         struct Once(u32);
 
         impl Collect for Once {
-            const KEPT: bool = true;
+            const ACTIVE: bool = true;
 
-            fn list() -> &'static List {
-                static LIST: List = List::new();
-                &LIST
+            fn registry() -> &'static Registry {
+                static REGISTRY: Registry = Registry::new();
+                &REGISTRY
             }
         }
 
         static ENTRY: Entry = Entry {
             value: &Once(7),
-            before: OnceLock::new(),
+            previous: OnceLock::new(),
         };
-        ENTRY.enter();
-        ENTRY.enter();
+        ENTRY.register();
+        ENTRY.register();
         let found: Vec<u32> = iter::<Once>().map(|once| once.0).collect();
         assert_eq!(found, [7]);
     }
 
     #[test]
     fn a_crate_is_known_by_its_modules() {
-        assert!(is_of_kept("tract_linalg") && is_of_kept("tract_linalg::routines"));
-        assert!(!is_of_kept("tract_nnef::transform") && !is_of_kept("tract") && !is_of_kept(""));
+        assert!(is_active_module("tract_linalg") && is_active_module("tract_linalg::routines"));
+        assert!(
+            !is_active_module("tract_nnef::transform")
+                && !is_active_module("tract")
+                && !is_active_module("")
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! Weights kept in files beside the model.
+//! External data: tensors stored in files beside the model.
 //!
-//! Attaching makes them ordinary tensors that share the memory of those files.
+//! Attached tensors become ordinary ones that share the memory of those files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -11,18 +11,18 @@ use super::schema::{ModelProto, TensorProto};
 use super::tensor::TensorError;
 use super::tensors;
 
-/// Why the weights of other files could not be taken in.
+/// Reason for which external data could not be attached.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ExternalError {
-    #[error("the model keeps weights in {}, which {} not here: add {} beside the model", files.join(", "), if files.len() == 1 { "is" } else { "are" }, if files.len() == 1 { "that file" } else { "those files" })]
+    #[error("the model stores weights in {}, which {} missing: add {} beside the model", files.join(", "), if files.len() == 1 { "is" } else { "are" }, if files.len() == 1 { "that file" } else { "those files" })]
     Missing { files: Vec<String> },
     #[error(
-        "tensor {tensor} is kept in another file, but the model doesn't say in which: export it again"
+        "tensor {tensor} is stored in another file, but the model does not name it: export it again"
     )]
     NoLocation { tensor: String },
     #[error(
-        "tensor {tensor} is kept in {path:?}, which points outside the model's folder: such a model is not opened; export it again with the weights beside it"
+        "tensor {tensor} is stored in {path:?}, a path outside the model's folder, which is not allowed: export it again with the weights beside it"
     )]
     Path { tensor: String, path: String },
     #[error("tensor {tensor}: {key} is {value:?}, not a number of bytes: export the model again")]
@@ -32,40 +32,41 @@ pub enum ExternalError {
         value: String,
     },
     #[error(
-        "tensor {tensor} wants the bytes {start} to {end} of {file}, which has {given}: the file is cut short or belongs to another model"
+        "tensor {tensor} is stored in bytes {start} to {end} of {file}, which has only {actual}: the file is cut short or belongs to another model"
     )]
     TooShort {
         tensor: String,
         file: String,
         start: u64,
         end: u64,
-        given: usize,
+        actual: usize,
     },
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
-/// The files the model wants beside itself, sorted, each once.
+/// The external data files that the model refers to, sorted and without duplicates.
 pub fn files(model: &ModelProto) -> Vec<String> {
-    let mut found = BTreeSet::new();
+    let mut locations = BTreeSet::new();
     let Ok(()) = tensors::each::<Infallible>(model, &mut |tensor| {
         if tensor.is_external() {
-            found.extend(entry(tensor, "location").map(str::to_owned));
+            locations.extend(entry(tensor, "location").map(str::to_owned));
         }
         Ok(())
     });
-    found.into_iter().collect()
+    locations.into_iter().collect()
 }
 
-/// Gives every external tensor its bytes: slices of `given`, by location or, failing that, by the
-/// last part of it (all that a page knows of a file). All wanted files must be there.
+/// Attaches external data: each external tensor becomes a slice of a file in `files_by_name`.
+/// Files are found by location or by its last component, since a page only knows file names. All
+/// files must be present.
 pub fn attach(
     model: &mut ModelProto,
-    given: &BTreeMap<String, Bytes>,
+    files_by_name: &BTreeMap<String, Bytes>,
 ) -> Result<(), ExternalError> {
     let missing: Vec<_> = files(model)
         .into_iter()
-        .filter(|path| find(given, path).is_none())
+        .filter(|path| find(files_by_name, path).is_none())
         .collect();
     if let Some(path) = missing.iter().find(|path| !is_inside(path)) {
         let tensor = String::from("of the model");
@@ -79,7 +80,7 @@ pub fn attach(
     }
     tensors::each_mut(model, &mut |tensor| {
         if tensor.is_external() {
-            attach_one(tensor, given)
+            attach_one(tensor, files_by_name)
         } else {
             Ok(())
         }
@@ -88,7 +89,7 @@ pub fn attach(
 
 fn attach_one(
     tensor: &mut TensorProto,
-    given: &BTreeMap<String, Bytes>,
+    files_by_name: &BTreeMap<String, Bytes>,
 ) -> Result<(), ExternalError> {
     let name = tensor.title().to_owned();
     let path = entry(tensor, "location")
@@ -99,7 +100,7 @@ fn attach_one(
     if !is_inside(&path) {
         return Err(ExternalError::Path { tensor: name, path });
     }
-    let bytes = find(given, &path).ok_or_else(|| ExternalError::Missing {
+    let bytes = find(files_by_name, &path).ok_or_else(|| ExternalError::Missing {
         files: vec![path.clone()],
     })?;
     let start = number(tensor, "offset")?.unwrap_or(0);
@@ -109,13 +110,13 @@ fn attach_one(
     };
     let end = start.saturating_add(length);
     if end > bytes.len() as u64 {
-        let given = bytes.len();
+        let actual = bytes.len();
         return Err(ExternalError::TooShort {
             tensor: name,
             file: path,
             start,
             end,
-            given,
+            actual,
         });
     }
     tensor.raw_data = Some(bytes.slice(start as usize..end as usize));
@@ -124,17 +125,20 @@ fn attach_one(
     Ok(tensor.check()?)
 }
 
-/// The file that is meant by a path.
-pub(crate) fn find<'a>(given: &'a BTreeMap<String, Bytes>, path: &str) -> Option<&'a Bytes> {
+/// Finds the file of a location.
+pub(crate) fn find<'a>(
+    files_by_name: &'a BTreeMap<String, Bytes>,
+    path: &str,
+) -> Option<&'a Bytes> {
     let plain = path.trim_start_matches("./");
     let last = plain.rsplit('/').next().unwrap_or(plain);
-    given
+    files_by_name
         .get(path)
-        .or_else(|| given.get(plain))
-        .or_else(|| given.get(last))
+        .or_else(|| files_by_name.get(plain))
+        .or_else(|| files_by_name.get(last))
 }
 
-/// Whether a path stays in the folder of the model, on every system.
+/// Returns true if a path stays inside the model's folder, on every operating system.
 fn is_inside(path: &str) -> bool {
     !path.is_empty()
         && !path.starts_with('/')

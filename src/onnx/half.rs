@@ -1,29 +1,29 @@
-//! Floats of 16 bits: float16 with 1 bit of sign, 5 of exponent and 10 of fraction, and bfloat16, the upper half of a float32. Every one of
-//! them is a float32, too.
+//! 16-bit floats. float16 has 1 sign bit, 5 exponent bits and 10 fraction bits; bfloat16 is the
+//! upper half of a float32. Float32 represents all of their values.
 
 use super::numbers::append;
 use super::schema::{DataType, TensorProto};
 use super::tensor::TensorError;
 
-/// The least float16 that has all its digits, 2^-14.
+/// The least normal float16, 2^-14.
 pub(crate) const LEAST_NORMAL_HALF: f32 = 6.103_515_6e-5;
-/// The smallest float16 above zero, 2^-24.
+/// The least positive float16, 2^-24.
 pub(crate) const SMALLEST_HALF: f32 = 5.960_464_5e-8;
-/// Half of the step between the largest numbers of float16 beyond the last: from here on rounding gives infinity.
+/// The greatest float16 plus half a step: from here on, rounding gives infinity.
 pub(crate) const TOO_LARGE_FOR_HALF: f32 = 65520.0;
 
 impl DataType {
-    /// Whether it is one of the floats of 16 bits.
+    /// Returns true for 16-bit floats.
     pub fn is_half(self) -> bool {
         matches!(self, DataType::Float16 | DataType::Bfloat16)
     }
 
-    /// Whether it is a float of 16, 32 or 64 bits.
+    /// Returns true for floats of 16, 32 or 64 bits.
     pub fn is_float(self) -> bool {
         self.is_half() || matches!(self, DataType::Float | DataType::Double)
     }
 
-    /// The number of a float of 16 bits with these bits; `None` where this is no such type.
+    /// The conversion from the bits of this 16-bit float type to f32, or `None` for other types.
     pub(super) fn widen(self) -> Option<fn(u16) -> f32> {
         match self {
             DataType::Float16 => Some(widen_half),
@@ -32,15 +32,16 @@ impl DataType {
         }
     }
 
-    /// The nearest number to this one that is of the type, ties to even, where it is one of the floats of 16 bits; else the number
-    /// itself. What is too large becomes infinite.
+    /// Rounds to the nearest value of this 16-bit float type, ties to even; overflow gives
+    /// infinity. Other types return the value unchanged.
     pub(crate) fn rounded(self, value: f32) -> f32 {
         match self {
             DataType::Float16 => widen_half(narrow_half(value)),
             DataType::Bfloat16 if value.is_finite() => {
                 let bits = value.to_bits();
                 let even = (bits >> 16) & 1;
-                // A fraction that rounds up to the next power of two carries into the exponent, as it should.
+                // A fraction that rounds up to the next power of two correctly carries into the
+                // exponent.
                 f32::from_bits((bits + 0x7fff + even) & 0xffff_0000)
             }
             _ => value,
@@ -49,7 +50,7 @@ impl DataType {
 }
 
 impl TensorProto {
-    /// The same numbers as float32, as everything else of it stays, where they are floats of 16 bits; else `None`.
+    /// Converts 16-bit floats to float32 and keeps everything else. Returns `None` for other types.
     pub(crate) fn widened(&self) -> Result<Option<TensorProto>, TensorError> {
         let element = DataType::try_from(self.data_type.unwrap_or(0)).ok();
         let Some(widen) = element.and_then(DataType::widen) else {
@@ -77,12 +78,12 @@ impl TensorProto {
     }
 }
 
-/// IEEE half precision to single, exactly.
+/// Converts IEEE half precision to single precision, exactly.
 pub(crate) fn widen_half(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let magnitude = u32::from(half & 0x7fff);
-    // Move exponent and fraction into place, then correct the exponent's bias (127 - 15 = 112) by
-    // a multiplication, which also normalises subnormals; infinities and NaNs need the full exponent.
+    // Shift exponent and fraction into place. A multiplication then corrects the exponent bias (127
+    // - 15 = 112) and normalises subnormals. Infinities and NaNs need the full exponent.
     let widened = if magnitude >= 0x7c00 {
         f32::from_bits(magnitude << 13 | 0x7f80_0000)
     } else {
@@ -91,7 +92,7 @@ pub(crate) fn widen_half(half: u16) -> f32 {
     f32::from_bits(widened.to_bits() | sign)
 }
 
-/// The bits of the float16 nearest to a number, ties to even; what is too large becomes infinite.
+/// Bits of the float16 nearest to a value, ties to even; overflow gives infinity.
 pub(crate) fn narrow_half(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
@@ -101,12 +102,12 @@ pub(crate) fn narrow_half(value: f32) -> u16 {
     } else if magnitude >= TOO_LARGE_FOR_HALF.to_bits() {
         0x7c00
     } else if magnitude >= 0x3880_0000 {
-        // From 2^-14 on: 13 bits of the fraction go, an exponent's bias of 127 becomes 15. A fraction
-        // that rounds up to the next power of two carries into the exponent, as it should.
+        // From 2^-14 on: drop 13 bits of the fraction, and change the exponent bias from 127 to 15.
+        // A fraction that rounds up to the next power of two correctly carries into the exponent.
         let even = (magnitude >> 13) & 1;
         (((magnitude + 0xfff + even) >> 13) - (112 << 10)) as u16
     } else {
-        // Below, halves are whole multiples of 2^-24.
+        // Below, float16 values are integer multiples of 2^-24.
         (f32::from_bits(magnitude) / SMALLEST_HALF).round_ties_even() as u16
     };
     sign | half

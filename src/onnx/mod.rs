@@ -1,9 +1,10 @@
-//! The ONNX file format: what is read is written again, field for field.
+//! The ONNX file format, read and written without loss of fields.
 //!
-//! Tensor bytes are shared with the file they were read from, and with the one that is written, never copied.
+//! Tensor bytes are shared between the model, the file read and the file written; they are never
+//! copied.
 
 pub mod external;
-mod format;
+mod file_format;
 pub(crate) mod half;
 mod numbers;
 mod read;

@@ -1,14 +1,14 @@
-//! The numbers of a tensor message, whichever of its fields holds them.
+//! Values of a tensor message, from whichever field holds them.
 
 use super::schema::{DataType, TensorProto};
 use super::tensor::TensorError;
 use crate::tensor::{Tensor, Values};
 
-/// Floats that are decoded at a time.
+/// Floats decoded at a time.
 const BLOCK: usize = 4096;
 
 impl TensorProto {
-    /// The numbers as `f32`, from any float type (halves are widened, doubles rounded).
+    /// The values as `f32`, from any float type (16-bit floats are widened, doubles rounded).
     pub fn to_f32(&self) -> Result<Vec<f32>, TensorError> {
         self.present()?;
         let halves = |widen: fn(u16) -> f32| match &self.raw_data {
@@ -24,14 +24,14 @@ impl TensorProto {
                 Some(raw) => little(raw, |b| f64::from_le_bytes(b) as f32),
                 None => self.double_data.iter().map(|&v| v as f32).collect(),
             }),
-            given => match given.widen() {
+            actual => match actual.widen() {
                 Some(widen) => Ok(halves(widen)),
-                None => Err(self.unsupported(given, "floats")),
+                None => Err(self.unsupported(actual, "floats")),
             },
         }
     }
 
-    /// The same numbers, block by block, so that those of a large tensor are not all there a second time.
+    /// Passes the values as `f32` block by block, without a second copy of a large tensor.
     pub fn each_f32_block(&self, mut each: impl FnMut(&[f32])) -> Result<(), TensorError> {
         let (Some(raw), DataType::Float) = (&self.raw_data, self.element()?) else {
             each(&self.to_f32()?);
@@ -47,8 +47,8 @@ impl TensorProto {
         Ok(())
     }
 
-    /// A tensor of that name and of the same shape, whose floats are these once `change` was at them: block by block, each with the
-    /// place of its first in the whole.
+    /// A tensor of this name and of the same shape with changed values. `change` gets each block of
+    /// values and the index of its first.
     pub fn changed_f32(
         &self,
         name: &str,
@@ -73,12 +73,12 @@ impl TensorProto {
         ))
     }
 
-    /// The numbers as `i64`, from any integer type or bool.
+    /// The values as `i64`, from any integer type or bool.
     pub fn to_i64(&self) -> Result<Vec<i64>, TensorError> {
         self.present()?;
-        let given = self.element()?;
+        let actual = self.element()?;
         use DataType::*;
-        Ok(match (given, &self.raw_data) {
+        Ok(match (actual, &self.raw_data) {
             (Int64, Some(raw)) => little(raw, i64::from_le_bytes),
             (Uint64, Some(raw)) => little(raw, |b| u64::from_le_bytes(b) as i64),
             (Int32, Some(raw)) => little(raw, |b| i32::from_le_bytes(b).into()),
@@ -87,20 +87,20 @@ impl TensorProto {
             (Uint16, Some(raw)) => little(raw, |b| u16::from_le_bytes(b).into()),
             (Int8, Some(raw)) => raw.iter().map(|&b| (b as i8).into()).collect(),
             (Uint8 | Bool, Some(raw)) => raw.iter().map(|&b| b.into()).collect(),
-            (Int4 | Uint4, Some(raw)) => self.nibbles(raw.iter().copied(), given)?,
+            (Int4 | Uint4, Some(raw)) => self.nibbles(raw.iter().copied(), actual)?,
             (Int4 | Uint4, None) => {
-                self.nibbles(self.int32_data.iter().map(|&v| v as u8), given)?
+                self.nibbles(self.int32_data.iter().map(|&v| v as u8), actual)?
             }
             (Int64, None) => self.int64_data.clone(),
             (Uint32 | Uint64, None) => self.uint64_data.iter().map(|&v| v as i64).collect(),
             (Int8 | Int16 | Int32 | Uint8 | Uint16 | Bool, None) => {
                 self.int32_data.iter().map(|&v| v.into()).collect()
             }
-            _ => return Err(self.unsupported(given, "integers")),
+            _ => return Err(self.unsupported(actual, "integers")),
         })
     }
 
-    /// Two integers of four bits a byte, the low half first.
+    /// Unpacks two 4-bit integers per byte, the low half first.
     fn nibbles(
         &self,
         bytes: impl Iterator<Item = u8>,
@@ -108,7 +108,7 @@ impl TensorProto {
     ) -> Result<Vec<i64>, TensorError> {
         let halves = bytes.flat_map(|byte| [byte & 15, byte >> 4]);
         let value = |half: u8| match element {
-            // Two's complement: the top bit of four counts -8.
+            // Two's complement: the top bit of four means -8.
             DataType::Int4 => i64::from(half ^ 8) - 8,
             _ => i64::from(half),
         };
@@ -124,15 +124,15 @@ impl TensorProto {
         self.check()
     }
 
-    fn unsupported(&self, given: DataType, wanted: &'static str) -> TensorError {
+    fn unsupported(&self, actual: DataType, expected: &'static str) -> TensorError {
         TensorError::Unsupported {
             tensor: self.title().to_owned(),
-            given,
-            wanted,
+            actual,
+            expected,
         }
     }
 
-    /// The tensor as numbers in memory.
+    /// Decodes the tensor.
     pub fn to_tensor(&self) -> Result<Tensor, TensorError> {
         let element = self.element()?;
         let integers = || self.to_i64();
@@ -155,13 +155,13 @@ impl TensorProto {
             Uint16 => Values::U16(integers()?.into_iter().map(|v| v as u16).collect()),
             Uint8 => Values::U8(integers()?.into_iter().map(|v| v as u8).collect()),
             Bool => Values::Bool(integers()?.into_iter().map(|v| v != 0).collect()),
-            given => return Err(self.unsupported(given, "plain numbers")),
+            actual => return Err(self.unsupported(actual, "plain numbers")),
         };
         Tensor::new(self.shape()?, values).ok_or_else(|| self.impossible())
     }
 }
 
-/// Numbers as bytes behind those that are there, in code that becomes a copy.
+/// Appends the bytes of numbers; the loop compiles to a copy.
 pub(super) fn append<const N: usize, T: Copy>(
     raw: &mut Vec<u8>,
     numbers: &[T],
@@ -174,7 +174,7 @@ pub(super) fn append<const N: usize, T: Copy>(
     }
 }
 
-/// Every `N` bytes as one number.
+/// Decodes every `N` bytes as one number.
 fn little<const N: usize, T>(raw: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
     raw.as_chunks::<N>()
         .0

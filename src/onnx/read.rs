@@ -1,18 +1,18 @@
-//! Reading a model: every check that needs nothing but the file itself.
+//! Reading a model, with every check that needs the file alone.
 //!
-//! What comes out decodes, is a model, is of a version we know, and every tensor holds as many
-//! bytes as its shape and type say (external ones are checked when they are attached).
+//! The resulting model decodes, has a known IR version, and every tensor has the number of bytes of
+//! its shape and type. External tensors are checked when they are attached.
 
 use bytes::Bytes;
 use prost::Message;
 
-use super::format;
+use super::file_format;
 use super::scan::{LIMITS, ScanError, scan};
 use super::schema::{ModelProto, NEWEST_IR_VERSION};
 use super::tensor::TensorError;
 use super::tensors;
 
-/// Why a file was not opened.
+/// Reason for which a file was not opened.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ReadError {
@@ -24,9 +24,9 @@ pub enum ReadError {
         advice: &'static str,
     },
     #[error(
-        "the file has {given} bytes; one ONNX file ends at 2 GiB: export it with external data, the weights in a file beside it"
+        "the file has {bytes} bytes, more than the 2 GiB limit of an ONNX file: export it with external data, which puts the weights in a file beside it"
     )]
-    TooLarge { given: usize },
+    TooLarge { bytes: usize },
     #[error("the model can't be opened: {0}")]
     Scan(#[from] ScanError),
     #[error("the file is damaged: {reason}; download or export it again")]
@@ -38,9 +38,9 @@ pub enum ReadError {
     )]
     NoOperatorSet,
     #[error(
-        "the model is of IR version {given}, the newest known here is {NEWEST_IR_VERSION}: export it with an older opset, or update Octet"
+        "the model has IR version {version}, but the newest supported one is {NEWEST_IR_VERSION}: export it with an older opset, or update Octet"
     )]
-    TooNew { given: i64 },
+    TooNew { version: i64 },
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -50,14 +50,14 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);
     }
-    if let Some(found) = format::other(&bytes) {
+    if let Some(format) = file_format::detect(&bytes) {
         return Err(ReadError::OtherFormat {
-            format: found.name,
-            advice: found.advice,
+            format: format.name,
+            advice: format.advice,
         });
     }
     if bytes.len() > LIMITS.bytes {
-        return Err(ReadError::TooLarge { given: bytes.len() });
+        return Err(ReadError::TooLarge { bytes: bytes.len() });
     }
     scan(&bytes, LIMITS)?;
     let model = ModelProto::decode(bytes).map_err(|e| ReadError::Damaged {
@@ -72,9 +72,9 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
                 missing: "IR version",
             });
         }
-        Some(given) if given > NEWEST_IR_VERSION => return Err(ReadError::TooNew { given }),
-        // Before IR version 3 there were no operator sets.
-        Some(given) if given >= 3 && model.opset_import.is_empty() => {
+        Some(version) if version > NEWEST_IR_VERSION => return Err(ReadError::TooNew { version }),
+        // There were no operator sets before IR version 3.
+        Some(version) if version >= 3 && model.opset_import.is_empty() => {
             return Err(ReadError::NoOperatorSet);
         }
         Some(_) => {}

@@ -1,50 +1,50 @@
-//! One walk over the file's bytes before anything is built from them.
+//! A scan of the file's bytes before decoding.
 //!
-//! A few bytes of a hostile file can stand for a message of hundreds in memory, so the messages
-//! are counted first. The walk also tells a file that was cut short from one that is no protobuf
-//! at all, and finds nesting that would exhaust the stack.
+//! A few bytes of a malicious file can expand to a message of hundreds of bytes in memory, so
+//! messages are counted first. The scan also distinguishes truncated files from other formats, and
+//! rejects nesting that would overflow the stack.
 
-/// How much of what a file may hold.
+/// Limits on the contents of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of the file. Protobuf itself ends at 2 GiB.
+    /// Bytes of the file. Protobuf itself is limited to 2 GiB.
     pub bytes: usize,
-    /// Messages and strings in all: nodes, attributes, tensors, names …
+    /// Total number of messages and strings: nodes, attributes, tensors, names ….
     pub messages: usize,
-    /// Messages within messages. prost stops at 100.
+    /// Depth of nested messages. prost stops at 100.
     pub depth: usize,
 }
 
-/// The limits of every file we open: several times what the largest known models need.
+/// The limits for all files: several times the needs of the largest known models.
 pub const LIMITS: Limits = Limits {
     bytes: (1 << 31) - 1,
     messages: 8_000_000,
     depth: 90,
 };
 
-/// Why the walk ended early.
+/// Reason for which the scan failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ScanError {
     #[error(
-        "the file ends {missing} bytes too early (it has {given}): it was cut short; download or export it again"
+        "the file was cut short: at least {missing} bytes are missing after its {bytes} bytes; download or export it again"
     )]
-    Truncated { missing: usize, given: usize },
+    Truncated { missing: usize, bytes: usize },
     #[error(
         "byte {at} can't be part of an ONNX model: the file is damaged or of another format; download or export it again"
     )]
     Malformed { at: usize },
     #[error(
-        "its messages are nested more than {limit} deep (byte {at}): no real model is, so it is not opened"
+        "its messages are nested more than {limit} deep (byte {at}), deeper than in any real model; export it again"
     )]
     TooDeep { at: usize, limit: usize },
-    #[error("it holds more than {limit} messages and names: more than can be opened safely")]
+    #[error("it has more than {limit} messages and names, more than can be opened safely")]
     TooMany { limit: usize },
 }
 
-/// The messages with fields that are messages, as far as the walk follows them.
+/// Field types: messages that contain messages, as far as the scan follows them, and others.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum FieldKind {
     Model,
     Graph,
     Node,
@@ -53,27 +53,27 @@ enum Kind {
     SparseTensor,
     ValueInfo,
     Type,
-    /// A type that holds a type in its field 1 (sequence, optional).
+    /// A type with a type in field 1 (sequence, optional).
     TypeOfOne,
-    /// A type that holds a type in its field 2 (map).
+    /// A type with a type in field 2 (map).
     TypeOfTwo,
-    /// A type that holds a shape in its field 2.
+    /// A type with a shape in field 2.
     TensorType,
     Shape,
     Training,
     Function,
-    /// A message whose insides are small and flat.
+    /// A message with small, flat contents.
     Leaf,
-    /// Strings and names: counted.
+    /// Strings, which are counted.
     Text,
-    /// Bytes and packed numbers: passed over.
+    /// Bytes and packed numbers, which are skipped.
     Bytes,
 }
 
-impl Kind {
-    /// What the length-delimited field `tag` of this message is.
-    fn field(self, tag: u64) -> Kind {
-        use Kind::*;
+impl FieldKind {
+    /// The type of the length-delimited field `tag` of this message.
+    fn field(self, tag: u64) -> FieldKind {
+        use FieldKind::*;
         match (self, tag) {
             (Model, 7) => Graph,
             (Model, 20) => Training,
@@ -102,26 +102,26 @@ impl Kind {
     }
 }
 
-struct Walk<'a> {
+struct Scanner<'a> {
     bytes: &'a [u8],
     limits: Limits,
     messages: usize,
 }
 
-/// Walks over a whole model; its size against `limits.bytes` is the caller's to check.
+/// Scans a whole model. The caller checks the file size.
 pub(super) fn scan(bytes: &[u8], limits: Limits) -> Result<(), ScanError> {
-    let mut walk = Walk {
+    let mut scanner = Scanner {
         bytes,
         limits,
         messages: 0,
     };
-    walk.message(Kind::Model, 0, bytes.len(), 0)
+    scanner.message(FieldKind::Model, 0, bytes.len(), 0)
 }
 
-impl Walk<'_> {
+impl Scanner<'_> {
     fn message(
         &mut self,
-        kind: Kind,
+        kind: FieldKind,
         start: usize,
         end: usize,
         depth: usize,
@@ -158,10 +158,10 @@ impl Walk<'_> {
             }
             if key & 7 == 2 {
                 let inner = kind.field(key >> 3);
-                if inner != Kind::Bytes {
+                if inner != FieldKind::Bytes {
                     self.count()?;
                 }
-                if !matches!(inner, Kind::Bytes | Kind::Text) {
+                if !matches!(inner, FieldKind::Bytes | FieldKind::Text) {
                     self.message(inner, at, at + length, depth + 1)?;
                 }
             }
@@ -180,13 +180,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A field that wants more than there is. At the outermost level, in a field a model has, the
-    /// file was cut short; elsewhere the lengths contradict each other.
-    fn cut(&self, kind: Kind, over: usize, end: usize, field: usize) -> ScanError {
-        if kind == Kind::Model && end == self.bytes.len() && over < self.limits.bytes {
+    /// The error for a field longer than the data. At the outermost level, in a field of a model,
+    /// the file is truncated. Elsewhere the lengths contradict each other.
+    fn cut(&self, kind: FieldKind, over: usize, end: usize, field: usize) -> ScanError {
+        if kind == FieldKind::Model && end == self.bytes.len() && over < self.limits.bytes {
             ScanError::Truncated {
                 missing: over,
-                given: self.bytes.len(),
+                bytes: self.bytes.len(),
             }
         } else {
             ScanError::Malformed { at: field }
@@ -200,7 +200,7 @@ impl Walk<'_> {
                 return Err(if end == self.bytes.len() {
                     ScanError::Truncated {
                         missing: 1,
-                        given: end,
+                        bytes: end,
                     }
                 } else {
                     ScanError::Malformed { at: field }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn text_is_not_walked_as_a_message() {
-        // Every one of these strings is malformed as protobuf.
+        // Every one of these byte strings is malformed as protobuf.
         let text = || Some("3\u{7f}octet corpus".to_string());
         let entry = || StringStringEntryProto {
             key: text(),

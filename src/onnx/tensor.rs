@@ -1,4 +1,5 @@
-//! A tensor message: its type and shape, whether they fit what it holds, and how it is made ([`super::numbers`] reads it).
+//! A tensor message: type, shape, validation and construction. See [`super::numbers`] for its
+//! values.
 
 use bytes::Bytes;
 
@@ -6,36 +7,34 @@ use super::numbers::append;
 use super::schema::{DataLocation, DataType, TensorProto};
 use crate::tensor::{Tensor, Values};
 
-/// What is wrong with a tensor.
+/// Errors in a tensor message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum TensorError {
-    #[error(
-        "tensor {tensor} is of element type {given}, which is not known: export the model again"
-    )]
-    Element { tensor: String, given: i32 },
+    #[error("tensor {tensor} has the unknown element type {actual}: export the model again")]
+    Element { tensor: String, actual: i32 },
     #[error(
         "tensor {tensor} has the impossible shape {dims:?}: the file is damaged; export it again"
     )]
     Shape { tensor: String, dims: Vec<i64> },
     #[error(
-        "tensor {tensor} holds {given} {unit}, its shape and type want {wanted}: the file is damaged; download or export it again"
+        "tensor {tensor} holds {actual} {unit}, but its shape and type require {expected}: the file is damaged; download or export it again"
     )]
     Length {
         tensor: String,
-        given: usize,
-        wanted: usize,
+        actual: usize,
+        expected: usize,
         unit: &'static str,
     },
     #[error(
-        "tensor {tensor} is kept in another file that is not here: add the file beside the model"
+        "tensor {tensor} is stored in another file, which is missing: add that file beside the model"
     )]
     External { tensor: String },
-    #[error("tensor {tensor} is {given:?}, where {wanted} were needed")]
+    #[error("tensor {tensor} has type {actual:?}, but {expected} are required")]
     Unsupported {
         tensor: String,
-        given: DataType,
-        wanted: &'static str,
+        actual: DataType,
+        expected: &'static str,
     },
     #[error(
         "tensor {tensor} is stored in segments, which no known tool writes: export the model again"
@@ -44,7 +43,7 @@ pub enum TensorError {
 }
 
 impl DataType {
-    /// The name ONNX's users know the type by.
+    /// The name of the type as ONNX users know it.
     pub fn name(self) -> &'static str {
         match self {
             DataType::Undefined => "no type",
@@ -79,7 +78,7 @@ impl DataType {
         }
     }
 
-    /// Bits of one element; `None` where they have no fixed size or can't be elements.
+    /// Bits per element, or `None` for types without a fixed size.
     pub fn bits(self) -> Option<usize> {
         use DataType::*;
         Some(match self {
@@ -98,7 +97,7 @@ impl DataType {
 }
 
 impl TensorProto {
-    /// The name, for a person: nameless ones (attributes have them) say so.
+    /// Display name; tensors in attributes often have no name.
     pub fn title(&self) -> &str {
         self.name
             .as_deref()
@@ -106,24 +105,24 @@ impl TensorProto {
             .unwrap_or("(without a name)")
     }
 
-    /// Whether the bytes are in another file.
+    /// Returns true if the bytes are in another file.
     pub fn is_external(&self) -> bool {
         self.data_location == Some(DataLocation::External as i32)
     }
 
-    /// The element type.
+    /// Element type.
     pub fn element(&self) -> Result<DataType, TensorError> {
-        let given = self.data_type.unwrap_or(0);
-        DataType::try_from(given)
+        let actual = self.data_type.unwrap_or(0);
+        DataType::try_from(actual)
             .ok()
             .filter(|&e| e != DataType::Undefined)
             .ok_or_else(|| TensorError::Element {
                 tensor: self.title().to_owned(),
-                given,
+                actual,
             })
     }
 
-    /// The size of each axis.
+    /// Size of each axis.
     pub fn shape(&self) -> Result<Vec<usize>, TensorError> {
         self.dims
             .iter()
@@ -132,7 +131,7 @@ impl TensorProto {
             .map_err(|_| self.impossible())
     }
 
-    /// How many elements the shape says there are.
+    /// Number of elements according to the shape.
     pub fn element_count(&self) -> Result<usize, TensorError> {
         let shape = self.shape()?;
         shape
@@ -142,7 +141,7 @@ impl TensorProto {
             .ok_or_else(|| self.impossible())
     }
 
-    /// How many bytes that is, packed as ONNX packs them; 0 for strings.
+    /// Number of bytes in ONNX's packing; 0 for strings.
     pub fn byte_len(&self) -> Result<usize, TensorError> {
         let bits = self.element()?.bits().unwrap_or(0) as u128;
         Ok((self.element_count()? as u128 * bits).div_ceil(8) as usize)
@@ -155,7 +154,7 @@ impl TensorProto {
         }
     }
 
-    /// That the tensor holds as much as its shape and type say.
+    /// Checks that the tensor holds as many values as its shape and type require.
     pub fn check(&self) -> Result<(), TensorError> {
         let element = self.element()?;
         let count = self.element_count()?;
@@ -164,14 +163,14 @@ impl TensorProto {
                 tensor: self.title().to_owned(),
             });
         }
-        let length = |given, wanted, unit| {
-            if given == wanted {
+        let length = |actual, expected, unit| {
+            if actual == expected {
                 return Ok(());
             }
             Err(TensorError::Length {
                 tensor: self.title().to_owned(),
-                given,
-                wanted,
+                actual,
+                expected,
                 unit,
             })
         };
@@ -187,7 +186,7 @@ impl TensorProto {
             Complex128 => length(self.double_data.len(), count * 2, "numbers"),
             Int64 => length(self.int64_data.len(), count, "numbers"),
             Uint32 | Uint64 => length(self.uint64_data.len(), count, "numbers"),
-            // Several to one entry.
+            // Several elements per entry.
             Uint4 | Int4 | Float4e2m1 | Uint2 | Int2 | Float6e2m3 | Float6e3m2 => {
                 length(self.int32_data.len(), self.byte_len()?, "bytes")
             }
@@ -195,7 +194,7 @@ impl TensorProto {
         }
     }
 
-    /// A message of that name with the tensor's numbers as raw bytes.
+    /// A message of this name with the tensor's values as raw bytes.
     pub fn from_tensor(name: &str, tensor: &Tensor) -> TensorProto {
         let mut raw = Vec::new();
         macro_rules! all {
@@ -219,21 +218,22 @@ impl TensorProto {
         TensorProto::from_raw(name, tensor.element_type(), tensor.shape(), raw.into())
     }
 
-    /// A matrix of floats with its rows as columns, under its own name; `None` of what is no matrix.
+    /// The transpose of a float matrix, with the same name. Returns `None` for tensors of another
+    /// rank.
     pub(crate) fn transposed(&self) -> Result<Option<TensorProto>, TensorError> {
         let &[rows, columns] = self.shape()?.as_slice() else {
             return Ok(None);
         };
         let values = self.to_f32()?;
-        let turned: Vec<f32> = (0..columns)
+        let transposed: Vec<f32> = (0..columns)
             .flat_map(|column| (0..rows).map(move |row| row * columns + column))
             .map(|index| values[index])
             .collect();
-        let turned = TensorProto::from_f32(self.title(), &[columns, rows], &turned);
-        Ok(Some(turned))
+        let transposed = TensorProto::from_f32(self.title(), &[columns, rows], &transposed);
+        Ok(Some(transposed))
     }
 
-    /// A message of that name around bytes as ONNX packs them.
+    /// A message of this name for bytes in ONNX's packing.
     pub fn from_raw(name: &str, element: DataType, shape: &[usize], raw: Bytes) -> TensorProto {
         TensorProto {
             name: Some(name.to_owned()),

@@ -1,4 +1,4 @@
-//! Writing a model: in pieces, of which the large ones are the tensors' own bytes, or in one buffer.
+//! Writing a model: as pieces that share the tensors' bytes, or as one buffer.
 
 use bytes::buf::UninitSlice;
 use bytes::{Buf, BufMut, Bytes};
@@ -6,27 +6,27 @@ use prost::Message;
 
 use super::schema::ModelProto;
 
-/// Why a model was not written.
+/// Reason for which a model was not written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum WriteError {
     #[error(
-        "the model would be a file of {bytes} bytes; one ONNX file ends at 2 GiB: keep fewer layers in float, or quantize a smaller model"
+        "the model needs a file of {bytes} bytes, more than the 2 GiB limit of ONNX: keep fewer layers in float, or quantize a smaller model"
     )]
     TooLarge { bytes: usize },
     #[error(
-        "there is no memory for a file of {bytes} bytes: close other pages or programs and try again"
+        "there is not enough memory for a file of {bytes} bytes: close other pages or programs and try again"
     )]
     Memory { bytes: usize },
 }
 
-/// A file whose bytes follow each other in pieces. Those of tensors are shared with the model, not copied: the file of a
-/// large model takes hardly more memory than the model.
+/// A file as consecutive pieces. Those of tensors share memory with the model. Thus the file of a
+/// large model takes little more memory than the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pieces(Vec<Bytes>);
 
 impl Pieces {
-    /// The pieces in their order.
+    /// The pieces in order.
     pub fn as_slice(&self) -> &[Bytes] {
         &self.0
     }
@@ -37,22 +37,22 @@ impl Pieces {
     }
 }
 
-/// The file in pieces.
+/// Encodes the file in pieces.
 pub fn pieces(model: &ModelProto) -> Result<Pieces, WriteError> {
     let bytes = model.encoded_len();
     if bytes > super::LIMITS.bytes {
         return Err(WriteError::TooLarge { bytes });
     }
-    let mut writer = Writer::default();
-    // The writer grows as needed, so the only error of `encode` can't occur.
+    let mut writer = PieceWriter::default();
+    // The writer grows as needed, so `encode` cannot fail.
     model
         .encode(&mut writer)
         .map_err(|_| WriteError::Memory { bytes })?;
     writer.end_piece();
-    Ok(Pieces(writer.done))
+    Ok(Pieces(writer.pieces))
 }
 
-/// The file in one buffer of its exact size.
+/// Encodes the file in one buffer of its exact size.
 pub fn write(model: &ModelProto) -> Result<Vec<u8>, WriteError> {
     let pieces = pieces(model)?;
     let bytes = pieces.bytes();
@@ -65,32 +65,32 @@ pub fn write(model: &ModelProto) -> Result<Vec<u8>, WriteError> {
     Ok(file)
 }
 
-/// What is shorter is copied: a piece of its own would take as much.
-const SHARED: usize = 4096;
+/// Shorter byte strings are copied, because a piece of their own takes as much memory.
+const MIN_SHARED: usize = 4096;
 
-/// Takes what is encoded, and long bytes without copying them.
+/// Receives encoded bytes, and keeps long byte strings without a copy.
 #[derive(Default)]
-struct Writer {
-    done: Vec<Bytes>,
+struct PieceWriter {
+    pieces: Vec<Bytes>,
     piece: Vec<u8>,
 }
 
-impl Writer {
+impl PieceWriter {
     fn end_piece(&mut self) {
         if !self.piece.is_empty() {
-            self.done.push(std::mem::take(&mut self.piece).into());
+            self.pieces.push(std::mem::take(&mut self.piece).into());
         }
     }
 }
 
-// SAFETY: room is made and counted by `Vec<u8>`, whose promises these are; `put` writes to no room.
-unsafe impl BufMut for Writer {
+// SAFETY: `Vec<u8>` provides and counts the memory, and upholds the contract. `put` writes to none.
+unsafe impl BufMut for PieceWriter {
     fn remaining_mut(&self) -> usize {
         self.piece.remaining_mut()
     }
 
     unsafe fn advance_mut(&mut self, count: usize) {
-        // SAFETY: the caller has written so much into the chunk, which is the piece's.
+        // SAFETY: the caller has written `count` bytes into the chunk, which belongs to the piece.
         unsafe { self.piece.advance_mut(count) };
     }
 
@@ -100,12 +100,12 @@ unsafe impl BufMut for Writer {
 
     fn put<T: Buf>(&mut self, mut source: T) {
         let count = source.remaining();
-        if count < SHARED {
+        if count < MIN_SHARED {
             self.piece.put(source);
             return;
         }
         self.end_piece();
-        // Of `Bytes`, in which tensors are, this is a share.
-        self.done.push(source.copy_to_bytes(count));
+        // For `Bytes`, which holds the tensors, this shares memory.
+        self.pieces.push(source.copy_to_bytes(count));
     }
 }

@@ -196,7 +196,7 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         "multiplications and additions of constants folded",
     );
     note(
-        graph.sweep(),
+        graph.remove_unused(),
         "node that nothing uses removed",
         "nodes that nothing uses removed",
     );

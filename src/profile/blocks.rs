@@ -1,4 +1,5 @@
-//! The allocator of wasm: large blocks lie where [`super::holes`] says, small ones where the system's allocator puts them.
+//! The allocator of wasm: large blocks come from [`super::free_list`], small ones from the system's
+//! allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -6,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::holes::{GRAIN, Holes, LARGE};
 
-/// The allocator of wasm: large blocks from [`Holes`], small ones from the system.
+/// The allocator of wasm. Large blocks come from a [`FreeList`], small ones from the system.
 pub struct Blocks {
     held: AtomicBool,
     holes: UnsafeCell<Holes>,
 }
 
-// SAFETY: `holes` is only touched by `with`, which lets in one at a time.
+// SAFETY: only `with` accesses `free`, and it admits one thread at a time.
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// Nothing is free yet.
+    /// Starts with an empty free list.
     pub const fn new() -> Self {
         Blocks {
             held: AtomicBool::new(false),
@@ -24,13 +25,14 @@ impl Blocks {
         }
     }
 
-    /// Whether a block is ours: none needs to lie better than on a grain.
+    /// True if the free list serves this block. It aligns blocks to one grain.
     fn ours(layout: Layout, size: usize) -> bool {
         size >= LARGE && layout.align() <= GRAIN
     }
 
-    /// Does something with the holes, alone. Whoever waits turns on the spot, as for the system's allocator: it takes less than a
-    /// microsecond, and the main thread of a page may not sleep.
+    /// Calls `work` on the free list under the lock. Waiting threads spin, as in the system's
+    /// allocator: the lock is held for less than a microsecond, and a page's main thread may not
+    /// block.
     fn with<T>(&self, work: impl FnOnce(&mut Holes) -> T) -> T {
         while self
             .held
@@ -39,8 +41,8 @@ impl Blocks {
         {
             std::hint::spin_loop();
         }
-        // SAFETY: who has swapped `held` to true is alone until it is false again. What `Holes` allocates for its list is small
-        // and not ours, so that nothing comes here twice.
+        // SAFETY: the thread that swaps `locked` to true is alone until it stores false. The list's
+        // own allocations are small and go to the system, so this function is not reentered.
         let done = work(unsafe { &mut *self.holes.get() });
         self.held.store(false, Ordering::Release);
         done
@@ -54,8 +56,8 @@ impl Blocks {
                 if let Some(at) = holes.take(bytes) {
                     return at as *mut u8;
                 }
-                // The system's allocator may grow the memory at the same time. Then the new pages don't touch the last hole, and
-                // the next turn grows it once more.
+                // The system's allocator may grow the memory at the same time. The new pages then
+                // don't touch the last free range, and the next iteration grows the memory again.
                 let end = core::arch::wasm32::memory_size::<0>() as u64 * PAGE as u64;
                 let pages = (bytes - holes.before(end).min(bytes)).div_ceil(PAGE).max(1);
                 let first = core::arch::wasm32::memory_grow::<0>(pages);
@@ -78,14 +80,15 @@ impl Blocks {
     }
 }
 
-// SAFETY: a block of ours is memory that `memory.grow` gave to nobody else or that came back, and it is in no hole while it is
-// taken; the others are the system's. Which of the two a block is follows from its layout alone.
+// SAFETY: a block of ours is memory that `memory.grow` gave to no one else, or a freed block. While
+// it is allocated, no free range contains it. Other blocks are the system's. The layout alone
+// decides which of the two a block is.
 unsafe impl GlobalAlloc for Blocks {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if Self::ours(layout, layout.size()) {
             return self.take(layout.size());
         }
-        // SAFETY: the caller's promises are those `System` asks for.
+        // SAFETY: the caller upholds the contract that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -100,13 +103,13 @@ unsafe impl GlobalAlloc for Blocks {
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let old = layout.size();
         match (Self::ours(layout, old), Self::ours(layout, size)) {
-            // SAFETY: the pointer came from `System`, and what is asked for is the system's, too.
+            // SAFETY: the pointer came from `System`, and the new block is the system's, too.
             (false, false) => return unsafe { System.realloc(pointer, layout, size) },
             (true, true) if self.resize(pointer, old, size) => return pointer,
             _ => {}
         }
-        // SAFETY: the caller promises that `size` makes a layout with this alignment, and that the old block is as long as its
-        // layout says; the new one is another block.
+        // SAFETY: the caller guarantees that `size` and this alignment form a valid layout, and
+        // that the old block has the layout's size. The new block is a different one.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !moved.is_null() {

@@ -1,6 +1,6 @@
-//! The time: `performance.now` in the browser, the system's clocks natively.
+//! Clocks: `performance.now` in browsers, the system's clocks natively.
 
-/// A clock that never runs backwards.
+/// A monotonic clock.
 pub trait Clock: Send + Sync {
     /// Milliseconds since some fixed moment.
     fn now_ms(&self) -> f64;
@@ -9,10 +9,11 @@ pub trait Clock: Send + Sync {
     fn unix_seconds(&self) -> f64;
 }
 
-/// The smallest step this clock was seen to take, in milliseconds: browsers round theirs, from 5 µs to 1 ms, and times
-/// below it mean nothing one by one.
+/// Resolution of a clock in milliseconds: its smallest observed step. Browsers round their clocks
+/// to between 5 µs and 1 ms. A single time below the resolution means nothing.
 pub fn resolution_ms(clock: &dyn Clock) -> f64 {
-    /// So many steps are looked at, and so often the clock is read at most: a clock that stands must end, too.
+    /// Number of steps to observe, and the maximum number of readings: a clock that stands still
+    /// must not hang this.
     const STEPS: usize = 8;
     const READS: usize = 4_000_000;
     let mut least = f64::INFINITY;
@@ -54,8 +55,8 @@ impl Clock for SystemClock {
 #[cfg(target_family = "wasm")]
 impl Clock for SystemClock {
     fn now_ms(&self) -> f64 {
-        // Each worker counts from its own start: the origin makes them one clock. Where there is no
-        // `performance` at all (a bare JS engine) the wall clock serves.
+        // Each worker counts from its own start; adding the origin makes all of them one clock.
+        // Engines without `performance` use the wall clock.
         PERFORMANCE.with(|performance| match performance {
             Some((performance, origin)) => origin + performance.now(),
             None => js_sys::Date::now(),
@@ -69,7 +70,8 @@ impl Clock for SystemClock {
 
 #[cfg(target_family = "wasm")]
 thread_local! {
-    /// This worker's, and its origin: looked up once, since a profile reads the clock at every layer.
+    /// This worker's clock and its origin. They are looked up once, since a profile reads the clock
+    /// at each layer.
     static PERFORMANCE: Option<(web_sys::Performance, f64)> =
         performance().map(|found| { let origin = found.time_origin(); (found, origin) });
 }
@@ -77,7 +79,7 @@ thread_local! {
 #[cfg(target_family = "wasm")]
 fn performance() -> Option<web_sys::Performance> {
     use wasm_bindgen::JsCast;
-    // The same name in a page and in a worker, whose globals are of different types.
+    // The name is the same in a page and in a worker, although their globals differ in type.
     js_sys::Reflect::get(&js_sys::global(), &"performance".into())
         .ok()?
         .dyn_into()
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// Read ten times before it moves on by a quarter of a millisecond.
+    /// Moves on by a quarter of a millisecond after ten readings.
     #[derive(Default)]
     struct Coarse(AtomicU64);
 

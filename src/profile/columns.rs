@@ -1,4 +1,4 @@
-//! The columns of the table of layers, once for all who show it: terminal, CSV and HTML.
+//! Columns of the layer table, shared by the terminal, CSV and HTML.
 
 use super::layers::{Layer, LayerTable, Port};
 use super::spread::Spread;
@@ -28,19 +28,19 @@ pub enum Column {
     InFloat,
 }
 
-/// What stands in a cell.
+/// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Nothing: not known, or not meaningful.
+    /// No content: unknown or not applicable.
     Empty,
-    /// Words.
+    /// Text.
     Text(String),
-    /// A quantity, in the column's unit.
+    /// Quantity in the column's unit.
     Number(f64),
 }
 
 impl Column {
-    /// All, in the order in which they are shown.
+    /// All columns in display order.
     pub const ALL: [Column; 19] = [
         Column::Name,
         Column::Operator,
@@ -63,7 +63,7 @@ impl Column {
         Column::InFloat,
     ];
 
-    /// Its name in files and options.
+    /// Name in files and options.
     pub fn name(self) -> &'static str {
         match self {
             Column::Name => "name",
@@ -88,7 +88,7 @@ impl Column {
         }
     }
 
-    /// Its name above the table.
+    /// Title in tables.
     pub fn title(self) -> &'static str {
         match self {
             Column::Name => "layer",
@@ -113,12 +113,12 @@ impl Column {
         }
     }
 
-    /// The column of that name.
+    /// Finds a column by its name.
     pub fn named(name: &str) -> Option<Column> {
         Column::ALL.into_iter().find(|column| column.name() == name)
     }
 
-    /// What a layer has in it.
+    /// A layer's content for this column.
     pub fn cell(self, layer: &Layer) -> Cell {
         let text = |text: String| match text.is_empty() {
             true => Cell::Empty,
@@ -149,7 +149,7 @@ impl Column {
         }
     }
 
-    /// The same for a person: rounded, in the unit of the title.
+    /// The cell as text for people: rounded, in the unit of the title.
     pub fn shown(self, layer: &Layer) -> String {
         const MB: f64 = 1e6;
         match (self.cell(layer), self) {
@@ -166,7 +166,7 @@ impl Column {
         }
     }
 
-    /// Whether it holds quantities.
+    /// True for columns of quantities.
     pub fn is_number(self) -> bool {
         !matches!(
             self,
@@ -183,7 +183,7 @@ impl Column {
     }
 }
 
-/// The element types, each once.
+/// Element types of the ports, without duplicates.
 fn elements(ports: &[Port]) -> String {
     let mut found: Vec<&str> = Vec::new();
     for port in ports {
@@ -202,7 +202,7 @@ fn shape(port: &Port) -> String {
     dims.collect::<Vec<_>>().join("×")
 }
 
-/// Puts layers in order of a column: quantities from the greatest, words from A; what is equal keeps its order.
+/// Sorts layers by a column: quantities in descending order, text from A. The sort is stable.
 pub fn sort(layers: &mut [Layer], column: Column) {
     layers.sort_by(|a, b| match (column.cell(a), column.cell(b)) {
         (Cell::Number(a), Cell::Number(b)) => b.total_cmp(&a),
@@ -213,8 +213,8 @@ pub fn sort(layers: &mut [Layer], column: Column) {
     });
 }
 
-/// One row for each operator, the longest first: times, work and bytes made add up, peaks and live memory are those of
-/// the worst.
+/// One row for each operator, the longest time first. Times, operations and output bytes are sums;
+/// peak and live memory are maxima.
 pub fn by_operator(table: &LayerTable) -> Vec<Layer> {
     let mut groups: Vec<Layer> = Vec::new();
     for layer in &table.layers {

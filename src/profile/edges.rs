@@ -1,9 +1,9 @@
-//! What stands at the edges of a layer: the values it reads and makes, and why a conversion is there.
+//! Inputs and outputs of a layer, and the reason for a conversion.
 
 use super::layers::{Port, Values};
 use crate::onnx::schema::NodeProto;
 
-/// What some nodes read from others and make for others.
+/// Values that a group of nodes reads from other nodes, and values that it computes for others.
 pub(super) fn edges(members: &[&NodeProto], values: &impl Values) -> (Vec<Port>, Vec<Port>) {
     let made: Vec<&String> = members.iter().flat_map(|n| &n.output).collect();
     let mut inputs: Vec<Port> = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn edges(members: &[&NodeProto], values: &impl Values) -> (Vec<Port>,
     (inputs, outputs)
 }
 
-/// Why a node that only changes the form of numbers is there.
+/// Reason for a node that only converts between number formats.
 pub(super) fn conversion(node: &NodeProto, values: &impl Values) -> Option<String> {
     let named = |nodes: Vec<&NodeProto>| {
         let mut texts: Vec<String> = nodes

@@ -1,21 +1,25 @@
-//! Where large blocks lie in the memory of wasm, which never shrinks. An allocator for all sizes fits the first small block into the
-//! hole that a large one left, and the next large one must grow the memory: what a run takes is then a matter of chance, and of
-//! how often chance is asked. Here the largest come from one end of the free memory and the others from the other end, so that the
-//! activations of many samples use the same places again. docs/benches.md has the figures.
+//! Free list for large blocks in wasm memory, which never shrinks.
+//!
+//! An allocator for all sizes puts the first small block into the gap that a large one left. The
+//! next large block must then grow the memory, so memory use depends on chance and grows with the
+//! number of runs. Here the largest blocks come from the end of the free memory and smaller ones
+//! from its beginning. The activations of many samples thus use the same places again.
+//! docs/benches.md has the measurements.
 
-/// Blocks are whole grains: as much as a cache line, so that one never shares one with another.
+/// Size and alignment of blocks: one cache line, so that no two blocks share one.
 pub const GRAIN: usize = 64;
 
-/// Of so many holes the smallest is forgotten. The list is then half of what would be kept in such a block itself.
+/// Maximum number of free ranges; beyond it the smallest is dropped. The list then takes half as
+/// much memory as the smallest block that it manages.
 const MOST: usize = 2048;
 
-/// Blocks from here on are ours, smaller ones the system's.
+/// Minimum size of blocks from this list; the system's allocator serves smaller ones.
 pub const LARGE: usize = 32 << 10;
 
-/// Blocks from here on come from the end of the free memory.
+/// Minimum size of blocks that come from the end of the free memory.
 const LARGEST: usize = 1 << 20;
 
-/// Free memory, in grains.
+/// A free range, in grains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Hole {
     at: u32,
@@ -28,22 +32,22 @@ impl Hole {
     }
 }
 
-/// Whole grains for so many bytes.
+/// Number of grains for this many bytes.
 fn grains(bytes: usize) -> u32 {
     bytes.div_ceil(GRAIN) as u32
 }
 
-/// The free memory between large blocks: holes in the order of their addresses, no two of which touch.
+/// Free memory between large blocks: ranges in address order, none of which touch.
 #[derive(Debug, Default)]
 pub struct Holes(Vec<Hole>);
 
 impl Holes {
-    /// No free memory.
+    /// An empty list.
     pub const fn new() -> Self {
         Holes(Vec::new())
     }
 
-    /// Takes a block and says where it begins, if there is a hole for it.
+    /// Allocates a block and returns its address; `None` if no free range is large enough.
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let len = grains(bytes);
         let fits = |hole: &Hole| hole.len >= len;
@@ -61,7 +65,7 @@ impl Holes {
         Some(at as usize * GRAIN)
     }
 
-    /// Makes a block longer or shorter where it lies, if the hole behind it is long enough.
+    /// Resizes a block in place. Returns false if the free range behind it is too short.
     pub fn resize(&mut self, at: usize, old: usize, new: usize) -> bool {
         let (first, before, after) = (grains(at), grains(old), grains(new));
         if after <= before {
@@ -83,7 +87,7 @@ impl Holes {
         }
     }
 
-    /// A hole is so much shorter and begins here.
+    /// Removes `by` grains from a range, which then begins at `at`.
     fn shorten(&mut self, index: usize, at: u32, by: u32) {
         let hole = &mut self.0[index];
         *hole = Hole {
@@ -95,7 +99,7 @@ impl Holes {
         }
     }
 
-    /// Gives a block back, or memory that is new.
+    /// Frees a block, or adds new memory.
     pub fn put(&mut self, at: usize, bytes: usize) {
         let mut new = Hole {
             at: (at / GRAIN) as u32,
@@ -130,7 +134,7 @@ impl Holes {
         }
     }
 
-    /// How long the hole is that ends here, in bytes.
+    /// Bytes of the free range that ends at `end`; 0 if there is none.
     pub fn before(&self, end: u64) -> usize {
         let last = self
             .0
@@ -196,7 +200,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is taken, given back and resized: no two blocks share a byte, none leaves the memory, and in the end all is one hole.
+        /// For any sequence of calls: no two blocks overlap, none leaves the memory, and freeing
+        /// all leaves one range.
         #[test]
         fn blocks_never_overlap_and_nothing_is_lost(steps in prop::collection::vec((0..3u8, 1..3 * MIB, any::<prop::sample::Index>()), 1..200)) {
             let memory = 16 * MIB;

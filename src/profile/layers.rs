@@ -1,133 +1,133 @@
-//! The table of layers: what ran, how it was computed, how long it took and what memory it took.
+//! The layer table: for each layer its kernels, time and memory.
 //!
-//! One type for every face and every file: the terminal, JavaScript, YAML, CSV, HTML and traces show
-//! the rows made here.
+//! The terminal, JavaScript, YAML, CSV, HTML and traces all show these rows.
 
 use serde::Serialize;
 
 use super::edges::{conversion, edges};
 use super::recording::{Repeats, Run};
 use super::spread::Spread;
-use crate::engine::{Step, Steps};
+use crate::engine::{PlanStep, PlanSteps};
 use crate::onnx::schema::NodeProto;
 
-/// A tensor at the edge of a layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A tensor that enters or leaves a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "LayerTensor")]
 pub struct Port {
-    /// The value's name in the model.
+    /// Name of the value.
     pub name: String,
-    /// Its element type.
+    /// Element type.
     pub element: String,
-    /// Its shape; sizes that depend on the values fed are 0.
+    /// Shape. Dimensions that depend on the input values are 0.
     pub shape: Vec<usize>,
 }
 
-/// One layer of a run: a node of the model with what was fused into it, or a conversion.
-#[derive(Clone, Debug, Default, Serialize)]
+/// One layer of a run: a node of the model with the nodes fused into it, or a conversion.
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer {
-    /// The name of the node that does the work.
+    /// Name of the main node.
     pub name: String,
-    /// Its operator.
+    /// Operator of the main node.
     pub operator: String,
-    /// All nodes of the model that it stands for, in their order.
+    /// All nodes of the model that the layer executes, in their order.
     pub nodes: Vec<String>,
-    /// The engine's code for it: what ran, in order, each once.
+    /// Kernels that ran, in order and without duplicates.
     pub kernel: String,
-    /// Where it only changes the form of numbers (integers to floats and back): what makes that necessary.
+    /// For conversions between number formats: the reason for it.
     pub conversion: Option<String>,
-    /// Where it runs in float in a model of integers: why.
+    /// For float layers of a quantized model: the reason for float.
     pub in_float: Option<String>,
-    /// What it reads, without constants.
+    /// Inputs, without constants.
     pub inputs: Vec<Port>,
-    /// What it makes for others.
+    /// Outputs that other layers read.
     pub outputs: Vec<Port>,
-    /// Multiplications with an addition.
+    /// Multiply-accumulate operations.
     pub macs: u64,
-    /// How many steps of the engine it took in one run.
+    /// Number of engine steps in one run.
     pub calls: usize,
-    /// Its own time in milliseconds, over the runs.
+    /// Own time in milliseconds over all runs.
     pub ms: Spread,
-    /// The same run by run.
+    /// Own time of each run in milliseconds.
     #[serde(skip)]
     pub times: Vec<f64>,
-    /// Its share of the time of all layers, from their means.
+    /// Share of the time of all layers, from the means.
     pub share: f64,
-    /// Billions of multiplications with an addition in a second, from the median; `None` where it does none, or where
-    /// the time is below what the clock can tell.
+    /// 10⁹ multiply-accumulate operations per second, from the median. `None` without such
+    /// operations, or for a time below the clock's resolution.
     pub gmacs: Option<f64>,
-    /// Bytes of what it makes.
+    /// Bytes of its outputs.
     pub own_bytes: u64,
-    /// The most bytes live while it ran, beyond what was there before the run.
+    /// Peak of live memory while it ran, beyond the memory before the run.
     pub peak_bytes: u64,
-    /// Bytes live after it, beyond what was there before the run.
+    /// Live memory after it, beyond the memory before the run.
     pub live_bytes: u64,
 }
 
-/// All layers of a run, in the order they first run.
-#[derive(Clone, Debug, Default, Serialize)]
+/// All layers of a run, in the order in which they first run.
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTable {
     /// The rows.
     pub layers: Vec<Layer>,
-    /// How many runs were measured.
+    /// Number of measured runs.
     pub runs: usize,
-    /// How many ran before, unmeasured.
+    /// Number of warm-up runs before them.
     pub warm_up: usize,
-    /// The smallest step of the clock, in milliseconds.
+    /// Resolution of the clock in milliseconds.
     pub resolution_ms: f64,
-    /// The time of a whole run in milliseconds.
+    /// Time of a whole run in milliseconds.
     pub total: Spread,
-    /// Milliseconds of a run spent outside all layers, from the means: handing values on, and measuring.
+    /// Milliseconds of a run outside all layers, from the means: passing values on, and measuring.
     pub outside_ms: f64,
-    /// Bytes allocated before the run, which stay: the file, the weights, the plan.
+    /// Bytes allocated before the run that stay: file, weights and plan.
     pub resident_bytes: u64,
-    /// The most bytes live at once beyond those.
+    /// Peak of live memory beyond those.
     pub peak_bytes: u64,
-    /// The layer where that was.
+    /// Layer at which the peak occurs.
     pub peak_layer: String,
-    /// What all layers make, together: what it would take to keep everything.
+    /// Bytes of the outputs of all layers: the memory it would take to keep everything.
     pub sum_bytes: u64,
-    /// Multiplications with an addition, of all layers.
+    /// Multiply-accumulate operations of all layers.
     pub macs: u64,
-    /// Nodes of the model that did not run: computed before, or without effect.
+    /// Nodes of the model that did not run: folded before, or without effect.
     pub before: Vec<String>,
 }
 
-/// What a table is made of.
+/// Data for a layer table.
 pub struct Measured<'a> {
-    /// The nodes of the model that ran.
+    /// Nodes of the model that ran.
     pub nodes: &'a [NodeProto],
     /// The steps of the plan, and which nodes they stand for.
-    pub steps: &'a Steps,
+    pub steps: &'a PlanSteps,
     /// The measured runs.
     pub runs: &'a [Run],
-    /// How they were repeated.
+    /// Numbers of measured and warm-up runs.
     pub repeats: Repeats,
-    /// Bytes that were live before.
+    /// Live memory before the runs, in bytes.
     pub resident: u64,
-    /// The smallest step of the clock.
+    /// Resolution of the clock in milliseconds.
     pub resolution_ms: f64,
 }
 
-/// What is known of a value of the model: element type, shape and, of a constant, that it is one.
+/// Access to the values of a model.
 pub trait Values {
-    /// A value's port; `None` for a constant.
+    /// Element type and shape of a value; `None` for a constant.
     fn port(&self, name: &str) -> Option<Port>;
 
-    /// A value's or constant's shape.
+    /// Shape of a value or constant.
     fn shape(&self, name: &str) -> Option<Vec<u64>>;
 
-    /// The titles of the nodes that read a value.
+    /// Nodes that read a value.
     fn readers(&self, name: &str) -> Vec<&NodeProto>;
 
-    /// The node that makes a value.
+    /// Node that computes a value.
     fn maker(&self, name: &str) -> Option<&NodeProto>;
 }
 
 impl LayerTable {
-    /// The table of what was measured.
+    /// Builds the table from measurements.
     pub fn of(measured: &Measured<'_>, values: &impl Values) -> LayerTable {
         let Measured {
             nodes, steps, runs, ..
@@ -163,14 +163,14 @@ impl LayerTable {
         }
     }
 
-    /// The layer of that name.
+    /// Finds a layer by its name.
     pub fn layer(&self, name: &str) -> Option<&Layer> {
         self.layers.iter().find(|layer| layer.name == name)
     }
 }
 
 /// The steps of each layer, layers in the order they first run; steps of unknown origin are a layer each.
-fn rows(steps: &[Step]) -> Vec<(Option<usize>, Vec<usize>)> {
+fn rows(steps: &[PlanStep]) -> Vec<(Option<usize>, Vec<usize>)> {
     let mut rows: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
     for (place, step) in steps.iter().enumerate() {
         match rows
@@ -185,7 +185,7 @@ fn rows(steps: &[Step]) -> Vec<(Option<usize>, Vec<usize>)> {
 }
 
 /// The row in the table of each step.
-pub fn row_of_each(steps: &[Step]) -> Vec<usize> {
+pub fn row_of_each(steps: &[PlanStep]) -> Vec<usize> {
     let mut found = vec![0; steps.len()];
     for (row, (_, places)) in rows(steps).iter().enumerate() {
         for &place in places {
@@ -226,7 +226,7 @@ fn layer(
         ..Layer::default()
     };
     let Some(main) = main else {
-        // Nothing of the model tells what it is for.
+        // The step belongs to no node of the model.
         found.name = format!("({})", found.kernel);
         found.operator = found.kernel.clone();
         found.own_bytes = own_bytes(places, all);
@@ -267,7 +267,7 @@ fn layer(
 
 /// The bytes of what a layer's last step makes, which is what leaves it; what its earlier steps make is scratch, and is
 /// in its peak.
-fn own_bytes(places: &[usize], all: &[Step]) -> u64 {
+fn own_bytes(places: &[usize], all: &[PlanStep]) -> u64 {
     places
         .last()
         .map_or(0, |&last| all[last].outputs.iter().map(|o| o.bytes).sum())
@@ -303,8 +303,8 @@ mod tests {
         }
     }
 
-    fn step(node: Option<usize>, kernel: &str) -> Step {
-        Step {
+    fn step(node: Option<usize>, kernel: &str) -> PlanStep {
+        PlanStep {
             node,
             kernel: kernel.into(),
             product: false,
@@ -336,7 +336,7 @@ mod tests {
             NodeProto::new("DequantizeLinear", "d", &["b"], &["y"]),
             NodeProto::new("Shape", "s", &["x"], &["n"]),
         ];
-        let steps = Steps {
+        let steps = PlanSteps {
             steps: vec![
                 step(Some(0), "Pack"),
                 step(Some(0), "Product"),

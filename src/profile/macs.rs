@@ -1,9 +1,9 @@
-//! How many multiplications with an addition a node does, from the shapes of what it reads and makes.
+//! Multiply-accumulate operations of a node, from the shapes of its inputs and outputs.
 
 use crate::onnx::schema::NodeProto;
 
-/// The count for a node, given the shape of a value by name; 0 for operators that don't multiply matrices, and where
-/// a shape is not known.
+/// Counts a node's operations; `shape` returns the shape of a value. The count is 0 for operators
+/// without matrix products and for unknown shapes.
 pub fn macs(node: &NodeProto, shape: impl Fn(&str) -> Option<Vec<u64>>) -> u64 {
     let input = |slot| shape(node.input_at(slot)?);
     let output = || shape(node.output.first()?);
@@ -18,12 +18,13 @@ fn count(
     let all = |dims: &[u64]| dims.iter().try_fold(1u64, |a, &d| a.checked_mul(d));
     let operator = node.op_type.as_deref()?;
     match operator {
-        // Every element of the result is a sum over the weight's channels and window: W is [out, in/groups, …].
+        // Each output element is a sum over the weight's channels and window: W is [out, in/groups,
+        // …].
         "Conv" | "ConvInteger" | "FusedConv" => {
             all(&output()?)?.checked_mul(all(input(1)?.get(1..)?)?)
         }
         "QLinearConv" => all(&output()?)?.checked_mul(all(input(3)?.get(1..)?)?),
-        // Every element of the input is spread over the weight's: W is [in, out/groups, …].
+        // Each input element contributes to a whole weight window: W is [in, out/groups, …].
         "ConvTranspose" => all(&input(0)?)?.checked_mul(all(input(1)?.get(1..)?)?),
         "MatMul"
         | "MatMulInteger"
@@ -39,7 +40,8 @@ fn count(
             all(&output()?)?.checked_mul(first[inner])
         }
         "QLinearMatMul" => all(&output()?)?.checked_mul(*input(0)?.last()?),
-        // X [length, batch, in]; W [directions, gates·hidden, in]; R [directions, gates·hidden, hidden].
+        // X [length, batch, in]; W [directions, gates·hidden, in]; R [directions, gates·hidden,
+        // hidden].
         "LSTM" | "GRU" | "RNN" => {
             let steps = all(input(0)?.get(..2)?)?;
             let weights = all(&input(1)?)?.checked_add(all(&input(2)?)?)?;

@@ -1,5 +1,5 @@
-//! Memory as it is and at its peak, counted at every allocation: the memory of wasm only grows, so
-//! its size alone would not tell what is live. What can't be measured is `None`.
+//! Live and peak memory, counted at every allocation. The size of wasm memory would not do, since
+//! it only grows. Quantities that cannot be measured are `None`.
 
 #[cfg(not(target_family = "wasm"))]
 use std::alloc::System;
@@ -19,12 +19,12 @@ static BENEATH: super::blocks::Blocks = super::blocks::Blocks::new();
 #[cfg(not(target_family = "wasm"))]
 static BENEATH: System = System;
 
-/// The allocator beneath, counting.
+/// Counts allocations and passes them on to the allocator beneath.
 struct Counting;
 
 fn grown(bytes: usize) {
     let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
-    // Mostly below the peak: a load is cheaper than a contended write.
+    // Usually below the peak: a load is cheaper than a contended write.
     if live > PEAK.load(Relaxed) {
         PEAK.fetch_max(live, Relaxed);
     }
@@ -34,13 +34,13 @@ fn shrunk(bytes: usize) {
     LIVE.fetch_sub(bytes, Relaxed);
 }
 
-// SAFETY: every call goes to the allocator beneath with the arguments it came with, and its answer is returned
-// unchanged; counting touches only two atomics and never allocates. Nothing is inlined: in a thousand places it would make the wasm 30 kB
-// larger.
+// SAFETY: each call goes to the allocator beneath with its arguments unchanged, and so does the
+// result. Counting touches two atomics and never allocates. The functions are not inlined, since a
+// thousand copies would make the wasm 30 kB larger.
 unsafe impl GlobalAlloc for Counting {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those that every allocator asks for.
+        // SAFETY: the caller upholds the contract of every allocator.
         let pointer = unsafe { BENEATH.alloc(layout) };
         if !pointer.is_null() {
             grown(layout.size());
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those that every allocator asks for.
+        // SAFETY: the caller upholds the contract of every allocator.
         let pointer = unsafe { BENEATH.alloc_zeroed(layout) };
         if !pointer.is_null() {
             grown(layout.size());
@@ -60,14 +60,14 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline(never)]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the pointer came from there with this layout, as all of ours do.
+        // SAFETY: all our pointers came from that allocator with this layout.
         unsafe { BENEATH.dealloc(pointer, layout) };
         shrunk(layout.size());
     }
 
     #[inline(never)]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the pointer came from there with this layout, as all of ours do.
+        // SAFETY: all our pointers came from that allocator with this layout.
         let moved = unsafe { BENEATH.realloc(pointer, layout, size) };
         if !moved.is_null() {
             if size >= layout.size() {
@@ -80,8 +80,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Gives memory that was freed back to the system, of which glibc's allocator keeps much, so that the process takes about what
-/// is live.
+/// Returns freed memory to the system. glibc's allocator keeps much of it otherwise; afterwards the
+/// process takes about as much as is live.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -95,9 +95,10 @@ pub fn give_back() {
     }
 }
 
-/// From here on has the system give and take back each block from 1 MiB on by itself. Else small blocks that stay cut glibc's
-/// heap into holes where large ones come and go: a network with activations of 10 MiB took four times what it had allocated. It
-/// costs a model of small layers a quarter of its time, a large one hardly any.
+/// Makes glibc map each block from 1 MiB on separately, from here on. Otherwise small long-lived
+/// blocks fragment its heap where large ones come and go: a network with activations of 10 MiB took
+/// four times its allocations. The cost is a quarter of the time for a model of small layers, and
+/// little for a large one.
 pub fn give_back_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -106,34 +107,35 @@ pub fn give_back_large_blocks() {
         unsafe extern "C" {
             fn mallopt(parameter: i32, value: i32) -> i32;
         }
-        // SAFETY: glibc lets any thread set this at any time; what is allocated stays where it is.
+        // SAFETY: glibc lets any thread set this at any time; existing blocks stay in place.
         unsafe {
             mallopt(THRESHOLD, 1 << 20);
         }
     }
 }
 
-/// Bytes allocated and not freed.
+/// Bytes that are allocated now.
 pub fn live() -> usize {
     LIVE.load(Relaxed)
 }
 
-/// The most bytes that were live at once, since the start or the last [`restart_peak`].
+/// Peak of live bytes since the start or the last [`restart_peak`].
 pub fn peak() -> usize {
     PEAK.load(Relaxed)
 }
 
-/// Measures the peak anew from what is live now.
+/// Restarts the peak at the current live bytes.
 pub fn restart_peak() {
     PEAK.store(live(), Relaxed);
 }
 
-/// Makes the peak at least this: for who restarted it to look at a part, and gives back what was before.
+/// Raises the peak to at least this many bytes. A caller that restarted the peak thereby restores
+/// the outer one.
 pub fn raise_peak(bytes: usize) {
     PEAK.fetch_max(bytes, Relaxed);
 }
 
-/// Does something, and says how much was allocated at once meanwhile at most.
+/// Calls `work` and returns the peak of live memory during the call.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let outer = peak();
     restart_peak();
@@ -143,25 +145,36 @@ pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (done, inner as u64)
 }
 
-/// Memory and disk at one moment, in bytes.
+/// Memory and disk use at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Usage {
-    /// Allocated and not freed.
+    /// Live memory.
     pub live: u64,
-    /// The most that was live at once.
+    /// Peak of live memory.
     pub peak: u64,
-    /// What the process occupies: resident memory natively, all pages of the memory in wasm.
+    /// Memory of the process: resident memory natively, all pages of the memory in wasm.
     pub process: Option<u64>,
-    /// The most the process has occupied.
+    /// Peak of the process's memory.
     pub process_peak: Option<u64>,
-    /// Read from disk since the process began.
+    /// Bytes read from disk since the process began.
     pub disk_read: Option<u64>,
-    /// Written to disk since the process began.
+    /// Bytes written to disk since the process began.
     pub disk_write: Option<u64>,
 }
 
-/// The most that can be allocated here, live bytes included, where that is known: the address space in wasm, what the
-/// system can give natively.
+/// Wasm memory as the page shows it, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Memory {
+    /// The size of the wasm memory. It never shrinks.
+    pub pages: usize,
+    /// Allocated and not freed.
+    pub live: usize,
+    /// The largest `live` so far.
+    pub peak: usize,
+}
+
+/// Memory limit, live bytes included, if known: the address space in wasm, the available memory of
+/// the system natively.
 pub fn limit() -> Option<u64> {
     if cfg!(target_family = "wasm") {
         return Some(1 << 32);
@@ -171,7 +184,7 @@ pub fn limit() -> Option<u64> {
     Some(available + live() as u64)
 }
 
-/// The number behind a key in one of Linux's tables.
+/// Number after a key in a table of Linux's `/proc`.
 fn number(text: &str, key: &str) -> Option<u64> {
     let line = text
         .lines()
@@ -179,7 +192,7 @@ fn number(text: &str, key: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What is used now, as far as that costs next to nothing to tell.
+/// Usage now, as far as it costs next to nothing to read.
 pub fn glance() -> Usage {
     Usage {
         live: live() as u64,
@@ -190,7 +203,7 @@ pub fn glance() -> Usage {
     }
 }
 
-/// The size of the wasm memory, where there is one.
+/// Size of the wasm memory; `None` natively.
 fn wasm_bytes() -> Option<u64> {
     #[cfg(target_family = "wasm")]
     return Some(core::arch::wasm32::memory_size(0) as u64 * 65_536);
@@ -198,10 +211,11 @@ fn wasm_bytes() -> Option<u64> {
     None
 }
 
-/// The size of the wasm memory when it was last looked at.
+/// Size of the wasm memory at the last call of [`growth`].
 static SIZE: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the wasm memory grew since this was last asked, and from which size to which. Of several threads one is told.
+/// Old and new size if the wasm memory grew since the last call. Only one of several threads gets
+/// the answer.
 pub fn growth() -> Option<(u64, u64)> {
     grown_from(&SIZE, wasm_bytes()?)
 }
@@ -211,7 +225,7 @@ fn grown_from(last: &AtomicU64, now: u64) -> Option<(u64, u64)> {
     (before != 0 && now > before).then_some((before, now))
 }
 
-/// What is used now.
+/// Usage now.
 pub fn usage() -> Usage {
     Usage {
         live: live() as u64,
@@ -222,7 +236,7 @@ pub fn usage() -> Usage {
 
 #[cfg(target_family = "wasm")]
 fn system() -> Usage {
-    // It never shrinks.
+    // Wasm memory never shrinks.
     Usage {
         process: wasm_bytes(),
         process_peak: wasm_bytes(),
@@ -254,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_is_allocated_is_counted_and_what_is_freed_leaves_the_peak() {
-        // Other tests run beside this one: a block larger than all of theirs makes itself seen.
+        // Other tests run at the same time, so this block is larger than all of theirs.
         const BLOCK: usize = 1 << 28;
         let before = live();
         let mut block = Vec::<u8>::with_capacity(BLOCK);

@@ -1,8 +1,8 @@
-//! What a run cost: time and memory at each step, and the report that tells it.
+//! Measurement of a run: time and memory at each step, and the report.
 //!
-//! The report is a superset of AMD Quark's profile: the same keys in the same order, so that what
-//! reads theirs reads ours, then sections of our own. It can be written at any moment of a run and is
-//! whole each time, so a run that is killed leaves what it had got to.
+//! The report is a superset of AMD Quark's profile. It has Quark's keys in Quark's order, so tools
+//! for Quark read it, followed by sections of our own. It can be written at any moment and is valid
+//! each time, so a run that is killed leaves a report of its progress.
 
 #[cfg(target_family = "wasm")]
 mod blocks;
@@ -34,24 +34,24 @@ pub use yaml::Section;
 
 use serde::Serialize;
 
-/// Where a run took place.
+/// Environment of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Environment {
-    /// The version of Octet.
+    /// Version of Octet.
     pub octet: &'static str,
-    /// The processor's family, or `wasm32`.
+    /// Architecture of the processor, or `wasm32`.
     pub architecture: &'static str,
-    /// The operating system; `browser` for wasm.
+    /// Operating system; `browser` for wasm.
     pub system: &'static str,
-    /// Which instructions beyond the base there are that kernels use.
+    /// Instruction set extensions that kernels may use.
     pub instructions: Vec<&'static str>,
-    /// How many threads ran samples.
+    /// Number of threads that ran samples.
     pub threads: usize,
-    /// The smallest step of the clock: browsers make theirs coarse.
+    /// Resolution of the clock in milliseconds; browsers make theirs coarse.
     pub clock_resolution_ms: f64,
 }
 
-/// What this build is and runs on.
+/// The environment of this build and machine.
 pub fn environment(threads: usize) -> Environment {
     let wasm = cfg!(target_family = "wasm");
     let built = [
@@ -82,10 +82,10 @@ pub fn environment(threads: usize) -> Environment {
     }
 }
 
-/// Measured once: a coarse clock takes a while.
+/// Measured once, since a coarse clock takes a while.
 static RESOLUTION: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
 
-/// The smallest step of this machine's clock, in milliseconds.
+/// Resolution of this machine's clock in milliseconds.
 pub fn clock_resolution_ms() -> f64 {
     *RESOLUTION.get_or_init(|| clock::resolution_ms(&SystemClock))
 }

@@ -1,4 +1,4 @@
-//! The steps of a run, each with the time and memory at its start and end.
+//! The stages of a run, with time and memory at their starts and ends.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use super::clock::Clock;
 use super::memory::{self, Usage, usage};
 use super::yaml::{self, Section};
 
-/// One moment of a run.
+/// A checkpoint of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// What began, ended or was passed: `Calibration Start`, `Calibration End`, or free text.
+    /// Its name: `Calibration Start`, `Calibration End`, or free text.
     pub step: String,
     /// Seconds since 1970.
     pub timestamp: f64,
     /// Seconds since the run began.
     pub seconds: f64,
-    /// What was used then. The disk counts from the start of the run.
+    /// Memory and disk use. Disk counts from the start of the run.
     pub usage: Usage,
 }
 
-/// Tells the moments of a run from any thread.
+/// Takes checkpoints of a run on any thread.
 #[derive(Clone)]
 pub struct Stopwatch {
     clock: Arc<dyn Clock>,
@@ -41,7 +41,7 @@ impl Stopwatch {
         self.clock.now_ms() - self.began
     }
 
-    /// This moment; for [`Profiler::passed`].
+    /// A checkpoint for [`Profiler::passed`].
     pub fn moment(&self, step: String) -> Record {
         let now = usage();
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
@@ -53,7 +53,7 @@ impl Stopwatch {
         self.at(step, usage)
     }
 
-    /// The growth of the wasm memory since this was last asked; for [`Profiler::passed`].
+    /// A checkpoint if the wasm memory has grown since the last call; for [`Profiler::passed`].
     pub fn growth(&self) -> Option<Record> {
         let (before, now) = memory::growth()?;
         let mb = |bytes: u64| bytes as f64 / 1e6;
@@ -61,7 +61,7 @@ impl Stopwatch {
         Some(self.at(step, memory::glance()))
     }
 
-    /// This moment without what the system would have to be asked for; for [`Profiler::passed`].
+    /// A checkpoint without system calls; for [`Profiler::passed`].
     pub fn glance(&self, step: String) -> Record {
         self.at(step, memory::glance())
     }
@@ -76,12 +76,12 @@ impl Stopwatch {
     }
 }
 
-/// Notes the moments of a run. It begins with `Start`; steps are `X Start` and `X End`.
+/// Records the checkpoints of a run. The first is `Start`; stages are `X Start` and `X End`.
 pub struct Profiler {
     watch: Stopwatch,
-    /// The steps that are open, and whether they are a person's own scopes.
+    /// Open stages; true for scopes that the caller named.
     open: Vec<(String, bool)>,
-    /// Whether the run ended inside a scope, so that its end is yet to be noted.
+    /// True if the run ended inside a scope, so that `End` is yet to be recorded.
     late: bool,
     records: Vec<Record>,
 }
@@ -95,23 +95,23 @@ impl Profiler {
             late: false,
             records: vec![],
         };
-        // What the memory grew by for the file is told behind it.
+        // Memory that grew for the file is recorded after it.
         profiler.records.push(profiler.watch.moment("Start".into()));
         profiler
     }
 
-    /// Begins a step.
+    /// Begins a stage.
     pub fn begin(&mut self, step: &str) {
         self.open(step, false);
     }
 
-    /// Begins a scope of a person's own around whatever follows; the run's own steps end inside it.
+    /// Begins a scope that the caller named. Stages of the run end inside it.
     pub fn begin_scope(&mut self, message: &str) {
         self.resume();
         self.open(message, true);
     }
 
-    /// Ends the scope that was begun last, and the steps that are still open in it.
+    /// Ends the innermost scope, with the stages that are still open in it.
     pub fn end_scope(&mut self) {
         if self.scoped() {
             while let Some((_, scope)) = self.open.last() {
@@ -136,14 +136,14 @@ impl Profiler {
         self.open.iter().any(|(_, scope)| *scope)
     }
 
-    /// Ends the step that was begun last.
+    /// Ends the innermost stage.
     pub fn end(&mut self) {
         if let Some((step, _)) = self.open.pop() {
             self.note(format!("{step} End"));
         }
     }
 
-    /// Does something as a step, whatever comes of it.
+    /// Runs `work` as a stage, which ends with any result.
     pub fn step<T>(&mut self, step: &str, work: impl FnOnce(&mut Profiler) -> T) -> T {
         self.begin(step);
         let depth = self.open.len();
@@ -154,18 +154,18 @@ impl Profiler {
         result
     }
 
-    /// Notes a moment inside a step, in the caller's words.
+    /// Records a checkpoint inside a stage, in the caller's words.
     pub fn checkpoint(&mut self, message: &str) {
         self.note(message.into());
     }
 
-    /// Notes moments that other threads took with the [`Stopwatch`], in the order of their time.
+    /// Records checkpoints that other threads took with the [`Stopwatch`], in order of time.
     pub fn passed(&mut self, mut moments: Vec<Record>) {
         moments.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         self.records.extend(moments);
     }
 
-    /// Ends the run, and with it all steps still open. Inside a person's scope it ends with that.
+    /// Ends the run with all open stages. Inside a scope, the run ends with the scope.
     pub fn finish(&mut self) {
         while self.open.last().is_some_and(|(_, scope)| !scope) {
             self.end();
@@ -179,19 +179,19 @@ impl Profiler {
         }
     }
 
-    /// Goes on with a run that was ended, as when settings are changed and tried again.
+    /// Continues a run that has ended, for example with other settings.
     pub fn resume(&mut self) {
         if self.is_finished() {
             self.records.pop();
         }
     }
 
-    /// Whether the run has ended.
+    /// True if the run has ended.
     pub fn is_finished(&self) -> bool {
         self.records.last().is_some_and(|r| r.step == "End")
     }
 
-    /// All moments so far, in order.
+    /// All checkpoints so far, in order.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
@@ -201,12 +201,12 @@ impl Profiler {
         self.watch.elapsed_ms()
     }
 
-    /// What tells the moments of this run to other threads.
+    /// Takes checkpoints of this run on other threads.
     pub fn stopwatch(&self) -> &Stopwatch {
         &self.watch
     }
 
-    /// The report as it stands: Quark's part, then the sections.
+    /// The report so far: Quark's part, then these sections.
     pub fn report(&self, sections: &[Section]) -> String {
         yaml::write(&self.records, sections)
     }

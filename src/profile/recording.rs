@@ -1,41 +1,42 @@
-//! What repeated runs of a plan leave: for each step and run its time, and what memory was live.
+//! Recording of repeated runs of a plan: time and live memory of each step.
 
 use super::clock::Clock;
 use super::memory;
 use crate::engine::Timing;
 
-/// One execution of one step. Memory counts from what was live when the recording began.
+/// One execution of a step. Memory counts from the live bytes at the start of the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// Which step.
+    /// Index of the step.
     pub step: usize,
-    /// When it began, in milliseconds since the recording began.
+    /// Its start, in milliseconds since the recording began.
     pub begin_ms: f64,
-    /// How long it took.
+    /// Its duration in milliseconds.
     pub ms: f64,
-    /// The most bytes that were live while it ran.
+    /// Peak of live memory while it ran, in bytes.
     pub peak: u64,
-    /// The bytes live once it had ended, and what it read for the last time was freed.
+    /// Live memory after it, once values that nothing reads any more were freed.
     pub live: u64,
 }
 
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// When it began, in milliseconds since the recording began.
+    /// Its start, in milliseconds since the recording began.
     pub begin_ms: f64,
-    /// How long it took as a whole.
+    /// Its duration in milliseconds.
     pub ms: f64,
-    /// Its steps as they ran.
+    /// Its steps in the order they ran.
     pub moments: Vec<Moment>,
 }
 
-/// How often a model is run to be measured.
+/// Numbers of runs for a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeats {
-    /// So many runs are measured.
+    /// Number of measured runs.
     pub runs: usize,
-    /// So many run before, unmeasured: the first ones meet cold caches, and in a browser slow code.
+    /// Number of warm-up runs before them. The first runs have cold caches and, in a browser,
+    /// unoptimized code.
     pub warm_up: usize,
 }
 
@@ -48,22 +49,23 @@ impl Default for Repeats {
     }
 }
 
-/// Records runs; the memory of each step is that of the whole process, so nothing else should run beside.
+/// Records runs. Memory is that of the whole process, so nothing else should run at the same time.
 pub struct Recording<'a> {
     clock: &'a dyn Clock,
     began: f64,
-    /// What was live before: weights, plan, file.
+    /// Live memory before the runs: weights, plan and file.
     resident: usize,
     repeats: Repeats,
     warmed: usize,
     current: Run,
-    /// The peak of all that was before, and is after, this recording.
+    /// Peak outside this recording, to be restored after it.
     outer_peak: usize,
     runs: Vec<Run>,
 }
 
 impl<'a> Recording<'a> {
-    /// Begins; room for the moments of `steps` steps is made now, so that it isn't counted later.
+    /// Begins a recording. Space for the records of `steps` steps is allocated now, so that it
+    /// isn't counted.
     pub fn start(clock: &'a dyn Clock, steps: usize, repeats: Repeats) -> Recording<'a> {
         let mut recording = Recording {
             clock,
@@ -83,7 +85,7 @@ impl<'a> Recording<'a> {
         recording
     }
 
-    /// Ends a run; whether another is wanted.
+    /// Ends a run. Returns true if another is needed.
     pub fn again(&mut self) -> bool {
         self.current.ms = self.clock.now_ms() - self.began - self.current.begin_ms;
         self.outer_peak = self.outer_peak.max(memory::peak());
@@ -95,7 +97,7 @@ impl<'a> Recording<'a> {
                 moments: Vec::with_capacity(self.current.moments.len()),
                 ..Run::default()
             };
-            // The room for the next run's moments is no memory of the model.
+            // The records of the next run don't count as memory of the model.
             self.resident += next.moments.capacity() * size_of::<Moment>();
             self.runs.push(std::mem::replace(&mut self.current, next));
         }
@@ -103,7 +105,7 @@ impl<'a> Recording<'a> {
         self.runs.len() < self.repeats.runs.max(1)
     }
 
-    /// The measured runs, and the bytes that were live before the first.
+    /// The measured runs, and the live bytes before the first.
     pub fn finish(self) -> (Vec<Run>, u64) {
         memory::raise_peak(self.outer_peak);
         (self.runs, self.resident as u64)

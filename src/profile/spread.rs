@@ -1,24 +1,25 @@
-//! Times of repeated runs: never a lone number.
+//! Summary of the times of repeated runs.
 
 use serde::Serialize;
 
-/// How repeated measurements of one thing are spread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Median, percentiles and mean of repeated measurements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "TimingSummary")]
 pub struct Spread {
-    /// Half of them are below.
+    /// Median.
     pub median: f64,
-    /// A tenth of them is below.
+    /// 10th percentile.
     pub p10: f64,
-    /// Nine tenths are below.
+    /// 90th percentile.
     pub p90: f64,
-    /// Their mean. Means of parts add up to the mean of the whole, medians don't; and where the clock is coarse, the
+    /// Mean. Means of parts add up to the mean of the whole; medians don't. With a coarse clock the
     /// mean of many short times is still right, while their median is a whole number of ticks.
     pub mean: f64,
 }
 
 impl Spread {
-    /// That of some values; all zero where there is none.
+    /// Summary of these values; all zero without values.
     pub fn of(values: &[f64]) -> Spread {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -34,7 +35,7 @@ impl Spread {
     }
 }
 
-/// The value at a share of the way through sorted values, between two of them where it falls so.
+/// Percentile of sorted values, interpolated linearly.
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let (low, high) = (place.floor() as usize, place.ceil() as usize);

@@ -1,14 +1,14 @@
-//! The table of layers in words: for a terminal, and as CSV.
+//! The layer table as text for a terminal, and as CSV.
 
 use std::fmt::Write;
 
 use super::columns::{Cell, Column};
 use super::layers::{Layer, LayerTable};
 
-/// Names longer than this are cut in the terminal; files have them whole.
+/// Maximum length of a name in a terminal. Files have the full names.
 const WIDEST: usize = 40;
 
-/// The columns that fit a terminal.
+/// Columns in a terminal.
 const TERMINAL: [Column; 12] = [
     Column::Name,
     Column::Operator,
@@ -50,7 +50,7 @@ pub fn rows(layers: &[Layer]) -> String {
     out
 }
 
-/// Of names the end is kept: exporters put the path of the scope before it.
+/// Shortens a text. Names keep their ends, since exporters put scopes in front.
 fn cut(column: Column, text: String) -> String {
     let length = text.chars().count();
     match (length > WIDEST, column) {
@@ -67,7 +67,7 @@ fn cut(column: Column, text: String) -> String {
     }
 }
 
-/// What a table says as a whole.
+/// Summary of a table.
 pub fn summary(table: &LayerTable) -> String {
     const MB: f64 = 1e6;
     let total = &table.total;
@@ -101,7 +101,7 @@ pub fn summary(table: &LayerTable) -> String {
     out
 }
 
-/// Which layers of a model of integers run in float, by the reasons, the most frequent first.
+/// Float layers of a quantized model by reason, the most frequent first.
 fn in_float(layers: &[Layer]) -> String {
     const NAMED: usize = 3;
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -129,7 +129,7 @@ fn in_float(layers: &[Layer]) -> String {
     out
 }
 
-/// The rows as CSV (RFC 4180), every column, quantities unrounded.
+/// Rows as CSV (RFC 4180), with all columns and unrounded quantities.
 pub fn csv(layers: &[Layer]) -> String {
     let mut out = Column::ALL.map(Column::name).join(",") + "\r\n";
     for layer in layers {

@@ -1,10 +1,10 @@
-//! A clock that tests can foretell.
+//! A fake clock for tests.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::clock::Clock;
 
-/// So many milliseconds pass with each look at it.
+/// Advances by a fixed number of milliseconds at each reading.
 pub(super) struct Ticking {
     step: u64,
     now: AtomicU64,

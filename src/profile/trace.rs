@@ -1,7 +1,8 @@
-//! The runs as traces that other tools open: Chrome's trace events (Perfetto, `chrome://tracing`) and speedscope.
+//! Traces of runs for other tools: Chrome trace events (Perfetto, `chrome://tracing`), speedscope
+//! and Model Explorer.
 //!
-//! Chrome's rule: on one thread, two slices either lie apart or one inside the other. Layers follow one another inside
-//! their run, runs inside the whole; times are cut to whole nanoseconds so that rounding can't make them overlap.
+//! Two slices on one thread of a Chrome trace must be disjoint or nested. Layers follow one another
+//! inside their run. Times are rounded to nanoseconds, so that rounding cannot make slices overlap.
 
 use serde_json::{Value, json};
 
@@ -11,28 +12,29 @@ use super::recording::Run;
 
 /// A profile with its name, such as `float` or `int8`.
 pub struct Traced<'a> {
-    /// Its name.
+    /// Name of the profile.
     pub name: &'a str,
-    /// Its layers.
+    /// Layer table.
     pub table: &'a LayerTable,
-    /// Its runs.
+    /// Measured runs.
     pub runs: &'a [Run],
-    /// For each step its row in the table.
+    /// Row in the table of each step.
     pub rows: &'a [usize],
 }
 
-/// Microseconds, to the nanosecond.
+/// Milliseconds as microseconds, rounded to nanoseconds.
 fn us(ms: f64) -> f64 {
     (ms * 1e6).round() / 1e3
 }
 
-/// Chrome trace events: the stages on one thread, the runs of each profile with their layers on one of its own, live
-/// memory as counters.
+/// Chrome trace events. Stages are on one thread, and the runs of each profile with their layers on
+/// one of their own. Live memory is a counter.
 pub fn chrome(records: &[Record], profiles: &[Traced<'_>]) -> String {
     let mut events = vec![name_of("process_name", 0, "Octet")];
     events.push(name_of("thread_name", 0, "stages"));
     events.extend(stages(records));
-    // The runs of a profile are laid out where its stage began, one profile after the other.
+    // A profile's runs start where its stage began, and never before those of the previous profile
+    // end.
     let starts = records.iter().filter(|r| r.step == "Profiling Start");
     let starts: Vec<f64> = starts.map(|r| r.seconds * 1e3).collect();
     let mut free = 0.0f64;
@@ -64,7 +66,7 @@ fn name_of(kind: &str, thread: usize, name: &str) -> Value {
 }
 
 fn slice(name: &str, thread: usize, begin_ms: f64, ms: f64) -> Value {
-    // The end is rounded, not the length, so that what ended at one moment ends at one number.
+    // Round the end, not the duration, so that equal ends stay equal.
     let (begin, end) = (us(begin_ms), us(begin_ms + ms));
     json!({
         "name": name, "ph": "X", "pid": 1, "tid": thread, "ts": begin,
@@ -94,7 +96,8 @@ fn layer(
     event
 }
 
-/// `X Start` and `X End` as slices, other records as instants; the process's memory as a counter.
+/// Stages as slices, from `X Start` and `X End`; other checkpoints as instants. Live memory is a
+/// counter.
 fn stages(records: &[Record]) -> Vec<Value> {
     let mut events = Vec::new();
     let mut open: Vec<(&str, f64)> = Vec::new();
@@ -119,14 +122,15 @@ fn stages(records: &[Record]) -> Vec<Value> {
             }));
         }
     }
-    // What a run that was cut short left open.
+    // Stages that an interrupted run left open.
     for (step, began) in open {
         events.push(slice(step, 0, began, last - began));
     }
     events
 }
 
-/// speedscope's file: a profile for each model, the layers of the median run as they ran.
+/// A speedscope file with a profile for each model: the layers of the run of median time, as they
+/// ran.
 pub fn speedscope(profiles: &[Traced<'_>]) -> String {
     let mut frames: Vec<String> = Vec::new();
     let profiles: Vec<Value> = profiles
@@ -166,15 +170,15 @@ pub fn speedscope(profiles: &[Traced<'_>]) -> String {
     .to_string()
 }
 
-/// The run of median length.
+/// The run of median duration.
 fn median_run(runs: &[Run]) -> Option<&Run> {
     let mut sorted: Vec<&Run> = runs.iter().collect();
     sorted.sort_by(|a, b| a.ms.total_cmp(&b.ms));
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// Model Explorer's node data: own milliseconds by node name, to colour the graph with. What was fused into a layer has
-/// no time of its own and stays out.
+/// Node data for Model Explorer: own milliseconds by node name, for colouring the graph. Nodes
+/// fused into a layer have no time of their own and are left out.
 pub fn model_explorer(table: &LayerTable) -> String {
     let layers = table.layers.iter();
     let results: serde_json::Map<String, Value> = layers
@@ -214,7 +218,7 @@ mod tests {
             peak: 9,
             live: 5,
         };
-        // Thirds, so that rounding has something to do.
+        // Thirds need rounding.
         let third = 1.0 / 3.0;
         (0..3)
             .map(|i| {
@@ -240,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Perfetto's rule for slices of one thread, and what each event must have.
+    /// Perfetto's rule for the slices of a thread.
     #[test]
     fn slices_of_a_thread_lie_apart_or_inside_one_another() {
         let records = [

@@ -1,11 +1,11 @@
-//! What a section of the report can hold, with the order of its keys kept.
+//! Data of a report section, with the order of its keys.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::Serialize;
 
-/// Plain data, its keys in the order they were written.
+/// Plain data. Maps keep the order of their keys.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Value {
@@ -19,9 +19,9 @@ pub enum Value {
 }
 
 impl Value {
-    /// What serializes to the same JSON; what can't be JSON becomes `Null`.
+    /// Converts data through its JSON. Data that cannot be JSON becomes `Null`.
     pub fn of(data: &impl Serialize) -> Value {
-        // Through the text, since a `serde_json::Value` would sort the keys.
+        // Through text, since a `serde_json::Value` would sort the keys.
         serde_json::to_string(data)
             .and_then(|text| serde_json::from_str(&text))
             .unwrap_or(Value::Null)

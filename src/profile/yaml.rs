@@ -1,24 +1,24 @@
-//! The report as YAML that any YAML 1.1 reader takes (PyYAML is the strict one): Quark's part first,
-//! then ours.
+//! The report as YAML, readable by any YAML 1.1 parser (PyYAML is the strict one): Quark's part,
+//! then our sections.
 
 use std::fmt::Write;
 
 use super::profiler::Record;
 use super::value::Value;
 
-/// A part of the report of our own.
+/// A section of the report.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// Its key at the top level.
+    /// Top-level key.
     pub key: String,
-    /// What it tells, as a comment above it.
+    /// Comment above the section.
     pub comment: String,
-    /// What it holds.
+    /// Content.
     pub value: Value,
 }
 
 impl Section {
-    /// A section that holds what serializes to it.
+    /// Builds a section from serializable data.
     pub fn of(key: &str, comment: &str, data: &impl serde::Serialize) -> Section {
         Section {
             key: key.into(),
@@ -28,7 +28,7 @@ impl Section {
     }
 }
 
-/// What Quark's keys, and those added to its records, mean.
+/// Comment that explains Quark's keys and the added ones.
 const DEFINITIONS: &str = "\
 # Metric Definitions:
 # - step: what had just begun (Start) or ended (End)
@@ -44,7 +44,7 @@ const DEFINITIONS: &str = "\
 # MB are MiB. What can't be measured where the run took place (a GPU, a browser's disk) is left out.
 ";
 
-/// The report of these records and sections.
+/// Writes the report of these checkpoints and sections.
 pub fn write(records: &[Record], sections: &[Section]) -> String {
     let mut out = String::from("# Quark Profiling Results\n\nmemory_usage:");
     out.push_str(if records.is_empty() { " []\n" } else { "\n" });
@@ -85,7 +85,7 @@ fn push_record(out: &mut String, record: &Record) {
             line(key, mib(bytes));
         }
     }
-    // The first line of the record carries the dash of the list.
+    // The first line of the record has the dash of the list.
     let step = out.rfind("  step: ").unwrap_or(0);
     out.replace_range(step..step + 2, "- ");
 }
@@ -117,7 +117,7 @@ fn push_summary(out: &mut String, records: &[Record]) {
     }
 }
 
-/// A value after its key (or dash): on the same line, or in lines below at that depth.
+/// Writes a value after its key or dash: on the same line, or on lines below at that depth.
 fn push_value(out: &mut String, value: &Value, depth: usize) {
     match value {
         Value::List(items) if !items.is_empty() && items.iter().any(is_nested) => {
@@ -140,7 +140,7 @@ fn push_value(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// An item of a list after its dash. A map begins on the line of the dash.
+/// Writes a list item after its dash. A map begins on the line of the dash.
 fn push_item(out: &mut String, item: &Value, depth: usize) {
     match item {
         Value::Map(entries) if !entries.is_empty() => {
@@ -181,11 +181,11 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A key bare where no reader can take it for anything but text.
+/// A key without quotes where every parser reads it as text.
 fn key(name: &str) -> String {
     let bare = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    // YAML 1.1 takes these for booleans and null, in any case.
+    // YAML 1.1 reads these as booleans and null, in any case.
     let reserved = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     if bare && !reserved.contains(&name.to_ascii_lowercase().as_str()) {
         name.into()
@@ -194,7 +194,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// Text in double quotes; whatever is no plain printable character is escaped.
+/// Text in double quotes. All but plain printable characters are escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -217,7 +217,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A number that YAML 1.1 takes for one: with a point, and a sign in the exponent.
+/// A number that YAML 1.1 reads as one: with a point, and a sign in the exponent.
 fn number(value: f64) -> String {
     if !value.is_finite() {
         return if value.is_nan() {

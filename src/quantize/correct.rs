@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
-use super::plan::{Bias, Plan};
-use super::qdq::Integers;
+use super::plan::{Plan, PlannedBias};
+use super::qdq::ConstantIntegers;
 use super::ranges::Ranges;
 use super::scale::QuantizationParameters;
-use crate::calibrate::{Channels, Observations};
+use crate::calibrate::{ChannelMeans, Observations};
 use crate::graph::{Joins, Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
@@ -37,12 +37,12 @@ pub(super) fn corrections(
     plan: &Plan,
     ranges: Ranges<'_>,
     constants: &HashMap<String, QuantizationParameters>,
-    integers: &HashMap<&str, Integers>,
+    integers: &HashMap<&str, ConstantIntegers>,
 ) -> Result<Vec<Vec<f64>>, TensorError> {
     let Ranges::Seen(observations, _) = ranges else {
         return Ok(vec![Vec::new(); plan.biases.len()]);
     };
-    let one = |planned: &Bias| {
+    let one = |planned: &PlannedBias| {
         let weight = constants.get(&planned.weight);
         match weight.zip(integers.get(planned.weight.as_str())) {
             Some((weight, made)) if plan.correct_biases => {
@@ -56,7 +56,7 @@ pub(super) fn corrections(
 
 fn correction(
     model: &Model,
-    planned: &Bias,
+    planned: &PlannedBias,
     observations: &Observations,
     weight: &QuantizationParameters,
     integers: &TensorProto,
@@ -68,7 +68,7 @@ fn correction(
         form(node),
         constants.get(&planned.weight),
         constants.get(&planned.name),
-        seen.and_then(|seen| seen.channels()),
+        seen.and_then(|seen| seen.channel_means()),
     ) else {
         return Ok(Vec::new());
     };
@@ -88,7 +88,7 @@ fn correction(
     let windows = values.len() / taps.max(1);
     let mut window = 0;
     while window < windows {
-        let channel = weight.axis.map_or(0, |axis| joins.place(window, axis));
+        let channel = weight.axis.map_or(0, |axis| joins.index(window, axis));
         let Some(grid) = grids.get(channel) else {
             return Ok(Vec::new());
         };
@@ -145,7 +145,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(node: &NodeProto, form: Form, shape: &[usize], seen: &Channels) -> Option<Layout> {
+    fn of(node: &NodeProto, form: Form, shape: &[usize], seen: &ChannelMeans) -> Option<Layout> {
         let joins = Joins::of(node, shape)?;
         let factor = match form {
             Form::Gemm => f64::from(node.float("alpha").unwrap_or(1.0)),
@@ -178,7 +178,7 @@ fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Op
             Form::ConvTranspose => {
                 let more = node.ints("output_padding").and_then(|more| more.get(axis));
                 let more = more.copied().unwrap_or(0);
-                let (before, made) = slide.made(extent, more);
+                let (before, made) = slide.output(extent, more);
                 (before, extent, made, made)
             }
             _ => {
@@ -190,8 +190,8 @@ fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Op
             return None;
         }
         let share = |tap: i64| {
-            let met =
-                (0..steps).filter(|&place| (0..bound).contains(&slide.met(place, tap, before)));
+            let met = (0..steps)
+                .filter(|&place| (0..bound).contains(&slide.value_index(place, tap, before)));
             met.count() as f64 / places as f64
         };
         let along: Vec<f64> = (0..slide.taps).map(share).collect();

@@ -3,7 +3,7 @@
 
 use super::MICROSOFT;
 use super::integers::{Form, Quantity};
-use super::rewrite::{Rewriter, Stop, Weight};
+use super::rewrite::{ConstantWeight, Rewriter, Stop};
 use crate::onnx::schema::NodeProto;
 
 /// The name of the operator on integers.
@@ -52,10 +52,10 @@ pub(super) fn rewrite<'a>(
     // All are looked at before one is written.
     let weight = |slot: usize| node.input_at(slot).map(|_| graph.weight(node, slot));
     let weights = TABLES.map(|slot| weight(slot).transpose());
-    let weights: Vec<Option<Weight>> = weights.collect::<Result<_, _>>()?;
+    let weights: Vec<Option<ConstantWeight>> = weights.collect::<Result<_, _>>()?;
     let form = Form { axis: None, ..form };
-    let table = |weight: Option<Weight>| {
-        let made = weight.map(|weight| graph.as_it_lies(&weight, "table", form));
+    let table = |weight: Option<ConstantWeight>| {
+        let made = weight.map(|weight| graph.in_original_layout(&weight, "table", form));
         made.transpose()
     };
     let tables: Vec<_> = weights.into_iter().map(table).collect::<Result<_, _>>()?;

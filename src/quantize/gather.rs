@@ -29,7 +29,7 @@ pub(super) fn rewrite<'a>(
     let whole_rows = table.shape.len() == 2 && node.int("axis").unwrap_or(0) == 0;
     let axis = form.axis.filter(|_| whole_rows).map(|_| 1);
     let tag = if axis.is_some() { "columns" } else { "table" };
-    let made = graph.as_it_lies(&table, tag, Form { axis, ..form })?;
+    let made = graph.in_original_layout(&table, tag, Form { axis, ..form })?;
     let output = node.output.first().map_or("", String::as_str);
     let picked = graph.fresh(&format!("{output}_quantized"));
     let mut gather = node.clone();

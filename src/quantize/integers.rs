@@ -1,14 +1,14 @@
-//! The integers of constants in a graph that is rewritten: made once, named, listed in the report.
+//! Writes the integers of constants in a graph that is rewritten, each once, and reports them.
 
-use super::rewrite::{Rewriter, Stop, Weight};
+use super::rewrite::{ConstantWeight, Rewriter, Stop};
 use super::scale::{QuantizationParameters, encoded};
 use super::settings::{ElementType, Representation};
 use super::weights::{self, quantized};
-use super::{Kind, QuantizedTensor};
+use super::{QuantizedTensor, TensorKind};
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
-/// The names of integers, scale and zero point.
+/// The names of integers, scale and zero point of one tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Quantity {
     pub(super) integers: String,
@@ -16,17 +16,17 @@ pub(super) struct Quantity {
     pub(super) zero_point: String,
 }
 
-/// How a constant becomes integers.
+/// The integer representation of a constant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) element: ElementType,
-    /// The axis along which each channel has a scale; `None` for one scale.
+    /// The channel axis; `None` for per-tensor.
     pub(super) axis: Option<usize>,
     pub(super) symmetric: bool,
     pub(super) reduce_range: bool,
 }
 
-/// Scales and zero points of a constant, from its smallest and largest numbers.
+/// Computes scales and zero points of a constant from its minimum and maximum.
 pub(super) fn parameters(
     tensor: &TensorProto,
     form: Form,
@@ -38,8 +38,8 @@ pub(super) fn parameters(
 }
 
 impl Rewriter<'_> {
-    /// Three free names like `name`.
-    pub(super) fn quantity(&mut self, name: &str) -> Quantity {
+    /// Makes three unused names from `name`.
+    pub(super) fn fresh_names(&mut self, name: &str) -> Quantity {
         Quantity {
             integers: self.fresh(&format!("{name}_quantized")),
             scale: self.fresh(&format!("{name}_scale")),
@@ -47,7 +47,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// What `make` writes for a value or constant in some form; a second asker gets the first's.
+    /// Runs `make` for a tensor in a form once; later calls return the same names.
     pub(super) fn shared(
         &mut self,
         name: &str,
@@ -55,61 +55,62 @@ impl Rewriter<'_> {
         make: impl FnOnce(&mut Self) -> Result<Quantity, Stop>,
     ) -> Result<Quantity, Stop> {
         let key = (name.to_owned(), form.to_owned());
-        if let Some(found) = self.made.get(&key) {
-            return Ok(found.clone());
+        if let Some(names) = self.shared_constants.get(&key) {
+            return Ok(names.clone());
         }
-        let made = make(self)?;
-        self.made.insert(key, made.clone());
-        Ok(made)
+        let names = make(self)?;
+        self.shared_constants.insert(key, names.clone());
+        Ok(names)
     }
 
-    /// The integers of a weight as it lies; one form has one tag.
-    pub(super) fn as_it_lies(
+    /// Writes the integers of a weight in its original layout; `tag` identifies the form.
+    pub(super) fn in_original_layout(
         &mut self,
-        weight: &Weight,
+        weight: &ConstantWeight,
         tag: &str,
         form: Form,
     ) -> Result<Quantity, Stop> {
         self.shared(weight.name, tag, |graph| {
-            let found = parameters(weight.tensor, form)?;
-            graph.write_constant(weight.name, weight.tensor, &found)
+            let params = parameters(weight.tensor, form)?;
+            graph.write_constant(weight.name, weight.tensor, &params)
         })
     }
 
-    /// Writes a constant's integers as they lie, scales and zero points in one row or single.
+    /// Writes a constant's integers in the original layout, with scales and zero points as a vector
+    /// or scalar.
     pub(super) fn write_constant(
         &mut self,
         name: &str,
         tensor: &TensorProto,
-        found: &QuantizationParameters,
+        params: &QuantizationParameters,
     ) -> Result<Quantity, Stop> {
-        let made = self.quantity(name);
-        self.constant(quantized(tensor, &made.integers, found)?);
-        let shape = Vec::from_iter(found.axis.map(|_| found.scales.len()));
-        self.write_parameters(&made, found, &shape);
-        self.report_weight(name, found);
-        Ok(made)
+        let names = self.fresh_names(name);
+        self.constant(quantized(tensor, &names.integers, params)?);
+        let shape = Vec::from_iter(params.axis.map(|_| params.scales.len()));
+        self.write_parameters(&names, params, &shape);
+        self.report_weight(name, params);
+        Ok(names)
     }
 
-    /// Writes scales and zero points in the given shape.
+    /// Writes scales and zero points with this shape.
     pub(super) fn write_parameters(
         &mut self,
         names: &Quantity,
-        found: &QuantizationParameters,
+        params: &QuantizationParameters,
         shape: &[usize],
     ) {
-        let bytes = encoded(found.element, found.zero_points.iter().copied());
-        self.constant(TensorProto::from_f32(&names.scale, shape, &found.scales));
+        let bytes = encoded(params.element, params.zero_points.iter().copied());
+        self.constant(TensorProto::from_f32(&names.scale, shape, &params.scales));
         self.constant(TensorProto::from_raw(
             &names.zero_point,
-            found.element,
+            params.element,
             shape,
             bytes.into(),
         ));
     }
 
-    /// Adds a weight to the table of quantized tensors.
-    pub(super) fn report_weight(&mut self, name: &str, found: &QuantizationParameters) {
-        self.report(QuantizedTensor::new(name, Kind::Weight, found));
+    /// Adds a weight to the report.
+    pub(super) fn report_weight(&mut self, name: &str, params: &QuantizationParameters) {
+        self.report(QuantizedTensor::new(name, TensorKind::Weight, params));
     }
 }

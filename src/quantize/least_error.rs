@@ -1,6 +1,6 @@
 //! Scales of weights that cost least: what lies furthest out is cut off where finer steps for all others gain more.
 
-use super::scale::{QuantizationParameters, Span};
+use super::scale::{IntegerBounds, QuantizationParameters};
 use super::weights::Channels;
 use crate::calibrate::PowerOfTwo;
 use crate::onnx::schema::TensorProto;
@@ -17,7 +17,7 @@ pub(super) fn shrink(
     found: &mut QuantizationParameters,
     tensor: &TensorProto,
     channels: &Channels,
-    used: Span,
+    used: IntegerBounds,
     powers: PowerOfTwo,
 ) -> Result<(), TensorError> {
     if powers.is_asked() {
@@ -35,7 +35,7 @@ fn choose(
     found: &mut QuantizationParameters,
     tensor: &TensorProto,
     channels: &Channels,
-    used: Span,
+    used: IntegerBounds,
     factors: &[f32],
 ) -> Result<(), TensorError> {
     let mut errors = vec![0.0; found.scales.len() * factors.len()];
@@ -78,7 +78,7 @@ mod tests {
 
     /// The squared error of each of two channels.
     fn errors(values: &[f32], found: &QuantizationParameters) -> Vec<f64> {
-        let whole = super::super::scale::span(found.element, true, false);
+        let whole = super::super::scale::integer_bounds(found.element, true, false);
         let channels = values.chunks_exact(values.len() / 2).zip(&found.scales);
         let error = |(values, &scale): (&[f32], &f32)| {
             let square = |&value: &f32| {

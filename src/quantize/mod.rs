@@ -1,9 +1,10 @@
-//! From ranges to a quantized model.
+//! Turns calibrated ranges into a quantized model.
 //!
-//! A [`Plan`] says, for a prepared and typed model, which values and constants become integers, which
-//! nodes stay float and why, and so which ranges a calibration must find. [`quantize`] turns plan and
-//! ranges into the model with QuantizeLinear/DequantizeLinear pairs. Treatment, arithmetic and names
-//! are those of ONNX Runtime's `quantize_static`, so that the same ranges give the same integers.
+//! A [`Plan`] lists, for a prepared and typed model, the tensors that become integers, the nodes
+//! that stay float with their reasons, and the ranges to calibrate. [`quantize`] combines a plan
+//! and ranges into a model with QuantizeLinear/DequantizeLinear pairs. Operator treatment,
+//! arithmetic and names follow ONNX Runtime's `quantize_static`, so equal ranges give equal
+//! integers.
 
 mod bias;
 mod blocks;
@@ -62,12 +63,12 @@ use crate::graph::{MICROSOFT, Model};
 use crate::onnx::schema::DataType;
 use crate::onnx::tensor::TensorError;
 use crate::prepare::PrepareError;
-use scale::{Span, span};
+use scale::{IntegerBounds, integer_bounds};
 
-/// The operator set since which DequantizeLinear has an axis.
+/// The first opset in which DequantizeLinear has an axis.
 const FIRST_OPSET_WITH_AXIS: i64 = 13;
 
-/// Why a model can't be quantized.
+/// The reasons why a model can't be quantized.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum QuantizeError {
@@ -144,68 +145,68 @@ pub enum QuantizeError {
     Tensor(#[from] TensorError),
 }
 
-/// What a quantized tensor is in the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The role of a quantized tensor in the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Made while the model runs.
+pub enum TensorKind {
+    /// A value computed at inference.
     Activation,
-    /// A constant with as many scales as it has channels, or one.
+    /// A constant with one scale, or one for each channel.
     Weight,
-    /// A 32-bit constant that is added to products.
+    /// An int32 constant that is added to the accumulators.
     Bias,
 }
 
-/// A tensor that is quantized and how.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A quantized tensor and its parameters, as the report lists it.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuantizedTensor {
-    /// Its name in the float model.
+    /// The name in the float model.
     pub name: String,
-    /// What it is.
-    pub kind: Kind,
-    /// Its integer type.
+    /// The role of the tensor.
+    pub kind: TensorKind,
+    /// The integer type.
     pub element: &'static str,
-    /// How many scales it has: 1, or one a channel.
+    /// The number of scales: 1, or one for each channel.
     pub scales: usize,
-    /// The scale, or the largest of them.
+    /// The scale; the largest where there are several.
     pub scale: f32,
-    /// The zero point.
+    /// The zero point; the first where there are several.
     pub zero_point: i32,
-    /// The smallest real number it can hold.
+    /// The smallest real that the integers represent.
     pub min: f32,
-    /// The largest real number it can hold.
+    /// The largest real that the integers represent.
     pub max: f32,
-    /// How many neighbours share a scale, where it has one for each block.
+    /// The number of consecutive weights that share a scale, for block-wise quantization.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
-    /// Of a bias that was corrected for what rounding the weights adds: the most that any channel was changed by.
+    /// The largest change of a channel by bias correction; `None` for a bias that was not
+    /// corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected: Option<f32>,
-    /// Of a weight whose errors were made to make up for one another: by how many decibels the error of what it adds to is
-    /// expected to be less.
+    /// The expected gain in dB of the layer's output error by GPTQ; `None` for other tensors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compensated: Option<f32>,
 }
 
 impl QuantizedTensor {
-    fn new(name: &str, kind: Kind, found: &QuantizationParameters) -> QuantizedTensor {
-        let scale = found.scales.iter().copied().fold(0.0, f32::max);
-        let zero_point = found.zero_points.first().copied().unwrap_or(0);
-        let whole = match found.element {
-            DataType::Int32 => Span {
+    fn new(name: &str, kind: TensorKind, params: &QuantizationParameters) -> QuantizedTensor {
+        let scale = params.scales.iter().copied().fold(0.0, f32::max);
+        let zero_point = params.zero_points.first().copied().unwrap_or(0);
+        let whole = match params.element {
+            DataType::Int32 => IntegerBounds {
                 low: i32::MIN,
                 high: i32::MAX,
             },
-            element => span(element, false, false),
+            element => integer_bounds(element, false, false),
         };
         let real =
             |integer: i32| ((f64::from(integer) - f64::from(zero_point)) * f64::from(scale)) as f32;
         QuantizedTensor {
             name: name.to_string(),
             kind,
-            element: found.element.name(),
-            scales: found.scales.len(),
+            element: params.element.name(),
+            scales: params.scales.len(),
             block: None,
             corrected: None,
             compensated: None,
@@ -217,33 +218,33 @@ impl QuantizedTensor {
     }
 }
 
-/// What became of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The decision about a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeChoice {
-    /// Its name.
+    /// The name of the node.
     pub node: String,
-    /// Its operator.
+    /// The operator of the node.
     pub operator: String,
-    /// Whether it works on integers now.
+    /// True if the node is quantized.
     pub quantized: bool,
-    /// Where it does not: why.
+    /// The reason why the node stays float.
     pub reason: Option<String>,
 }
 
-/// A quantized model and what was done.
+/// A quantized model and the report about it.
 #[derive(Clone, Debug)]
 pub struct Quantized {
-    /// The model.
+    /// The quantized model.
     pub model: Model,
-    /// Every quantized tensor, constants after activations.
+    /// All quantized tensors, activations before constants.
     pub tensors: Vec<QuantizedTensor>,
-    /// Every node of the float model, in its order.
+    /// All nodes of the float model, in their order.
     pub nodes: Vec<NodeChoice>,
-    /// The ranges that were used, by the value they were seen of.
+    /// The ranges used, by the name of the calibrated value.
     pub ranges: BTreeMap<String, Range>,
-    /// What a person should know of it: a sentence each.
+    /// Notes for the user, a sentence each.
     pub notes: Vec<String>,
-    /// So many of the notes, the first, tell of a tensor that the guard kept from being ruined.
+    /// The number of leading notes that report a tensor kept float by the setting `guard`.
     pub guarded: usize,
 }

@@ -1,46 +1,46 @@
-//! Which operators can be quantized, and the treatment each gets.
+//! The quantization treatment of each operator.
 
 use super::embedding;
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 
-/// How the inputs and outputs of an operator are treated.
+/// The treatment of an operator's inputs and outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Treatment {
-    /// Input and output activations, a weight in slot 1, a bias in slot 2.
+    /// Activations in and out, a weight in slot 1, a bias in slot 2.
     Weighted(WeightAxis),
     /// Constants are weights, everything else activations.
     MatMul,
     /// Every float input and output is an activation; constants take the activations' type.
     Elementwise,
-    /// Folded into the range of what comes before it where that is possible.
+    /// Folded into the node before it where that is exact.
     Clamp,
-    /// The output shares the input's scale, if the input is quantized.
+    /// The output shares the input's scale; quantized only if the input is.
     Share,
-    /// Padding with a value the input can hold shares its scale.
+    /// The output shares the input's scale if the padding value is representable in it.
     Pad,
-    /// The input is quantized, all outputs share its scale.
+    /// The input is quantized; all outputs share its scale.
     Split,
-    /// Shares the scale of the data it picks from: a constant, or a value that is quantized.
+    /// The output shares the scale of the data, which is a constant or a quantized value.
     Gather,
-    /// Quantized where both branches are.
+    /// Quantized if both branches are.
     Where,
-    /// The input an activation, the scale a weight, the bias in 32 bits.
+    /// The input is an activation, the scale a weight, the bias int32.
     Normalize,
 }
 
 /// The axis of a weight's output channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WeightAxis {
-    /// Always this one.
+    /// A fixed axis.
     Fixed(usize),
-    /// 0 if the attribute transB is set, else 1.
+    /// Axis 0 if the attribute transB is set, else 1.
     OfGemm,
 }
 
 impl WeightAxis {
-    /// The axis at this node.
-    pub(super) fn of(self, node: &NodeProto) -> usize {
+    /// The axis for a given node.
+    pub(super) fn at(self, node: &NodeProto) -> usize {
         match self {
             WeightAxis::Fixed(axis) => axis,
             WeightAxis::OfGemm => usize::from(node.int("transB").unwrap_or(0) == 0),
@@ -48,15 +48,15 @@ impl WeightAxis {
     }
 }
 
-/// The axis of the channels that a factor of a MatMul makes: the columns of the second, the rows of the first.
-pub(super) fn factor_channels(slot: usize, rank: usize) -> Option<usize> {
+/// The output channel axis of a MatMul operand: columns of the right one, rows of the left one.
+pub(super) fn operand_channel_axis(slot: usize, rank: usize) -> Option<usize> {
     rank.checked_sub(2).map(|rows| rows + slot.min(1))
 }
 
-/// An operator of ONNX Runtime's own that its `quantize_static` takes, too.
+/// A com.microsoft operator that `quantize_static` quantizes.
 pub(super) const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
 
-/// The treatment of an operator; `None` where it stays float.
+/// The treatment of an operator; `None` if it always stays float.
 pub(super) fn treatment(operator: &str) -> Option<Treatment> {
     Some(match operator {
         "Conv" => Treatment::Weighted(WeightAxis::Fixed(0)),
@@ -65,7 +65,7 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
         "MatMul" => Treatment::MatMul,
         "Add" | "Mul" | "Concat" | "Sigmoid" | "Softmax" | "LeakyRelu" | "GlobalAveragePool"
         | "ArgMax" | "CumSum" | EMBEDDING => Treatment::Elementwise,
-        // ONNX Runtime leaves these float.
+        // `quantize_static` leaves these float.
         "Sub" | "Div" | "HardSwish" | "HardSigmoid" | "Gelu" | "Erf" | "Tanh" | "Elu" | "PRelu"
         | "ReduceMean" | "ReduceSum" | "Max" | "Min" => Treatment::Elementwise,
         "Relu" | "Clip" => Treatment::Clamp,
@@ -86,8 +86,8 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
     })
 }
 
-/// Whether ONNX Runtime's `quantize_static` takes an operator by default.
-pub(super) fn is_onnx_runtimes(operator: &str) -> bool {
+/// True for the operators that ONNX Runtime's `quantize_static` quantizes by default.
+pub(super) fn is_onnx_runtime_default(operator: &str) -> bool {
     const OURS_ONLY: [&str; 19] = [
         "Sub",
         "Div",
@@ -112,7 +112,7 @@ pub(super) fn is_onnx_runtimes(operator: &str) -> bool {
     treatment(operator).is_some() && !OURS_ONLY.contains(&operator)
 }
 
-/// Why nodes of an operator stay float; `None` where they can be int8.
+/// The reason why an operator stays float; `None` if it can be quantized.
 pub fn float_reason(operator: &str) -> Option<&'static str> {
     if treatment(operator).is_some() {
         return None;
@@ -130,7 +130,7 @@ pub fn float_reason(operator: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a model holds quantized operators.
+/// True if a model contains quantized operators.
 pub fn is_quantized(model: &Model) -> bool {
     model
         .graph
@@ -139,7 +139,7 @@ pub fn is_quantized(model: &Model) -> bool {
         .any(|node| is_quantized_operator(node.op_type.as_deref().unwrap_or_default()))
 }
 
-/// Operators that only quantized models have.
+/// True for operators that occur only in quantized models.
 pub(super) fn is_quantized_operator(operator: &str) -> bool {
     matches!(
         operator,

@@ -1,22 +1,21 @@
-//! Where ranges come from: a calibration, or the person.
+//! Ranges of activations, from a calibration or provided by the caller.
 
 use std::collections::BTreeMap;
 
 use super::settings::{Representation, Settings};
 use crate::calibrate::{Method, Observations, Range, SecondPassMissing};
 
-/// The ranges of activations.
+/// The ranges of activations, or the statistics to compute them from.
 #[derive(Clone, Copy, Debug)]
 pub enum Ranges<'a> {
-    /// Ready, by the name of the value.
+    /// Final ranges by value name.
     Given(&'a BTreeMap<String, Range>),
-    /// To be made of what a calibration saw, by the method that the settings name for the tensor, or else by
-    /// this one.
+    /// Calibrated statistics and the default method, which a tensor's settings may override.
     Seen(&'a Observations, Method),
 }
 
 impl Ranges<'_> {
-    /// The method that finds them where nothing else is said of a tensor; `None` where they come from elsewhere.
+    /// The method for tensors without their own; `None` for provided ranges.
     pub(super) fn method(&self, settings: &Settings) -> Option<Method> {
         match self {
             Ranges::Given(_) => None,
@@ -24,7 +23,7 @@ impl Ranges<'_> {
         }
     }
 
-    /// The method that finds the range of a tensor that is represented like this; `None` where it comes from elsewhere.
+    /// The method for a tensor with this representation; `None` for provided ranges.
     pub(super) fn method_of(&self, represented: &Representation) -> Option<Method> {
         match self {
             Ranges::Given(_) => None,
@@ -32,8 +31,8 @@ impl Ranges<'_> {
         }
     }
 
-    /// The range of `value` for a tensor that is represented like this; `None` where nothing is known of it.
-    pub(super) fn of(
+    /// The range of `value` for a tensor with this representation; `None` for an unknown value.
+    pub(super) fn range_of(
         &self,
         value: &str,
         represented: &Representation,

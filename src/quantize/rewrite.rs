@@ -1,7 +1,7 @@
-//! A graph as it is rewritten, node by node, for the schemes that need no calibration.
+//! Rewrites a graph node by node, for the schemes without calibration.
 //!
-//! Each node is either written anew or copied with the reason why it stays float. Values keep their
-//! names; constants that nobody reads any more are left out; what a subgraph reads stays.
+//! Each node is either rewritten or copied, with the reason why it stays float. Values keep their
+//! names. Constants that lose their last reader are removed; those that subgraphs read stay.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,17 +12,17 @@ use crate::graph::{Model, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// Why operators stay as they are that multiply with nothing.
+/// The reason for operators without a weight.
 pub(super) const NO_WEIGHT: &str = "it has no weight";
 
-/// Why a node is not written anew.
+/// The outcomes of a node that was not quantized.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// It stays float, for this reason.
+    /// The node stays float, for this reason; it is copied.
     Keep(&'static str),
-    /// It stays float, for this reason, but was written with other names of its values.
+    /// The node stays float, for this reason, and was written with new names of its values.
     Written(&'static str),
-    /// The model can't be quantized at all.
+    /// The model can't be quantized.
     Fail(QuantizeError),
 }
 
@@ -44,14 +44,14 @@ impl From<QuantizeError> for Stop {
     }
 }
 
-/// A constant that can be quantized: float32, finite and not empty.
-pub(super) struct Weight<'a> {
+/// A quantizable constant: float32, finite, not empty.
+pub(super) struct ConstantWeight<'a> {
     pub(super) name: &'a str,
     pub(super) tensor: &'a TensorProto,
     pub(super) shape: Vec<usize>,
 }
 
-/// The graph as it is being rewritten.
+/// A graph that is being rewritten.
 pub(super) struct Rewriter<'a> {
     pub(super) model: &'a Model,
     pub(super) uses: Uses,
@@ -63,11 +63,12 @@ pub(super) struct Rewriter<'a> {
     constants: Vec<TensorProto>,
     choices: Vec<NodeChoice>,
     tensors: Vec<QuantizedTensor>,
-    pub(super) made: HashMap<(String, String), Quantity>,
+    pub(super) shared_constants: HashMap<(String, String), Quantity>,
 }
 
 impl<'a> Rewriter<'a> {
-    /// Refuses models that are quantized already and names of nodes that are not there.
+    /// Starts a rewrite. Fails for a model that is quantized already, and for unknown names in
+    /// `keep_float`.
     pub(super) fn new(
         model: &'a Model,
         keep_float: &'a [String],
@@ -87,11 +88,11 @@ impl<'a> Rewriter<'a> {
             constants: Vec::new(),
             choices: Vec::with_capacity(graph.nodes.len()),
             tensors: Vec::new(),
-            made: HashMap::new(),
+            shared_constants: HashMap::new(),
         })
     }
 
-    /// Hands every node to `rewrite`, copies those that stay, and puts the model together.
+    /// Calls `rewrite` for every node, copies those that stay float, and assembles the model.
     pub(super) fn run(
         mut self,
         mut rewrite: impl FnMut(&mut Rewriter<'a>, &'a NodeProto) -> Result<(), Stop>,
@@ -121,7 +122,7 @@ impl<'a> Rewriter<'a> {
         self.finish()
     }
 
-    /// Why the settings keep a node float.
+    /// The reason why the settings keep a node float.
     fn excluded(&self, node: &NodeProto) -> Option<&'static str> {
         if self.keep_float.iter().any(|name| name == node.title()) {
             return Some("the settings keep it float");
@@ -131,12 +132,12 @@ impl<'a> Rewriter<'a> {
         (!wanted.contains(&operator)).then_some("the settings leave its operator float")
     }
 
-    /// The wanted name, or one like it that is still free.
+    /// The wanted name, or a similar one that is free.
     pub(super) fn fresh(&mut self, wanted: &str) -> String {
         self.names.fresh(wanted)
     }
 
-    /// Adds a node after those that are there.
+    /// Appends a node.
     pub(super) fn push(&mut self, node: NodeProto) {
         self.nodes.push(node);
     }
@@ -146,22 +147,22 @@ impl<'a> Rewriter<'a> {
         self.constants.push(tensor);
     }
 
-    /// Adds a line to the table of quantized tensors.
+    /// Adds a tensor to the report.
     pub(super) fn report(&mut self, tensor: QuantizedTensor) {
         self.tensors.push(tensor);
     }
 
-    /// The element type of a value or constant; `None` where it is not known or no tensor.
+    /// The element type of a tensor; `None` if it is unknown.
     pub(super) fn element(&self, name: &str) -> Option<DataType> {
         self.element.get(name).copied()
     }
 
-    /// That a value is known to be float32.
+    /// True if a tensor is known to be float32.
     pub(super) fn is_float(&self, name: &str) -> bool {
         self.element(name) == Some(DataType::Float)
     }
 
-    /// That input and output of a node are float32 activations.
+    /// Checks that input and output of a node are float32 activations.
     pub(super) fn float_activations(&self, node: &NodeProto) -> Result<(), Stop> {
         let input = node.input_at(0).unwrap_or_default();
         let output = node.output.first().map_or("", String::as_str);
@@ -174,8 +175,12 @@ impl<'a> Rewriter<'a> {
         Ok(())
     }
 
-    /// The constant in an input slot, if it can be quantized.
-    pub(super) fn weight(&self, node: &'a NodeProto, slot: usize) -> Result<Weight<'a>, Stop> {
+    /// The constant in an input slot, checked to be quantizable.
+    pub(super) fn weight(
+        &self,
+        node: &'a NodeProto,
+        slot: usize,
+    ) -> Result<ConstantWeight<'a>, Stop> {
         let name = node.input_at(slot).unwrap_or_default();
         let Some(tensor) = self.model.graph.initializers.get(name) else {
             return Err("its weight is not a constant".into());
@@ -186,7 +191,7 @@ impl<'a> Rewriter<'a> {
         let (mut empty, mut finite) = (true, true);
         tensor.each_f32_block(|block| {
             empty &= block.is_empty();
-            // Without an early end, so that it becomes vector code.
+            // No early exit, so that the loop is vectorized.
             finite &= block
                 .iter()
                 .fold(true, |all, value| all & value.is_finite());
@@ -200,16 +205,18 @@ impl<'a> Rewriter<'a> {
             );
         }
         let shape = tensor.shape()?;
-        Ok(Weight {
+        Ok(ConstantWeight {
             name,
             tensor,
             shape,
         })
     }
 
-    /// Why the node with the largest constants stays float: of all reasons the one that matters most. The constant of an Add
-    /// may be as large as the weight before it, but nobody asks for its reason.
-    fn heaviest_reason(&self) -> String {
+    /// The reason why the node with the largest constants stays float, for the error message.
+    ///
+    /// Nodes without a weight count last: the constant of an Add may be as large as a weight, but
+    /// its reason doesn't help.
+    fn largest_weight_reason(&self) -> String {
         let constants = &self.model.graph.initializers;
         let weight = |node: &NodeProto| -> usize {
             let read = node.input.iter().filter_map(|name| constants.get(name));
@@ -226,14 +233,14 @@ impl<'a> Rewriter<'a> {
 
     fn finish(self) -> Result<Quantized, QuantizeError> {
         if self.choices.iter().all(|choice| !choice.quantized) {
-            let reason = self.heaviest_reason();
+            let reason = self.largest_weight_reason();
             return Err(QuantizeError::Nothing { reason });
         }
         let mut out = self.model.clone();
         let before = &self.uses;
         out.graph.nodes = self.nodes;
         let after = out.graph.uses();
-        // Constants that were used and are not any more; those nobody ever read are not our business.
+        // Constants that lost their last reader. Constants that never had a reader stay.
         let gone: HashSet<String> = out
             .graph
             .initializers
@@ -263,7 +270,7 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// That every node the settings name is there; else the error says which name is like it.
+/// Checks that every node in the settings exists; the error suggests a similar name.
 pub(super) fn check_names(model: &Model, keep_float: &[String]) -> Result<(), QuantizeError> {
     let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
     if let Some(name) = keep_float

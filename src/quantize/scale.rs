@@ -1,21 +1,22 @@
-//! Scale and zero point: the map between real numbers and integers.
+//! Scale and zero point: the map between reals and integers.
 //!
-//! real = scale · (integer − zero point). All roundings are half to even, and scale and zero point are
-//! computed in f64 before the scale becomes f32: so ONNX Runtime has it, so it must be here.
+//! real = scale · (integer − zero point). All roundings are half to even. Scale and zero point are
+//! computed in f64, then the scale becomes f32. ONNX Runtime does the same, so that the integers
+//! agree.
 
 use octet_kernels::{IntegerGrid, nearest_bytes};
 
 use crate::onnx::schema::DataType;
 
-/// The integers of a type that are used.
+/// The lowest and highest integer that a quantization uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct IntegerBounds {
     pub(super) low: i32,
     pub(super) high: i32,
 }
 
-impl Span {
-    /// These integers among the reals.
+impl IntegerBounds {
+    /// The quantization grid of these integers.
     pub(super) fn grid(self, scale: f32, zero_point: i32) -> IntegerGrid {
         IntegerGrid {
             scale,
@@ -25,10 +26,15 @@ impl Span {
     }
 }
 
-/// Which integers of `element` are used: all, all but the lowest (symmetric and signed), or half.
+/// The integers of `element` that a quantization uses.
 ///
-/// The symmetric span of 4-bit integers has its lowest too, as ONNX Runtime has it.
-pub(super) fn span(element: DataType, symmetric: bool, reduce_range: bool) -> Span {
+/// All of them; without the lowest for signed symmetric types; half of them with `reduce_range`.
+/// Symmetric 4-bit types keep their lowest, as in ONNX Runtime.
+pub(super) fn integer_bounds(
+    element: DataType,
+    symmetric: bool,
+    reduce_range: bool,
+) -> IntegerBounds {
     let (low, high) = match (element, reduce_range, symmetric) {
         (DataType::Int8, true, _) => (-64, 64),
         (DataType::Int8, false, true) => (-127, 127),
@@ -45,26 +51,27 @@ pub(super) fn span(element: DataType, symmetric: bool, reduce_range: bool) -> Sp
         (_, true, _) => (0, 127),
         (_, false, _) => (0, 255),
     };
-    Span { low, high }
+    IntegerBounds { low, high }
 }
 
-/// Integers as they lie in a tensor of `element`.
+/// Encodes integers as the bytes of a tensor of `element`.
 pub(super) fn encoded(element: DataType, integers: impl IntoIterator<Item = i32>) -> Vec<u8> {
     let mut encoder = Encoder::new(element, 0);
     encoder.extend(integers);
     encoder.finish()
 }
 
-/// Writes integers as they lie in a tensor: little-endian; 4-bit ones in pairs, the first in the low half of the byte.
+/// Encodes integers as tensor bytes: little-endian, 4-bit integers two to a byte, the first in the
+/// low half.
 pub(super) struct Encoder {
     element: DataType,
     bytes: Vec<u8>,
-    /// Of those in pairs, whether the last is alone so far.
+    /// True if the high half of the last byte is free.
     half_is_open: bool,
 }
 
 impl Encoder {
-    /// An encoder with room for so many integers.
+    /// Makes an encoder with capacity for `count` integers.
     pub(super) fn new(element: DataType, count: usize) -> Encoder {
         let bits = element.bits().unwrap_or(8);
         Encoder {
@@ -74,7 +81,7 @@ impl Encoder {
         }
     }
 
-    /// Writes these behind what is written.
+    /// Appends integers.
     pub(super) fn extend(&mut self, integers: impl IntoIterator<Item = i32>) {
         let integers = integers.into_iter();
         let bytes = &mut self.bytes;
@@ -96,12 +103,12 @@ impl Encoder {
                     self.half_is_open = high.is_none();
                 }
             }
-            // Both keep the low byte of the two's complement.
+            // The cast keeps the low byte of the two's complement for both signs.
             _ => bytes.extend(integers.map(|i| i as u8)),
         }
     }
 
-    /// Writes what values become, each on the grid in its place, or all on the only one.
+    /// Quantizes and appends values; the grids repeat cyclically over them.
     pub(super) fn round(&mut self, values: &[f32], grids: &[IntegerGrid]) {
         let bits = self.element.bits().unwrap_or(8);
         if bits == 8 {
@@ -118,13 +125,14 @@ impl Encoder {
         );
     }
 
-    /// What was written.
+    /// The encoded bytes.
     pub(super) fn finish(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// The least power of two that is not below a scale; one above it by rounding only counts as reached.
+/// The smallest power of two that is at least `scale`. A scale above it only by rounding error
+/// counts as equal.
 pub(super) fn power_of_two(scale: f32) -> f32 {
     const FRACTION: u32 = 0x007f_ffff;
     let bits = (scale * (1.0 - 4.0 * f32::EPSILON)).to_bits();
@@ -135,36 +143,43 @@ pub(super) fn power_of_two(scale: f32) -> f32 {
     })
 }
 
-/// The power of two that is nearest to a scale, by how often it goes into it.
+/// The power of two nearest to a scale on a logarithmic axis.
 pub(super) fn nearest_power_of_two(scale: f32) -> f32 {
     f64::from(scale).log2().round_ties_even().exp2() as f32
 }
 
-/// Scales and zero points of a tensor: one each, or one a channel along `axis`.
+/// Scales and zero points of a tensor, per-tensor or per-channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizationParameters {
     /// The integer type.
     pub element: DataType,
-    /// The axis of the channels; `None` for one scale.
+    /// The channel axis; `None` for per-tensor.
     pub axis: Option<usize>,
     /// The scales.
     pub scales: Vec<f32>,
-    /// The zero points, as many.
+    /// The zero points, one for each scale.
     pub zero_points: Vec<i32>,
 }
 
 impl QuantizationParameters {
-    /// All integers of the type among the reals, by each scale and its zero point.
+    /// The quantization grid of each channel, over all integers of the type.
     pub(super) fn grids(&self) -> impl Iterator<Item = IntegerGrid> {
-        let whole = span(self.element, false, false);
+        let whole = integer_bounds(self.element, false, false);
         let each = self.scales.iter().zip(&self.zero_points);
         each.map(move |(&scale, &zero_point)| whole.grid(scale, zero_point))
     }
 }
 
-/// Scale and zero point for reals from `min` to `max` where zero is the lowest integer, or in the middle where there are negative values.
-/// `minimum` is the least that all integers reach over.
-pub(super) fn snapped(min: f32, max: f32, span: Span, minimum: f32) -> (f32, i32) {
+/// Scale and zero point for reals from `min` to `max`, with the zero point at the lowest or the
+/// middle integer.
+///
+/// The middle is used where `min` is negative. `minimum` is the least width of the range.
+pub(super) fn anchored_scale_and_zero_point(
+    min: f32,
+    max: f32,
+    span: IntegerBounds,
+    minimum: f32,
+) -> (f32, i32) {
     let (min, minimum) = (f64::from(min.min(0.0)), f64::from(minimum));
     let max = f64::from(max.max(0.0)).max(min + minimum);
     let all = f64::from(span.high - span.low);
@@ -179,9 +194,14 @@ pub(super) fn snapped(min: f32, max: f32, span: Span, minimum: f32) -> (f32, i32
     (scale.max(minimum / all) as f32, zero_point)
 }
 
-/// Scale and zero point for reals from `min` to `max`. Zero is always among the reals, so that it has
-/// an integer of its own.
-pub(super) fn scale_and_zero_point(min: f32, max: f32, span: Span, symmetric: bool) -> (f32, i32) {
+/// Scale and zero point for reals from `min` to `max`. The range is extended to contain zero, so
+/// zero is represented exactly.
+pub(super) fn scale_and_zero_point(
+    min: f32,
+    max: f32,
+    span: IntegerBounds,
+    symmetric: bool,
+) -> (f32, i32) {
     let (mut min, mut max) = (min.min(0.0), max.max(0.0));
     if symmetric {
         max = min.abs().max(max);
@@ -200,8 +220,8 @@ pub(super) fn scale_and_zero_point(min: f32, max: f32, span: Span, symmetric: bo
     (scale as f32, zero_point as i32)
 }
 
-/// The integer for a real number, within the whole type.
-pub(super) fn quantize_value(value: f32, scale: f32, zero_point: i32, whole: Span) -> i32 {
+/// Quantizes a real to the nearest integer, saturated to `whole`.
+pub(super) fn quantize_value(value: f32, scale: f32, zero_point: i32, whole: IntegerBounds) -> i32 {
     whole.grid(scale, zero_point).nearest(value)
 }
 
@@ -215,7 +235,7 @@ mod tests {
 
     #[test]
     fn scales_and_zero_points_are_those_of_onnx_runtime() {
-        // Read off ONNX Runtime 1.31.1: element, symmetric, reduced, range, scale, zero point.
+        // Values from ONNX Runtime 1.31.1: element, symmetric, reduced, range, scale, zero point.
         for (element, symmetric, reduced, (min, max), scale, zero_point) in [
             (U8, false, false, (-1.0, 2.0), 0.011_764_706, 85),
             (I8, false, false, (-1.0, 2.0), 0.011_764_706, -43),
@@ -229,10 +249,14 @@ mod tests {
             (I8, false, false, (0.0, 0.0), 1.0, 0),
             (U8, false, false, (0.0, 1e-44), 1.0, 0),
         ] {
-            let found =
-                scale_and_zero_point(min, max, span(element, symmetric, reduced), symmetric);
+            let actual = scale_and_zero_point(
+                min,
+                max,
+                integer_bounds(element, symmetric, reduced),
+                symmetric,
+            );
             assert_eq!(
-                found,
+                actual,
                 (scale, zero_point),
                 "{element:?} {symmetric} {reduced} {min} {max}"
             );
@@ -268,7 +292,7 @@ mod tests {
 
     #[test]
     fn ties_round_to_even() {
-        let whole = span(I8, false, false);
+        let whole = integer_bounds(I8, false, false);
         let integers = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, f32::NAN, 1e9, -1e9]
             .map(|v| quantize_value(v, 1.0, 0, whole));
         assert_eq!(integers, [-2, -2, 0, 0, 2, 2, 0, 127, -128]);
@@ -280,15 +304,15 @@ mod tests {
             min in -1e6f32..0.0, max in 1e-6f32..1e6, part in 0f32..=1.0, signed: bool, symmetric: bool,
         ) {
             let element = if signed { I8 } else { U8 };
-            let used = span(element, symmetric, false);
+            let used = integer_bounds(element, symmetric, false);
             let (scale, zero_point) = scale_and_zero_point(min, max, used, symmetric);
             prop_assert!(scale > 0.0 && (used.low..=used.high).contains(&zero_point));
             let value = min + (max - min) * part;
-            let integer = quantize_value(value, scale, zero_point, span(element, false, false));
+            let integer = quantize_value(value, scale, zero_point, integer_bounds(element, false, false));
             let back = scale * (integer - zero_point) as f32;
-            // A zero point rounded by up to half a step moves the ends by as much.
+            // Rounding the zero point moves the ends by up to half a step.
             prop_assert!((back - value).abs() <= scale * 1.001, "{value} came back as {back}, step {scale}");
-            prop_assert_eq!(quantize_value(0.0, scale, zero_point, span(element, false, false)), zero_point);
+            prop_assert_eq!(quantize_value(0.0, scale, zero_point, integer_bounds(element, false, false)), zero_point);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! From the settings document to the scheme it names.
+//! Applies the scheme that the settings name.
 
 use super::compensate::known;
 use super::guard::{Guarded, guard};
-use super::operators::is_onnx_runtimes;
+use super::operators::is_onnx_runtime_default;
 use super::settings::{
     ElementType, Format, Layers, Operators, Rounding, Scheme, Settings, without_effect,
     without_meaning,
@@ -15,16 +15,16 @@ use super::{
 use crate::calibrate::Method;
 use crate::graph::Model;
 
-/// Why biases are as they were where the settings want them corrected.
+/// The note for bias correction without statistics.
 const NO_MEANS: &str = "the biases are not corrected: ranges from elsewhere don't tell the means of the channels, which \
                         a calibration does";
 
-/// Why weights are as they were where the settings want them rounded together.
-const NOTHING_TOGETHER: &str = "the rounding gptq had no effect: it is for constant weights of Conv, Gemm and MatMul that nobody \
+/// The note for GPTQ without a weight to round.
+const NO_GPTQ_WEIGHTS: &str = "the rounding gptq had no effect: it is for constant weights of Conv, Gemm and MatMul that nobody \
                                 else reads, and none of these was quantized with errors to make up for";
 
-/// The form of a prepared model whose values all have their types that the settings want. `ranges` are needed
-/// where the settings need samples.
+/// Quantizes a prepared model, whose values all have their types, by the settings. `ranges` are
+/// required where the scheme needs samples.
 pub fn apply(
     model: &Model,
     settings: &Settings,
@@ -108,14 +108,14 @@ fn quantize_static(
     ranges: Ranges<'_>,
 ) -> Result<Quantized, QuantizeError> {
     let mut plan = Plan::new(model, settings)?;
-    let found = plan.find_ranges(ranges)?;
+    let calibrated = plan.find_ranges(ranges)?;
     let method = ranges.method(settings);
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
     plan.rounding = settings.rounding;
-    let guarded = guard(model, settings, &mut plan, &found, ranges)?;
-    let pooled = plan.free_pooled(model);
-    plan.join(model, &found);
+    let guarded = guard(model, settings, &mut plan, &calibrated, ranges)?;
+    let pooled_notes = plan.keep_pooled_float(model);
+    plan.share_concat_scales(model, &calibrated);
     let mut quantized = quantize(model, &plan, ranges)?;
     quantized.guarded = guarded.kept.len();
     let Guarded {
@@ -125,14 +125,16 @@ fn quantize_static(
     } = guarded;
     let notes = kept.into_iter().chain(refined).chain(declined);
     quantized.notes.splice(0..0, notes);
-    quantized.notes.extend(plan.unheeded(model, settings));
-    quantized.notes.extend(pooled);
+    quantized
+        .notes
+        .extend(plan.ignored_settings(model, settings));
+    quantized.notes.extend(pooled_notes);
     if method.is_none() && plan.correct_biases {
         quantized.notes.push(NO_MEANS.into());
     }
     let compensated = |tensor: &QuantizedTensor| tensor.compensated.is_some();
     if plan.rounding == Rounding::Gptq && !quantized.tensors.iter().any(compensated) {
-        quantized.notes.push(NOTHING_TOGETHER.into());
+        quantized.notes.push(NO_GPTQ_WEIGHTS.into());
     }
     match settings.format {
         Format::Qdq => {}
@@ -142,7 +144,7 @@ fn quantize_static(
     Ok(quantized)
 }
 
-/// The nodes that stay float, and the operators that don't if not all.
+/// The nodes that stay float, and the operators to quantize; `None` for all.
 fn selected(
     model: &Model,
     settings: &Settings,
@@ -156,7 +158,10 @@ fn selected(
         Operators::Only(wanted) => Some(wanted.clone()),
         Operators::OnnxRuntime => {
             let all = nodes.iter().map(|node| node.operator());
-            Some(all.filter(|operator| is_onnx_runtimes(operator)).collect())
+            Some(
+                all.filter(|operator| is_onnx_runtime_default(operator))
+                    .collect(),
+            )
         }
     };
     Ok((keep_float, operators))

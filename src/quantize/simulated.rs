@@ -1,30 +1,29 @@
-//! The form to look into: weights stay float and readable, with QuantizeLinear/DequantizeLinear pairs that
-//! round them as the integers would.
+//! The simulated form: float weights, with QuantizeLinear/DequantizeLinear pairs that round them at
+//! run time.
 //!
-//! The integers of each constant are made when the model runs, from floats that lie in the file: those of
-//! the float model where rounding them gives just these integers, else the reals that the integers stand
-//! for (of a weight that was optimised, say). QuantizeLinear makes no 32-bit integers: a bias is written as
-//! the reals its integers stand for, and nothing rounds it any more. The results are those of the model
-//! with integer weights, bit for bit.
+//! The stored floats are those of the float model where they round to exactly the integers of the
+//! quantized model. Otherwise, as for an optimized weight, they are the dequantized integers.
+//! QuantizeLinear makes no int32, so a bias is stored as its dequantized reals, without a pair. The
+//! results equal those of the model with integer weights, bit for bit.
 
 use std::collections::HashSet;
 
 use super::QuantizeError;
-use super::scale::{quantize_value, span};
+use super::scale::{integer_bounds, quantize_value};
 use crate::graph::{Model, Names};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::prepare::position;
 
-/// The quantized model with its constants as floats; `float` is the model it was made from.
+/// Replaces the integer constants of a quantized model by floats; `float` is its float model.
 pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, QuantizeError> {
     let mut out = quantized.clone();
     let mut names = out.graph.names();
     let mut nodes = Vec::with_capacity(out.graph.nodes.len());
-    let mut made: HashSet<String> = HashSet::new();
+    let mut restored: HashSet<String> = HashSet::new();
     for node in std::mem::take(&mut out.graph.nodes) {
-        let found =
-            Constant::read_by(&node, quantized)?.filter(|found| found.has_float_form(&node));
-        let Some(constant) = found else {
+        let readable = QuantizedConstant::dequantized_by(&node, quantized)?
+            .filter(|readable| readable.has_float_form(&node));
+        let Some(constant) = readable else {
             nodes.push(node);
             continue;
         };
@@ -34,12 +33,12 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
             out.graph.initializers.insert(reals);
             continue;
         }
-        if made.insert(constant.name.clone()) {
+        if restored.insert(constant.name.clone()) {
             let title = tensor_title(&node);
             let values = constant.original(title, float)?;
             let values = values.unwrap_or_else(|| constant.reals());
             let tensor = TensorProto::from_f32(title, &constant.shape, &values);
-            let source = insert(&mut out, &mut names, tensor);
+            let source = insert_constant(&mut out, &mut names, tensor);
             nodes.push(quantize_linear(&mut names, &node, &source));
         }
         nodes.push(node);
@@ -49,15 +48,15 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
     out.graph.initializers.retain(|tensor| {
         let name = tensor.name.as_deref().unwrap_or_default();
         let read = !uses.consumers(name).is_empty() || uses.is_output(name);
-        !made.contains(name) && (read || before.consumers(name).is_empty())
+        !restored.contains(name) && (read || before.consumers(name).is_empty())
     });
     Ok(out)
 }
 
-/// The floats that a DequantizeLinear makes of a constant of the file; `None` where it reads no constant, or one in a
-/// form that is not known here.
+/// Dequantizes the constant that a DequantizeLinear reads. Returns `None` if it reads no constant,
+/// or one of an unsupported form.
 pub fn dequantized(node: &NodeProto, model: &Model) -> Option<TensorProto> {
-    let constant = Constant::read_by(node, model).ok()??;
+    let constant = QuantizedConstant::dequantized_by(node, model).ok()??;
     Some(TensorProto::from_f32(
         &node.output[0],
         &constant.shape,
@@ -65,8 +64,8 @@ pub fn dequantized(node: &NodeProto, model: &Model) -> Option<TensorProto> {
     ))
 }
 
-/// Integers that a DequantizeLinear reads from the file.
-struct Constant {
+/// A constant that a DequantizeLinear reads.
+struct QuantizedConstant {
     name: String,
     element: DataType,
     shape: Vec<usize>,
@@ -76,9 +75,12 @@ struct Constant {
     axis: Option<usize>,
 }
 
-impl Constant {
-    /// What this node dequantizes, where that is a constant of a type that has a float form here.
-    fn read_by(node: &NodeProto, model: &Model) -> Result<Option<Constant>, QuantizeError> {
+impl QuantizedConstant {
+    /// The constant that this node dequantizes; `None` for other nodes and unsupported types.
+    fn dequantized_by(
+        node: &NodeProto,
+        model: &Model,
+    ) -> Result<Option<QuantizedConstant>, QuantizeError> {
         if node.op_type.as_deref() != Some("DequantizeLinear") || node.output.len() != 1 {
             return Ok(None);
         }
@@ -97,7 +99,7 @@ impl Constant {
         if blocks || !known || !float {
             return Ok(None);
         }
-        let found = Constant {
+        let parsed = QuantizedConstant {
             name: tensor.title().to_owned(),
             element,
             shape: tensor.shape()?,
@@ -106,18 +108,18 @@ impl Constant {
             zero_points: zero_point.to_i64()?,
             axis: None,
         };
-        Ok(match (found.scales.len(), found.zero_points.len()) {
-            (1, 1) => Some(found),
+        Ok(match (parsed.scales.len(), parsed.zero_points.len()) {
+            (1, 1) => Some(parsed),
             (scales, zero_points) if scales == zero_points => {
-                let axis = position(node.int("axis").unwrap_or(1), found.shape.len());
-                let fits = axis.and_then(|axis| found.shape.get(axis)) == Some(&scales);
-                fits.then_some(Constant { axis, ..found })
+                let axis = position(node.int("axis").unwrap_or(1), parsed.shape.len());
+                let fits = axis.and_then(|axis| parsed.shape.get(axis)) == Some(&scales);
+                fits.then_some(QuantizedConstant { axis, ..parsed })
             }
             _ => None,
         })
     }
 
-    /// Whether QuantizeLinear of ONNX's own domain makes such integers, or they are a bias.
+    /// True if ONNX's QuantizeLinear can make these integers, or they are an int32 bias.
     fn has_float_form(&self, node: &NodeProto) -> bool {
         let known = matches!(
             self.element,
@@ -126,7 +128,7 @@ impl Constant {
         known && node.is("DequantizeLinear")
     }
 
-    /// Scale and zero point of the integer at a place in memory.
+    /// Scale and zero point of the element at a flat index.
     fn parameters(&self, place: usize) -> (f32, i64) {
         let channel = self.axis.map_or(0, |axis| {
             let inner: usize = self.shape[axis + 1..].iter().product();
@@ -135,7 +137,7 @@ impl Constant {
         (self.scales[channel], self.zero_points[channel])
     }
 
-    /// The reals that the integers stand for, computed as DequantizeLinear computes them.
+    /// The dequantized values, computed as DequantizeLinear computes them.
     fn reals(&self) -> Vec<f32> {
         let real = |(place, &integer): (usize, &i64)| {
             let (scale, zero_point) = self.parameters(place);
@@ -144,7 +146,7 @@ impl Constant {
         self.integers.iter().enumerate().map(real).collect()
     }
 
-    /// The values of the float model, if rounding them gives these integers.
+    /// The values in the float model, if they round to exactly these integers.
     fn original(&self, title: &str, float: &Model) -> Result<Option<Vec<f32>>, QuantizeError> {
         let Some(tensor) = float.graph.initializers.get(title) else {
             return Ok(None);
@@ -153,20 +155,20 @@ impl Constant {
             return Ok(None);
         }
         let values = tensor.to_f32()?;
-        let whole = span(self.element, false, false);
+        let whole = integer_bounds(self.element, false, false);
         let rounds = |(place, (&value, &integer)): (usize, (&f32, &i64))| {
             let (scale, zero_point) = self.parameters(place);
-            let found = quantize_value(value, scale, zero_point as i32, whole);
-            // What no integer stands for is not rounded the same everywhere.
-            value.is_finite() && i64::from(found) == integer
+            let rounded = quantize_value(value, scale, zero_point as i32, whole);
+            // Runtimes round infinities and NaN differently.
+            value.is_finite() && i64::from(rounded) == integer
         };
         let mut pairs = values.iter().zip(&self.integers).enumerate();
         Ok(pairs.all(rounds).then_some(values))
     }
 }
 
-/// The name in the float model of what a DequantizeLinear makes: pairs are named after their tensor, with a number where
-/// another node had the name.
+/// The float model's name of a dequantized tensor. The writer names pairs after their tensor, with
+/// a number where the name was taken.
 fn tensor_title(node: &NodeProto) -> &str {
     let name = node.title();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -177,8 +179,8 @@ fn tensor_title(node: &NodeProto) -> &str {
     }
 }
 
-/// Adds a float constant, under its own name where that is free or already this constant's.
-fn insert(model: &mut Model, names: &mut Names, mut tensor: TensorProto) -> String {
+/// Adds a float constant; its name changes only if another constant has it.
+fn insert_constant(model: &mut Model, names: &mut Names, mut tensor: TensorProto) -> String {
     let name = tensor.title().to_owned();
     let there = model.graph.initializers.get(&name);
     let same = there.is_some_and(|there| {
@@ -193,7 +195,7 @@ fn insert(model: &mut Model, names: &mut Names, mut tensor: TensorProto) -> Stri
     name
 }
 
-/// The QuantizeLinear that makes what a DequantizeLinear reads.
+/// Makes the QuantizeLinear whose output a DequantizeLinear reads.
 fn quantize_linear(names: &mut Names, node: &NodeProto, source: &str) -> NodeProto {
     let mut new = node.clone();
     new.op_type = Some("QuantizeLinear".to_owned());
@@ -227,7 +229,7 @@ mod tests {
         Model::from_proto(header).unwrap()
     }
 
-    /// A product with a weight of these integers, with a scale for each of its two columns.
+    /// A MatMul with a weight of these integers, with a scale for each of its two columns.
     fn quantized(integers: [i8; 2], more: Vec<TensorProto>) -> Model {
         let inputs = ["w_quantized", "w_scale", "w_zero_point"];
         let dequantize =
@@ -250,8 +252,8 @@ mod tests {
         )
     }
 
-    fn weight(made: &Model) -> (String, Vec<f32>) {
-        let node = made
+    fn weight(restored: &Model) -> (String, Vec<f32>) {
+        let node = restored
             .graph
             .nodes
             .iter()
@@ -260,7 +262,7 @@ mod tests {
         assert_eq!(node.output, ["w_quantized"]);
         assert_eq!(node.input[1..], ["w_scale", "w_zero_point"]);
         let name = node.input[0].clone();
-        let values = made
+        let values = restored
             .graph
             .initializers
             .get(&name)
@@ -272,27 +274,27 @@ mod tests {
 
     #[test]
     fn the_weights_of_the_float_model_are_kept_where_they_round_to_the_integers() {
-        let made = with_float_weights(&quantized([2, -3], vec![]), &float()).unwrap();
-        assert_eq!(weight(&made), ("w".into(), vec![1.1, -0.33]));
-        assert!(!made.graph.initializers.contains("w_quantized"));
+        let restored = with_float_weights(&quantized([2, -3], vec![]), &float()).unwrap();
+        assert_eq!(weight(&restored), ("w".into(), vec![1.1, -0.33]));
+        assert!(!restored.graph.initializers.contains("w_quantized"));
     }
 
     #[test]
     fn other_integers_are_written_as_the_reals_they_stand_for() {
-        let made = with_float_weights(&quantized([3, -3], vec![]), &float()).unwrap();
-        assert_eq!(weight(&made), ("w".into(), vec![1.5, -3.0 * 0.1f32]));
+        let restored = with_float_weights(&quantized([3, -3], vec![]), &float()).unwrap();
+        assert_eq!(weight(&restored), ("w".into(), vec![1.5, -3.0 * 0.1f32]));
     }
 
     #[test]
     fn a_float_that_is_there_already_is_used_or_left_alone() {
         let same = TensorProto::from_f32("w", &[1, 2], &[1.1, -0.33]);
-        let made = with_float_weights(&quantized([2, -3], vec![same]), &float()).unwrap();
-        assert_eq!(weight(&made).0, "w");
+        let restored = with_float_weights(&quantized([2, -3], vec![same]), &float()).unwrap();
+        assert_eq!(weight(&restored).0, "w");
         let other = TensorProto::from_f32("w", &[1, 2], &[7.0, 8.0]);
-        let made = with_float_weights(&quantized([2, -3], vec![other]), &float()).unwrap();
-        // What nothing read in the quantized model stays, here under the name the weight had.
-        assert_eq!(weight(&made), ("w_1".into(), vec![1.1, -0.33]));
-        let left = made.graph.initializers.get("w").unwrap();
+        let restored = with_float_weights(&quantized([2, -3], vec![other]), &float()).unwrap();
+        // An unread constant stays, here under the name that the weight had.
+        assert_eq!(weight(&restored), ("w_1".into(), vec![1.1, -0.33]));
+        let left = restored.graph.initializers.get("w").unwrap();
         assert_eq!(left.to_f32().unwrap(), [7.0, 8.0]);
     }
 
@@ -307,10 +309,16 @@ mod tests {
             TensorProto::from_i32("b_zero_point", &[], &[0]),
         ];
         let quantized = model(vec![dequantize, add], constants);
-        let made = with_float_weights(&quantized, &float()).unwrap();
-        assert_eq!(made.graph.nodes.len(), 1);
-        let bias = made.graph.initializers.get("b").unwrap().to_f32().unwrap();
+        let restored = with_float_weights(&quantized, &float()).unwrap();
+        assert_eq!(restored.graph.nodes.len(), 1);
+        let bias = restored
+            .graph
+            .initializers
+            .get("b")
+            .unwrap()
+            .to_f32()
+            .unwrap();
         assert_eq!(bias, [123_456_789i64 as f32 * 0.1, -3.0 * 0.1]);
-        assert_eq!(made.graph.initializers.len(), 1);
+        assert_eq!(restored.graph.initializers.len(), 1);
     }
 }

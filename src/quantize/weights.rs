@@ -6,7 +6,7 @@ use bytes::Bytes;
 use octet_kernels::{Ends, IntegerGrid, add_squares, sum_of_squares, widen};
 
 use super::least_error::shrink;
-use super::scale::{Encoder, QuantizationParameters, span};
+use super::scale::{Encoder, QuantizationParameters, integer_bounds};
 use super::settings::Representation;
 use crate::calibrate::Method;
 use crate::onnx::schema::TensorProto;
@@ -43,7 +43,7 @@ pub(super) fn parameters(
             Part::Row(first, row) => widen(&mut ranges[first..], row),
         })?,
     }
-    let used = span(element, symmetric, represented.reduce_range);
+    let used = integer_bounds(element, symmetric, represented.reduce_range);
     // Where zero stands counts for what is computed only.
     let represented = &Representation {
         snap_zero: false,

@@ -1,7 +1,7 @@
-//! Looking at samples before a run: whether each can be read and has a shape that the model takes.
+//! Checks of samples before a run: each must be readable and have a shape that the model accepts.
 //!
-//! It is cheap, so that all of a folder can be looked at as soon as they are given: of a picture the header is read, of a
-//! large array the beginning of its file, and small files are decoded.
+//! A check is cheap enough for every file of a folder. It reads the header of an image and the
+//! start of a large array, and decodes small files.
 
 use std::collections::BTreeMap;
 
@@ -15,35 +15,35 @@ use super::image::only_input;
 use super::place::place;
 use super::{Encoded, InputSpec, Problem, SampleError, Settings, decode, frame, npy, picture};
 
-/// Arrays of files up to this size are decoded.
+/// Maximum size of an array file that is decoded.
 const LIGHT: u64 = 1 << 20;
-/// Of larger `.npy` files so much is read, which holds any header.
+/// Bytes to read of a larger `.npy` file; they contain any header.
 const BEGINNING: u64 = 1 << 16;
-/// Other files up to this size are read.
+/// Maximum size of other files that are read.
 const READ: u64 = 32 << 20;
 
-/// A file of a sample, or the beginning of it.
+/// A file of a sample, or its beginning.
 #[derive(Clone, Debug)]
 pub struct Glimpse {
-    /// Its name or path.
+    /// Name or path of the file.
     pub path: String,
-    /// Its bytes, as many as [`glimpsed`] says or all.
+    /// Its first bytes: as many as [`glimpsed`] returns, or all.
     pub beginning: Bytes,
-    /// The size of the whole file.
+    /// Size of the whole file in bytes.
     pub size: u64,
 }
 
-/// A sample that is left out, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A sample that was left out, and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Skipped {
-    /// Its name.
+    /// Name of the sample.
     pub sample: String,
-    /// What is wrong with it, or who wanted it.
+    /// The problem, or a note that the user excluded it.
     pub reason: String,
 }
 
-/// How many bytes of a file of this size are looked at; 0 where it is left to the run.
+/// Number of bytes to read of a file of this size; 0 if the check is left to the run.
 pub fn glimpsed(path: &str, size: u64) -> u64 {
     match kind(path) {
         Some(Kind::Npy) if size > LIGHT => BEGINNING.min(size),
@@ -52,7 +52,7 @@ pub fn glimpsed(path: &str, size: u64) -> u64 {
     }
 }
 
-/// Looks at a sample; gives the shapes that its tensors will have, where all are known.
+/// Checks a sample. Returns the shapes of its tensors if all are known.
 pub fn check(
     name: &str,
     parts: &[Glimpse],

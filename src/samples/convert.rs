@@ -1,15 +1,16 @@
-//! Bringing an array to the element type its input wants.
+//! Conversion of an array to the element type of its input.
 //!
-//! A type is converted only where no value changes its meaning: between integer types if every value
-//! fits, and between floats; those for an input of 16 bits are rounded to its type and held as float32.
-//! Integers never become floats by themselves, since pixels would then be fed unnormalised.
+//! Types are converted only where no value changes its meaning: between integer types if every
+//! value fits, and between floats. Values for a half-precision input are rounded to that type and
+//! stored as float32. Integers never become floats implicitly, since pixels would then enter the
+//! model without normalization.
 
 use super::error::type_name;
 use super::{Array, InputSpec, Problem};
 use crate::onnx::schema::DataType;
 use crate::tensor::{Tensor, Values};
 
-/// Gives the array the element type the input wants.
+/// Converts an array to the element type of the input.
 pub(super) fn convert(
     array: &mut Array,
     input: &InputSpec,
@@ -75,7 +76,7 @@ pub(super) fn convert(
     Ok(())
 }
 
-/// The numbers that an input of 16 bits is fed with, as float32: each rounded as who feeds the model has to.
+/// Rounds values to a half-precision type and stores them as float32.
 fn halves(
     numbers: impl Iterator<Item = f32>,
     array: &Array,
@@ -107,7 +108,7 @@ fn is_whole(element: DataType) -> bool {
     )
 }
 
-/// The values of an integer or boolean array in a type that holds them all.
+/// Values of an integer or boolean array, in a type that can represent all of them.
 fn whole_numbers(values: &Values) -> Option<Vec<i128>> {
     Some(match values {
         Values::I8(v) => v.iter().map(|&x| x.into()).collect(),
@@ -123,7 +124,7 @@ fn whole_numbers(values: &Values) -> Option<Vec<i128>> {
     })
 }
 
-/// The numbers in another type, or where one does not fit.
+/// Converts numbers to another type, or returns the index of the first that doesn't fit.
 fn numbers_as(wanted: DataType, numbers: &[i128]) -> Result<Values, usize> {
     macro_rules! narrow {
         ($kind:ident, $type:ty) => {
@@ -151,7 +152,7 @@ fn numbers_as(wanted: DataType, numbers: &[i128]) -> Result<Values, usize> {
     }
 }
 
-/// Where an element stands, axis by axis.
+/// Index of an element along each axis, as text.
 pub(super) fn index_text(mut at: usize, shape: &[usize]) -> String {
     let mut index = vec![0; shape.len()];
     for (axis, &size) in shape.iter().enumerate().rev() {

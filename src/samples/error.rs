@@ -1,47 +1,47 @@
-//! What can be wrong with a sample, each said as what, where, why and what to do next.
+//! Problems of samples. Each message states the problem, its place, its cause and the next step.
 
 use super::Refusal;
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 
-/// The kinds of file that are read, as the end of an error.
+/// Supported files, as the end of a message.
 pub(super) const KINDS: &str = "give .npz, .npy, test_data_set_N/input_K.pb, .png or .jpg files";
 
-/// Why samples can't be used.
+/// Error of a set of samples.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SampleError {
-    /// There is nothing to calibrate with.
+    /// There are no samples to calibrate with.
     #[error("no samples were given; {KINDS}")]
     None,
-    /// A file that is no sample.
+    /// The file is not a sample.
     #[error("{path} is not a sample: {why}; {KINDS}")]
     Kind {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What speaks against it.
+        /// Reason why it is not a sample.
         why: &'static str,
     },
-    /// Something about one sample.
+    /// A problem of one sample.
     #[error("sample {sample}: {problem}")]
     Sample {
-        /// The sample's name.
+        /// Name of the sample.
         sample: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: Problem,
     },
-    /// No demo data can be made for an input.
+    /// Demo data cannot be generated for an input.
     #[error(
         "no demo data can be made for input {input:?}: it wants {wanted}; give samples of your own"
     )]
     Synthetic {
-        /// The model's input.
+        /// Name of the model's input.
         input: String,
-        /// The type it wants.
+        /// Element type of the input.
         wanted: &'static str,
     },
 }
 
-/// What is wrong with one sample.
+/// Problem of one sample.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Problem {
@@ -120,7 +120,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Where a model can't go on with inputs of these shapes.
+    /// Problem of a model that rejects inputs of these shapes.
     pub(crate) fn of_shapes(shapes: &[Vec<usize>], refusal: &Refusal) -> Problem {
         let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
         Problem::Refused {
@@ -130,7 +130,7 @@ impl Problem {
         }
     }
 
-    /// The problem beside the sample's name, which is not said twice.
+    /// Message for a list in which the sample's name stands beside it: the name is left out.
     pub fn of_sample(&self, name: &str) -> String {
         let said = self.to_string();
         match said.strip_prefix(name) {
@@ -139,7 +139,7 @@ impl Problem {
         }
     }
 
-    /// Whether another size or way of resizing may mend it.
+    /// True if another image size or way of resizing may solve it.
     pub fn asks_for_size(&self) -> bool {
         matches!(self, Problem::NoPicture { .. } | Problem::Refused { .. })
     }
@@ -153,7 +153,7 @@ impl Problem {
     }
 }
 
-/// A shape as a person reads it: `[batch, 3, 224, 224]`, `?` where anything goes.
+/// Shape as text: `[batch, 3, 224, 224]`, with `?` for an unknown dimension.
 pub fn shape_text(shape: &[Dim]) -> String {
     let dims: Vec<String> = shape
         .iter()
@@ -166,7 +166,7 @@ pub fn shape_text(shape: &[Dim]) -> String {
     format!("[{}]", dims.join(", "))
 }
 
-/// The name numpy has for an element type.
+/// numpy's name of an element type.
 pub fn type_name(element: DataType) -> &'static str {
     element.name()
 }

@@ -1,5 +1,5 @@
-//! Holding the arrays of a sample against the inputs of the model: which is for which, element
-//! types ([`convert`]), shapes, and that every value is a number.
+//! Assignment of a sample's arrays to the inputs of the model, with checks of element types
+//! ([`convert`]), shapes and finite values.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Array, Decoded, InputSpec, Problem};
 use crate::graph::Dim;
 use crate::tensor::Values;
 
-/// One tensor for each input, in their order.
+/// Returns one tensor for each input, in the order of the inputs.
 pub(super) fn to_inputs(arrays: Vec<Array>, inputs: &[InputSpec]) -> Result<Decoded, Problem> {
     let mut notes = vec![Vec::new(); inputs.len()];
     let mut arrays = arrange(arrays, inputs, &mut notes)?;
@@ -25,8 +25,8 @@ pub(super) fn to_inputs(arrays: Vec<Array>, inputs: &[InputSpec]) -> Result<Deco
     })
 }
 
-/// Brings the arrays into the order of the inputs: by name, else by the position in a file's name,
-/// else the only one for the only one.
+/// Sorts the arrays into the order of the inputs: by name, or else by the position in the file
+/// name. A single array goes to a single input.
 fn arrange(
     arrays: Vec<Array>,
     inputs: &[InputSpec],
@@ -118,7 +118,8 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// Every known size must be met, and one named size be the same wherever it stands in the sample.
+/// Checks the shape of an array. Known dimensions must match; a named dimension has one size in the
+/// whole sample.
 pub(super) fn shape_fits<'a>(
     array: &str,
     given: &[usize],
@@ -185,7 +186,7 @@ fn allows_but_batch(wanted: &[Dim], given: &[usize]) -> bool {
     matches!(wanted.first(), Some(Dim::Known(1))) && fits(&given[1..], &wanted[1..])
 }
 
-#[inline(never)] // as what reads them, in `npy`
+#[inline(never)] // for the same reason as `npy::values`
 fn finite(array: &Array) -> Result<(), Problem> {
     let bad = match array.tensor.values() {
         Values::F32(v) => v

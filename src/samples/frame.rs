@@ -1,11 +1,11 @@
-//! Getting a picture to the height and width of the input.
+//! Resizing an image to the height and width of the input, with cropping or letterboxing.
 
 use super::Problem;
 use super::image_settings::{ImageSettings, Resize};
 use super::picture::{LONGEST_SIDE, Picture};
 use super::resize::resize;
 
-/// The picture as the settings bring it to a height and width; `None` is the picture's own.
+/// Brings an image to a height and width by the settings; `None` keeps the image's own.
 pub(super) fn to_size(
     file: &str,
     picture: Picture,
@@ -26,7 +26,7 @@ pub(super) fn to_size(
     })
 }
 
-/// The height and width that a picture of this size will have.
+/// Height and width that an image of this size will have.
 pub(super) fn size(
     file: &str,
     from: (usize, usize),
@@ -59,7 +59,7 @@ pub(super) fn size(
     Ok(wanted)
 }
 
-/// The size to which the picture itself is brought, before it is cropped or something is put around it.
+/// Size to which the image is resized before it is cropped or padded.
 fn inner(
     (from_height, from_width): (usize, usize),
     (height, width): (usize, usize),
@@ -96,7 +96,7 @@ fn nearest(dividend: usize, divisor: usize) -> usize {
     (2 * dividend / divisor).div_ceil(2)
 }
 
-/// The middle of a picture; half a pixel goes to the even side, as in torchvision.
+/// Centre crop. Half a pixel goes to the even side, as in torchvision.
 fn crop(picture: &Picture, width: usize, height: usize) -> Picture {
     let half = |n: usize| n / 2 + usize::from(n % 4 == 3);
     let (left, top) = (half(picture.width - width), half(picture.height - height));

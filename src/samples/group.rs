@@ -1,6 +1,6 @@
-//! Which files make one sample, and in which order samples are taken.
+//! Grouping of files into samples, and the order of samples.
 //!
-//! Only names are looked at. Names sort as a person counts (`img2` before `img10`), so the order does
+//! Only names matter. Numbers in names compare by value (`img2` before `img10`), so the order does
 //! not depend on the file system or the browser.
 
 use std::cmp::Ordering;
@@ -10,17 +10,17 @@ use serde::Serialize;
 
 use super::error::SampleError;
 
-/// One sample: its name and the paths of its files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A sample: its name and the paths of its files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SampleRef {
-    /// The path of its one file, or of the folder that is the sample.
+    /// Path of its only file, or of the folder that forms the sample.
     pub name: String,
-    /// The given paths that belong to it, in order.
+    /// Paths of its files, in order.
     pub parts: Vec<String>,
 }
 
 impl SampleRef {
-    /// Whether it is a picture.
+    /// True if the sample is an image.
     pub fn is_picture(&self) -> bool {
         self.parts
             .iter()
@@ -28,7 +28,7 @@ impl SampleRef {
     }
 }
 
-/// What a file is, by its name.
+/// Type of a file by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Npz,
@@ -38,7 +38,7 @@ pub(super) enum Kind {
     TensorFile(usize),
 }
 
-/// The kind of a sample's file; `None` where it is none.
+/// Type of a sample's file; `None` if the file is not a sample.
 pub(super) fn kind(path: &str) -> Option<Kind> {
     let (_, file) = split(path);
     let (stem, ending) = file.rsplit_once('.')?;
@@ -55,7 +55,7 @@ pub(super) fn kind(path: &str) -> Option<Kind> {
     }
 }
 
-/// Folder (with a slash either way) and file name.
+/// Splits a path into folder and file name. Both kinds of slash separate.
 fn split(path: &str) -> (&str, &str) {
     match path.rfind(['/', '\\']) {
         Some(at) => path.split_at(at + 1),
@@ -63,8 +63,8 @@ fn split(path: &str) -> (&str, &str) {
     }
 }
 
-/// Groups files into samples, in natural order. Hidden files and the outputs of a
-/// `test_data_set_N` are passed over; any other file that is no sample is an error.
+/// Groups files into samples, in natural order. Hidden files and the outputs of a `test_data_set_N`
+/// are ignored; any other unsupported file is an error.
 pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
     let mut single = Vec::new();
     let mut sets: BTreeMap<&str, Vec<(usize, &String)>> = BTreeMap::new();
@@ -119,8 +119,7 @@ fn passed_over(file: &str) -> bool {
         || (file.starts_with("output_") && file.ends_with(".pb"))
 }
 
-/// Compares runs of digits by their value, everything else by character; never equal for
-/// different names.
+/// Compares runs of digits by value and other text by character. Different names are never equal.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut x, mut y) = (a, b);
     loop {
@@ -141,7 +140,7 @@ fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The leading digits without their leading zeros, and the rest.
+/// Splits off the leading digits, without their leading zeros.
 fn digits(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit())

@@ -1,8 +1,8 @@
-//! From a PNG or JPEG to the tensor an image model wants: resize, centre crop, channel order,
-//! normalisation, layout.
+//! Conversion of a PNG or JPEG to an input tensor: resizing, cropping, channel order, normalization
+//! and layout.
 //!
-//! A picture for a float input is `(pixel · scale − mean) / std`; for
-//! an integer input the pixels are taken as they are.
+//! For a float input a value is `(pixel · scale − mean) / std`. For an integer input the pixels
+//! stay unchanged.
 
 use super::frame::to_size;
 use super::image_settings::{ImageSettings, Layout, Order};
@@ -11,7 +11,7 @@ use super::place::{Place, place};
 use super::{Array, InputSpec, Problem};
 use crate::tensor::{Tensor, Values};
 
-/// The one input a picture can be for.
+/// The input for an image: the model must have exactly one.
 pub(super) fn only_input<'a>(
     file: &str,
     inputs: &'a [InputSpec],
@@ -26,7 +26,7 @@ pub(super) fn only_input<'a>(
     }
 }
 
-/// Decodes a picture and makes of it what the input wants.
+/// Decodes an image and converts it to an array for the input.
 pub(super) fn read(
     file: &str,
     bytes: &[u8],
@@ -91,7 +91,7 @@ fn lay<T>(
     }
 }
 
-/// Grey as Pillow's `convert("L")` has it: ITU-R 601 in 16 bits of fraction.
+/// Grey as Pillow's `convert("L")` computes it: ITU-R 601 with 16 bits of fraction.
 fn luma([red, green, blue]: [u8; 3]) -> u8 {
     ((u32::from(red) * 19595 + u32::from(green) * 38470 + u32::from(blue) * 7471 + 0x8000) >> 16)
         as u8

@@ -1,51 +1,51 @@
-//! The settings by which a picture becomes a tensor, and presets of them.
+//! Settings for the conversion of images to tensors, and presets.
 
 use serde::{Deserialize, Serialize};
 
-/// How a picture becomes a tensor. The default is what ImageNet classifiers are trained with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Preprocessing of images. The default is that of ImageNet classifiers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ImageSettings {
-    /// How the picture gets the input's height and width.
+    /// Way to bring the image to the input's height and width.
     pub resize: Resize,
-    /// With [`Resize::Shorter`], what the shorter side becomes before the crop; by default 8/7 of
-    /// the input's, which is 256 for 224.
+    /// With [`Resize::Shorter`], the length of the shorter side before the crop. The default is 8/7
+    /// of the input's shorter side, which is 256 for 224.
     #[serde(alias = "shorter_side")]
     pub shorter_side: Option<u32>,
-    /// The grey, 0 to 255, that [`Resize::Letterbox`] puts around a picture.
+    /// Grey value, 0 to 255, of the border that [`Resize::Letterbox`] adds.
     pub pad: u8,
-    /// The height where the model leaves it open.
+    /// Height, where the model leaves it open.
     pub height: Option<u32>,
-    /// The width where the model leaves it open.
+    /// Width, where the model leaves it open.
     pub width: Option<u32>,
-    /// The order of axes; by default told from the input's shape.
+    /// Order of the axes; by default inferred from the input's shape.
     pub layout: Option<Layout>,
-    /// The order of colours.
+    /// Order of the colour channels.
     pub order: Order,
-    /// What a pixel (0 to 255) is multiplied with first.
+    /// Factor for a pixel (0 to 255); applied first.
     pub scale: f32,
-    /// What is then taken off, by channel in the order of the tensor.
+    /// Value that is subtracted next, by channel in the order of the tensor.
     pub mean: [f32; 3],
-    /// What is then divided by.
+    /// Divisor that is applied last, by channel.
     pub std: [f32; 3],
 }
 
-/// How a picture gets the height and width of the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Way to bring an image to the height and width of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Resize {
-    /// The shorter side to a given length, then a crop from the centre.
+    /// Resizes the shorter side to a given length, then crops the centre.
     Shorter,
-    /// To exactly the input's size, whatever that does to the proportions.
+    /// Resizes to exactly the input's size; proportions may change.
     Exact,
-    /// As large as fits, the rest filled with grey on both sides.
+    /// Fits the image into the input's size and fills the borders with grey.
     Letterbox,
-    /// Not at all: the picture must have the size.
+    /// Keeps the image as it is: it must have the input's size.
     None,
 }
 
-/// The order of a picture's axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Order of an image's axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Layout {
@@ -53,8 +53,8 @@ pub enum Layout {
     Nhwc,
 }
 
-/// The order of a picture's colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Order of an image's colour channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Order {
@@ -80,17 +80,17 @@ impl Default for ImageSettings {
 }
 
 impl ImageSettings {
-    /// The names of the presets.
+    /// Names of the presets.
     pub const PRESETS: [&'static str; 7] =
         ["imagenet", "unit", "signed", "clip", "lite", "caffe", "raw"];
 
-    /// Takes the values of others, as scale and mean; the size and how a picture gets it stay.
+    /// Takes the channel order, scale, mean and std of other settings. Size and resizing stay.
     pub fn take_values(&mut self, from: &ImageSettings) {
         (self.order, self.scale, self.mean, self.std) =
             (from.order, from.scale, from.mean, from.std);
     }
 
-    /// Settings many models were trained with, by name.
+    /// Settings with which many models were trained, by name.
     pub fn preset(name: &str) -> Option<ImageSettings> {
         let with = |order, scale, mean, std| {
             Some(ImageSettings {
@@ -103,13 +103,13 @@ impl ImageSettings {
         };
         let one = [1.0; 3];
         match name {
-            // torchvision and timm: by the statistics of ImageNet.
+            // torchvision and timm: normalized by the statistics of ImageNet.
             "imagenet" => Some(ImageSettings::default()),
             // YOLO and others: 0 to 1.
             "unit" => with(Order::Rgb, 1.0 / 255.0, [0.0; 3], one),
             // MobileNet, ViT, Inception: -1 to 1.
             "signed" => with(Order::Rgb, 1.0, [127.5; 3], [127.5; 3]),
-            // CLIP and BLIP: by the statistics of their own pictures.
+            // CLIP and BLIP: normalized by the statistics of their training images.
             "clip" => with(
                 Order::Rgb,
                 1.0 / 255.0,
@@ -118,7 +118,7 @@ impl ImageSettings {
             ),
             // EfficientNet-Lite.
             "lite" => with(Order::Rgb, 1.0, [127.0; 3], [128.0; 3]),
-            // Models that began in Caffe: blue first, less the mean colour.
+            // Models that began in Caffe: BGR, with the mean colour subtracted.
             "caffe" => with(Order::Bgr, 1.0, [104.0, 117.0, 123.0], one),
             // 0 to 255.
             "raw" => with(Order::Rgb, 1.0, [0.0; 3], one),
@@ -127,12 +127,12 @@ impl ImageSettings {
     }
 }
 
-/// What a person says of how pictures are read, over what is proposed for the model.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Changes by the user to the settings proposed for the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[allow(missing_docs)] // each is that of `ImageSettings`
+#[allow(missing_docs)] // as in `ImageSettings`
 pub struct ImageChanges {
-    /// The preset whose values are taken; what stands beside it counts over it.
+    /// Preset that sets the values first. Other fields override it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +158,7 @@ pub struct ImageChanges {
 }
 
 impl ImageChanges {
-    /// Settings with these changes. What is wrong with them is said in a sentence.
+    /// Applies the changes to the proposed settings. The error is a sentence.
     pub fn over(&self, proposed: &ImageSettings) -> Result<ImageSettings, String> {
         let mut image = proposed.clone();
         if let Some(name) = &self.preset {
@@ -177,7 +177,7 @@ impl ImageChanges {
         if let (Some(height), Some(width)) = sides
             && sides != (image.height, image.width)
         {
-            // One that was proposed was that of the size proposed.
+            // The proposed shorter side belonged to the proposed size.
             image.shorter_side = image.shorter_side.map(|_| height.min(width));
         }
         (image.height, image.width) = sides;

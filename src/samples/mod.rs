@@ -1,10 +1,10 @@
-//! From a person's files to the tensors a model is fed with.
+//! Samples: from files to the input tensors of a model.
 //!
-//! [`group`] says which files make one sample, [`decode`] turns one sample into one tensor for each
-//! input of the model, in their order. What comes out has the element type and shape the model wants
-//! and holds no NaN or infinity; whatever can't be brought to that is an error that names the sample
-//! and the array. One sample is held at a time: nothing here keeps data between calls. The same files
-//! give the same tensors natively and in wasm, bit for bit.
+//! [`group`] tells which files form a sample. [`decode`] turns a sample into one tensor for each
+//! input of the model, in their order. Its results have the element types and shapes of the inputs
+//! and hold no NaN or infinity. Anything else is an error that names the sample and the array. No
+//! data is stored between calls. The same files give the same tensors, bit for bit, natively and in
+//! wasm.
 
 mod check;
 mod convert;
@@ -42,80 +42,83 @@ use crate::graph::Dim;
 use crate::onnx::schema::{DataType, TensorProto};
 use crate::tensor::Tensor;
 
-/// The largest array a sample may hold, in bytes: a file may not claim more.
+/// Maximum size of an array in a sample, in bytes. Files that claim more are refused.
 pub const LARGEST_ARRAY: u64 = 1 << 30;
 
-/// The files of one sample as they came: their names (or paths) and bytes.
+/// The files of one sample, still encoded.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// What a person knows the sample by.
+    /// Name of the sample that is shown to people.
     pub name: String,
-    /// File name and content of each part.
+    /// Name and content of each file.
     pub parts: Vec<(String, Bytes)>,
 }
 
-/// What the model wants of one of its inputs.
+/// Requirements of a model's input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputSpec {
-    /// The name of the input.
+    /// Name of the input.
     pub name: String,
-    /// The element type.
+    /// Element type.
     pub element: DataType,
-    /// The size of each axis.
+    /// Dimension of each axis.
     pub shape: Vec<Dim>,
 }
 
-/// How samples are to be read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Settings for reading samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "SampleSettings")]
 pub struct Settings {
-    /// How a picture becomes a tensor.
+    /// Preprocessing of images.
     pub image: ImageSettings,
-    /// Whether the samples are random demo data; then the report says so.
+    /// True for random demo data; the report then says so.
     pub demo: bool,
-    /// What becomes of a sample that can't be read or run.
+    /// Treatment of samples that cannot be read or run.
     #[serde(rename = "badSamples")]
     pub bad_samples: BadSamples,
-    /// Samples that are left out before a run, for the report.
+    /// Samples that were left out before the run, for the report.
     #[serde(skip_serializing)]
     pub skipped: Vec<Skipped>,
 }
 
-/// What becomes of a sample that can't be read or run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Treatment of a sample that cannot be read or run.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum BadSamples {
-    /// It is left out, with its reason, and the run goes on.
+    /// The sample is left out with its reason, and the run continues.
     #[default]
     Skip,
-    /// It ends the run.
+    /// The sample ends the run.
     Stop,
 }
 
-/// One array of a sample before it is held against an input.
+/// An array of a sample before it is assigned to an input.
 #[derive(Clone, Debug)]
 struct Array {
-    /// The name of the array, or of the file where the format has none.
+    /// Name of the array, or of its file if the format stores no names.
     name: String,
-    /// Whether `name` was given to the array itself, so that it can be that of an input.
+    /// True if the file stores `name`, so that it can match the name of an input.
     named: bool,
-    /// Which input it is for, counted from 0, where the file says so.
+    /// Index of its input, if the file name states it.
     position: Option<usize>,
-    /// The element type as stored.
+    /// Element type in the file.
     stored: &'static str,
     tensor: Tensor,
 }
 
-/// A sample decoded: one tensor for each input, and what had to be done that a person should know.
+/// A decoded sample: a tensor for each input, and notes on conversions.
 #[derive(Clone, Debug)]
 pub struct Decoded {
-    /// One tensor for each input of the model, in its order.
+    /// Tensors in the order of the model's inputs.
     pub tensors: Vec<Tensor>,
-    /// For each tensor, sentences on conversions and the like; mostly empty.
+    /// Notes on each tensor's conversion, as sentences; usually empty.
     pub notes: Vec<Vec<String>>,
 }
 
-/// A sample of [random demo data](synthetic), as files that read back as it.
+/// A sample of [random demo data](synthetic), encoded as files.
 pub fn demo(
     inputs: &[InputSpec],
     tables: &BTreeMap<String, u64>,
@@ -143,7 +146,7 @@ pub fn decode(
     decode_with_notes(sample, inputs, settings).map(|d| d.tensors)
 }
 
-/// Decodes a sample and says what had to be converted on the way.
+/// Decodes a sample, with notes on the conversions.
 pub fn decode_with_notes(
     sample: &Encoded,
     inputs: &[InputSpec],
@@ -155,7 +158,7 @@ pub fn decode_with_notes(
     })
 }
 
-/// Decodes a sample and describes each tensor of it, for a person to look at.
+/// Decodes a sample and describes each of its tensors, for display.
 pub fn preview(
     sample: &Encoded,
     inputs: &[InputSpec],

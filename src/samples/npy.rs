@@ -1,5 +1,5 @@
-//! numpy's `.npy`, versions 1 to 3: either byte order, C and Fortran order, booleans, integers and
-//! floats of 2, 4 and 8 bytes. The values come out in row-major order.
+//! numpy's `.npy` files, versions 1 to 3: both byte orders, C and Fortran order; booleans,
+//! integers, and floats of 2, 4 and 8 bytes. Values are returned in row-major order.
 
 use std::borrow::Cow;
 
@@ -9,23 +9,23 @@ use crate::tensor::{Tensor, Values};
 
 const CUT: &str = "copy or save it again";
 
-/// What stands before the values.
+/// Header of the file.
 struct Header {
     descr: String,
     fortran: bool,
     shape: Vec<usize>,
-    /// Where the values begin.
+    /// Offset of the values in the file.
     start: usize,
 }
 
-/// What the beginning of a `.npy` file says of its values.
+/// Shape and type of an array, read from the beginning of its file.
 pub(super) struct Glance {
     pub(super) shape: Vec<usize>,
-    /// An array of the file's type without a value.
+    /// Array of the same element type without values.
     pub(super) empty: Array,
 }
 
-/// Reads the header, of a file of so many bytes.
+/// Reads the header; `size` is that of the whole file.
 pub(super) fn glance(file: &str, beginning: &[u8], size: u64) -> Result<Glance, Problem> {
     let (header, code, each) = announced(file, beginning, size)?;
     let (stored, values) = values(code, each, &[]);
@@ -58,7 +58,7 @@ fn array(file: &str, stored: &'static str, tensor: Tensor) -> Array {
     }
 }
 
-/// The header with kind letter and byte count of an element, where a file of so many bytes holds what it announces.
+/// Reads the header, and the kind letter and size of an element. The file's size must match.
 fn announced(file: &str, beginning: &[u8], size: u64) -> Result<(Header, u8, usize), Problem> {
     let header = header(file, beginning)?;
     let (code, each) = element(&header.descr).ok_or_else(|| {
@@ -131,7 +131,7 @@ fn header(file: &str, bytes: &[u8]) -> Result<Header, Problem> {
     parsed().ok_or_else(|| broken("its header is not understood"))
 }
 
-/// What follows a key of the header's dictionary.
+/// Text after a key in the header's dictionary.
 fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let at = text
         .find(&format!("'{key}'"))
@@ -144,7 +144,7 @@ fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     )
 }
 
-/// Kind letter and byte count of an element type; `None` for what is not read.
+/// Kind letter and size in bytes of an element type; `None` for unsupported types.
 fn element(descr: &str) -> Option<(u8, usize)> {
     let plain = descr.trim_start_matches(['<', '>', '|', '=']);
     match plain {
@@ -156,7 +156,7 @@ fn element(descr: &str) -> Option<(u8, usize)> {
     }
 }
 
-/// The values in little-endian bytes and row-major order; mostly they lie so in the file.
+/// Values as little-endian bytes in row-major order. Most files need no copy.
 fn little_endian_rows<'a>(data: &'a [u8], size: usize, header: &Header) -> Cow<'a, [u8]> {
     let mut bytes = if header.fortran && header.shape.len() > 1 {
         Cow::Owned(row_major(data, size, &header.shape))
@@ -172,7 +172,7 @@ fn little_endian_rows<'a>(data: &'a [u8], size: usize, header: &Header) -> Cow<'
     bytes
 }
 
-/// Reorders values that are stored with the first axis running fastest.
+/// Reorders values from Fortran order, in which the first axis runs fastest.
 fn row_major(data: &[u8], size: usize, shape: &[usize]) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     let mut steps = Vec::with_capacity(shape.len());
@@ -185,7 +185,7 @@ fn row_major(data: &[u8], size: usize, shape: &[usize]) -> Vec<u8> {
     let mut from = 0;
     for _ in 0..data.len() / size {
         out.extend_from_slice(&data[from..from + size]);
-        // Counts up like an odometer, the last axis fastest.
+        // Advances the index like an odometer, with the last axis fastest.
         for axis in (0..shape.len()).rev() {
             index[axis] += 1;
             from += steps[axis];
@@ -199,7 +199,8 @@ fn row_major(data: &[u8], size: usize, shape: &[usize]) -> Vec<u8> {
     out
 }
 
-// By itself: in a browser a loop inside of a long function waits until all of that is compiled well.
+// A function of its own: browsers replace slow code only between calls, so a loop inside a long
+// function stays slow.
 #[inline(never)]
 fn values(code: u8, size: usize, bytes: &[u8]) -> (&'static str, Values) {
     macro_rules! read {
@@ -244,7 +245,7 @@ fn values(code: u8, size: usize, bytes: &[u8]) -> (&'static str, Values) {
 pub(super) mod tests {
     use super::*;
 
-    /// A `.npy` file as numpy writes it.
+    /// Writes a `.npy` file as numpy does.
     pub(crate) fn file(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
         let order = if fortran { "True" } else { "False" };
         let mut text =

@@ -1,4 +1,5 @@
-//! numpy's `.npz`: a zip of `.npy` arrays, stored or deflated, each named by a model input.
+//! numpy's `.npz` files: a zip of `.npy` arrays, stored or deflated. Each array bears the name of
+//! an input.
 
 use std::io::{Cursor, Read};
 
@@ -6,7 +7,7 @@ use super::{Array, LARGEST_ARRAY, Problem, npy};
 
 const AGAIN: &str = "save it again with numpy.savez or numpy.savez_compressed";
 
-/// A header is small beside its values.
+/// Maximum size of an entry: the values and a header.
 const LARGEST_ENTRY: u64 = LARGEST_ARRAY + (1 << 20);
 
 /// Reads all arrays of a `.npz` file, in the order of the file.
@@ -36,7 +37,8 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Vec<Array>, Problem> {
                 limit: LARGEST_ARRAY,
             });
         }
-        // The size is a claim of the file: memory is taken as values come, not as announced.
+        // The size in the file is only a claim. Memory therefore grows with the values that are
+        // read.
         let mut content = Vec::new();
         let mut limited = (&mut entry).take(LARGEST_ENTRY);
         limited
@@ -61,7 +63,7 @@ pub(super) mod tests {
     use std::io::Write;
     use zip::write::SimpleFileOptions;
 
-    /// A `.npz` file with these arrays.
+    /// Writes a `.npz` file with these arrays.
     pub(crate) fn file(arrays: &[(&str, Vec<u8>)], method: zip::CompressionMethod) -> Vec<u8> {
         let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
         for (name, content) in arrays {

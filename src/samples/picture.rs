@@ -1,7 +1,7 @@
-//! Decoding PNG and JPEG to 8-bit colour.
+//! Decoding of PNG and JPEG to 8-bit RGB.
 //!
-//! Transparency is dropped and 16 bits become 8, as Pillow's `convert("RGB")` has it; a camera's
-//! rotation mark is not applied. The kind is told from the content, for many a .jpg is a PNG.
+//! Transparency is dropped and 16 bits become 8, as in Pillow's `convert("RGB")`. EXIF rotation is
+//! not applied. The content decides the format, since many `.jpg` files are PNG.
 
 use std::io::Cursor;
 
@@ -9,12 +9,12 @@ use image::{ImageFormat, ImageReader};
 
 use super::Problem;
 
-/// The longest side a picture may have.
+/// Maximum height or width of an image.
 pub(super) const LONGEST_SIDE: u32 = 16_384;
-/// What decoding a picture may take, in bytes.
+/// Maximum bytes that the decoder may allocate.
 const DECODING_LIMIT: u64 = 512 << 20;
 
-/// A decoded picture, row by row.
+/// A decoded image, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picture {
     pub width: usize,
@@ -24,7 +24,7 @@ pub(super) struct Picture {
 
 const AGAIN: &str = "save it again as PNG or JPEG, or leave it out";
 
-/// Decodes a picture.
+/// Decodes an image.
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<Picture, Problem> {
     let decoded = reader(file, bytes)?.decode();
     let picture = decoded
@@ -54,7 +54,7 @@ fn broken(file: &str, why: &str) -> Problem {
     Problem::broken(file, why, AGAIN)
 }
 
-/// What decodes a file that is whole as far as its marks tell.
+/// Decoder for a file, which must be complete as far as its markers tell.
 fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]>>, Problem> {
     let broken = |why: &str| broken(file, why);
     if bytes.is_empty() {
@@ -77,7 +77,7 @@ fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]
     Ok(reader)
 }
 
-/// Whether its chunks go on to the last one.
+/// True if the chunks continue to the last one, `IEND`.
 fn png_is_whole(bytes: &[u8]) -> bool {
     let mut at = 8;
     while let Some(Some([a, b, c, d, kind @ ..])) =
@@ -95,11 +95,12 @@ fn png_is_whole(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether the end mark follows the first scan. The decoder fills what is missing with grey, and grey
-/// would be calibrated on.
+/// True if the end marker follows the first scan. The decoder fills missing parts with grey, and
+/// calibration would include that grey.
 fn jpeg_is_whole(bytes: &[u8]) -> bool {
     let mut at = 2;
-    // Segments, each with its length, up to the first scan; a thumbnail's marks lie inside one.
+    // Segments state their lengths, up to the first scan. Markers of an embedded thumbnail are
+    // inside a segment.
     while let Some(&[0xff, mark, high, low]) = bytes.get(at..at + 4).and_then(|b| b.first_chunk()) {
         match mark {
             0xff => at += 1,
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_jpeg_decodes_to_known_pixels() {
-        // The same sum natively (vector instructions) and in wasm (none).
+        // The sum is the same with vector instructions (native) and without (wasm).
         let picture = decode("a.jpg", &jpeg()).unwrap();
         let sum: u64 = (1u64..)
             .zip(picture.pixels.as_flattened())

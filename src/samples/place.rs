@@ -1,4 +1,4 @@
-//! How a picture lies in the tensor of an input, by the input's shape and the settings.
+//! Layout of an image in an input tensor, from the input's shape and the settings.
 
 use super::error::{shape_text, type_name};
 use super::image_settings::{ImageSettings, Layout, Resize};
@@ -7,18 +7,18 @@ use super::{InputSpec, Problem};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 
-/// How the picture lies in the tensor.
+/// Layout of an image in the input tensor.
 pub(super) struct Place {
     pub(super) layout: Layout,
     pub(super) channels: usize,
-    /// Whether there is a leading batch axis.
+    /// True if there is a leading batch axis.
     batch: bool,
     pub(super) height: Option<usize>,
     pub(super) width: Option<usize>,
 }
 
 impl Place {
-    /// The tensor's shape for a picture of this size.
+    /// Shape of the tensor for an image of this size.
     pub(super) fn shape(&self, height: usize, width: usize) -> Vec<usize> {
         shape(self.batch, self.layout, self.channels, (height, width))
     }
@@ -38,13 +38,13 @@ fn shape(
     shape
 }
 
-/// The axes of an input that a picture can be for, as far as its shape tells them.
+/// Axes of an input that can take an image, as far as its shape tells them.
 #[derive(Clone)]
 pub(super) struct Axes<'a> {
     pub(super) layout: Layout,
-    /// Whether the shape says where the channels are.
+    /// True if the shape shows which axis has the channels.
     pub(super) told: bool,
-    /// Whether there is a leading batch axis.
+    /// True if there is a leading batch axis.
     batch: bool,
     channels: usize,
     pub(super) height: &'a Dim,
@@ -52,19 +52,19 @@ pub(super) struct Axes<'a> {
 }
 
 impl Axes<'_> {
-    /// The tensor's shape for a picture of this size.
+    /// Shape of the tensor for an image of this size.
     pub(super) fn shape(&self, height: usize, width: usize) -> Vec<usize> {
         shape(self.batch, self.layout, self.channels, (height, width))
     }
 }
 
-/// Element types that pixels can be.
+/// True for element types that can hold pixels.
 fn takes_pixels(element: DataType) -> bool {
     let whole = [DataType::Uint8, DataType::Int32, DataType::Int64];
     element.is_float() || whole.contains(&element)
 }
 
-/// The axes of an input; `None` where no picture can be for it.
+/// The axes of an input; `None` if it cannot take an image.
 pub(super) fn axes(input: &InputSpec) -> Option<Axes<'_>> {
     let (batch, sides) = match input.shape.as_slice() {
         [Dim::Known(size), ..] if input.shape.len() == 4 && *size > 1 => return None,
@@ -72,7 +72,7 @@ pub(super) fn axes(input: &InputSpec) -> Option<Axes<'_>> {
         sides if sides.len() == 3 => (false, sides),
         _ => return None,
     };
-    // A sound has one long axis.
+    // Audio has one long axis.
     let long = |dim: &Dim| matches!(dim, Dim::Known(size) if *size > LONGEST_SIDE as usize);
     if !takes_pixels(input.element) || sides.iter().any(long) {
         return None;
@@ -101,7 +101,7 @@ pub(super) fn axes(input: &InputSpec) -> Option<Axes<'_>> {
     })
 }
 
-/// How a picture lies in the tensor of an input, or why none can.
+/// Layout of an image in an input tensor, or the reason why there is none.
 pub(super) fn place(
     file: &str,
     input: &InputSpec,
@@ -171,7 +171,7 @@ pub(super) fn place(
     };
     let side = |dim: &Dim, set: Option<u32>| match dim {
         Dim::Known(n) => Some(*n),
-        // Left as it is, a picture has its own.
+        // An image that is not resized keeps its own size.
         _ if settings.resize == Resize::None => None,
         _ => set.map(|n| n as usize),
     };

@@ -1,32 +1,32 @@
-//! What a person looks at to see that a sample was read the way the model was trained.
+//! Preview of an input tensor, by which people check the preprocessing.
 
 use serde::Serialize;
 
 use super::error::type_name;
 use crate::tensor::{Tensor, Values};
 
-/// A tensor in a few numbers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// Statistics of a tensor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Preview {
-    /// The model's input it is for.
+    /// Name of the model's input.
     pub input: String,
-    /// The element type, as numpy names it.
+    /// Element type, as numpy names it.
     pub element: String,
-    /// The size of each axis.
+    /// Size of each axis.
     pub shape: Vec<usize>,
-    /// The smallest value; `None` where there is no value, as for the next three.
+    /// Minimum; `None` for an empty tensor, like the next three.
     pub min: Option<f64>,
-    /// The largest value.
+    /// Maximum.
     pub max: Option<f64>,
-    /// The mean.
+    /// Mean.
     pub mean: Option<f64>,
-    /// The standard deviation, of the values as a whole.
+    /// Standard deviation over all elements.
     pub std: Option<f64>,
-    /// What was converted on the way, in sentences.
+    /// Notes on conversions, as sentences.
     pub notes: Vec<String>,
 }
 
-/// Describes a tensor; the input's name and the notes are left empty.
+/// Describes a tensor. The input's name and the notes stay empty.
 pub fn describe(tensor: &Tensor) -> Preview {
     let seen = match tensor.values() {
         Values::F32(v) => Seen::of(v.iter().map(|&x| x.into())),
@@ -58,12 +58,12 @@ struct Seen {
     min: f64,
     max: f64,
     mean: f64,
-    /// The sum of squared distances from the mean.
+    /// Sum of squared differences from the mean.
     squares: f64,
 }
 
 impl Seen {
-    /// Welford's way: one pass, and no cancellation where the mean is large.
+    /// Welford's algorithm: one pass, without cancellation for a large mean.
     fn of(values: impl Iterator<Item = f64>) -> Seen {
         let start = Seen {
             count: 0.0,

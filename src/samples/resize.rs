@@ -1,19 +1,20 @@
-//! Resizing pictures exactly as Pillow's `Image.resize(size, Image.BILINEAR)` does: a triangle
-//! filter that widens as the picture shrinks (antialiasing), rows first, then columns, 8 bits in
-//! between. Weights are fixed-point integers, so the result is the same everywhere, bit for bit.
+//! Image resizing that equals Pillow's `Image.resize(size, Image.BILINEAR)`. A triangle filter
+//! widens as the image shrinks (antialiasing). Rows come first, then columns, with 8 bits in
+//! between. Weights are fixed-point integers, so results are the same on all platforms, bit for
+//! bit.
 
 use super::picture::Picture;
 
-/// 8 bits of a pixel and 2 for overshoot leave this many of 32 for the fraction.
+/// Fraction bits of a weight: 32, less 8 of a pixel and 2 for overshoot.
 const FRACTION_BITS: u32 = 32 - 8 - 2;
 
-/// What one pixel of the result takes from a line of the source.
+/// Weights of the source pixels that make up one pixel of the result.
 struct Taps {
     first: usize,
     weights: Vec<i32>,
 }
 
-/// The picture at another size.
+/// Resizes an image.
 pub(super) fn resize(picture: &Picture, width: usize, height: usize) -> Picture {
     let wide = if width == picture.width {
         None
@@ -28,10 +29,10 @@ pub(super) fn resize(picture: &Picture, width: usize, height: usize) -> Picture 
     }
 }
 
-/// The weights for each pixel of a line of `to` made from one of `from`.
+/// Weights for each pixel of a line, from `from` to `to` pixels.
 fn taps(from: usize, to: usize) -> Vec<Taps> {
     let scale = from as f64 / to as f64;
-    // When shrinking, the triangle spans as many source pixels as fall on one of the result.
+    // When the image shrinks, the triangle spans all source pixels that fall on one of the result.
     let radius = scale.max(1.0);
     (0..to)
         .map(|at| {
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn results_equal_pillows() {
-        // Made with Pillow 12 of the same gradient.
+        // Expected values from Pillow 12 for the same gradient.
         let cases: [((usize, usize), (usize, usize), &[u8]); 4] = [
             (
                 (5, 4),

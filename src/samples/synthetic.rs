@@ -1,5 +1,5 @@
-//! Demo data: random, for trying the tool out. It says nothing about accuracy, and whoever shows a
-//! result made with it must say so.
+//! Random demo data for trying out the tool. It says nothing about accuracy, and every result made
+//! with it must be marked.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,11 @@ use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 use crate::tensor::{Tensor, Values};
 
-/// Sample `index` of the demo data with this seed: the same wherever it is made.
+/// Sample `index` of the demo data with this seed; the same on all platforms.
 ///
-/// Floats are nearly normal (mean 0, deviation 1), as normalised data is; integers are small, so
-/// that they are in any vocabulary, and where `tables` tells how many rows an input chooses from, they are among these; masks are
-/// all ones. An open batch size is 1, an open side of
-/// a picture 224, an open length 16.
+/// Floats are approximately normal (mean 0, deviation 1), like normalized data. Integers are small
+/// enough for any vocabulary, and below the row count in `tables` if the input indexes a table.
+/// Masks are all ones. An open batch size is 1, an open image side 224, an open length 16.
 pub fn synthetic(
     inputs: &[InputSpec],
     tables: &BTreeMap<String, u64>,
@@ -105,8 +104,8 @@ impl Random {
         b ^ (b >> 31)
     }
 
-    /// The sum of four 16-bit uniforms, centred, over its deviation: nearly normal, and without the
-    /// logarithms that differ between platforms.
+    /// Approximately normal: the sum of four 16-bit uniforms, centred, divided by its deviation. It
+    /// avoids logarithms, which differ between platforms.
     fn normal(&mut self) -> f32 {
         let bits = self.next();
         let sum: i64 = (0..4).map(|i| ((bits >> (16 * i)) & 0xffff) as i64).sum();

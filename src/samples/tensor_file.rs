@@ -1,4 +1,4 @@
-//! The `input_K.pb` of an ONNX test data set: one `TensorProto`.
+//! `input_K.pb` files of an ONNX test data set: one `TensorProto` each.
 
 use bytes::Bytes;
 use prost::Message;
@@ -10,13 +10,14 @@ use crate::onnx::tensor::TensorError;
 
 const AGAIN: &str = "save it again with onnx.numpy_helper.from_array";
 
-/// Reads a tensor file. Its place among the inputs is in its name, that of its input sometimes inside.
+/// Reads a tensor file. The file name gives its position among the inputs; the message may contain
+/// the input's name.
 pub(super) fn read(file: &str, bytes: &Bytes) -> Result<Array, Problem> {
     let broken = |why: String| Problem::broken(file, why, AGAIN);
     if bytes.is_empty() {
         return Err(broken("it is empty".into()));
     }
-    // Its numbers are shared with the file, not copied out of it.
+    // The values share the file's memory.
     let proto =
         TensorProto::decode(bytes.clone()).map_err(|e| broken(format!("it is no tensor ({e})")))?;
     if bytes.len() as u64 > LARGEST_ARRAY {

@@ -1,4 +1,4 @@
-//! What a person should change of a result whose size disappoints: it grew, or much of it stays float32.
+//! Advice on the size of a result: for a file that grew, or one that stays float32 in large part.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -7,16 +7,17 @@ use crate::onnx::schema::{DataType, GraphProto, ModelProto, TensorProto};
 use crate::onnx::tensors;
 use crate::quantize::{Format, Scheme, Settings};
 
-/// Constants of fewer bytes than this are scales, sizes and biases, which nothing makes much smaller.
+/// Minimum size in bytes of a constant worth naming. Smaller constants are scales, shapes and
+/// biases, which no scheme makes much smaller.
 const LARGE: usize = 4096;
 
-/// From this share of the file on, what stays float32 is worth saying.
+/// Minimum share of the file that stays float32 before the advice mentions it.
 const MUCH: f64 = 0.25;
 
-/// How many tensors are named.
+/// Maximum number of tensors that the advice names.
 const NAMED: usize = 2;
 
-/// The bytes of a file, those beside it included, and how many of them are constants.
+/// Size of a model in bytes, external data included, and the part of it that constants take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) file: usize,
@@ -24,13 +25,13 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// What nodes, names and shapes take.
+    /// Bytes of nodes, names and shapes.
     fn structure(self) -> usize {
         self.file.saturating_sub(self.constants)
     }
 }
 
-/// The bytes of all constants of a model, wherever they stand.
+/// Bytes of all constants of a model, those in subgraphs and attributes included.
 pub(super) fn constants(model: &ModelProto) -> usize {
     let mut bytes = 0usize;
     let Ok(()) = tensors::each::<Infallible>(model, &mut |tensor| {
@@ -40,7 +41,7 @@ pub(super) fn constants(model: &ModelProto) -> usize {
     bytes
 }
 
-/// What to say of the size of the result.
+/// Advice on the size of the result, a sentence each; empty where nothing needs to change.
 pub(super) fn advice(made: &ModelProto, before: Size, after: Size, how: &Settings) -> Vec<String> {
     let grown = grown(before, after, how);
     let float = made
@@ -80,7 +81,7 @@ fn grown(before: Size, after: Size, how: &Settings) -> Option<String> {
     Some(format!("the model grew from {was} to {now}, {why}"))
 }
 
-/// One kind of constant that stays float32: by the operator that reads it.
+/// Large constants that stay float32 and are read by one operator.
 #[derive(Default)]
 struct Group<'a> {
     bytes: usize,
@@ -145,7 +146,7 @@ fn still_float(graph: &GraphProto, after: Size, how: &Settings) -> Option<String
     ))
 }
 
-/// What makes these smaller.
+/// The choice that makes the constants of this operator smaller.
 fn instead(operator: &str, scheme: Scheme) -> &'static str {
     match (scheme, operator) {
         (Scheme::Blocks, "Gather" | "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN") => {
@@ -160,7 +161,7 @@ fn instead(operator: &str, scheme: Scheme) -> &'static str {
     }
 }
 
-/// Bytes as a person reads them, decimal, as in a download.
+/// Formats a byte count for people, in decimal units and with three digits.
 fn size(bytes: usize) -> String {
     let (value, unit) = match bytes {
         0..1000 => return format!("{bytes} B"),
@@ -184,7 +185,7 @@ mod tests {
         Settings::from_value(serde_json::from_str(text).unwrap()).unwrap()
     }
 
-    /// A table of 100 kB that is looked up, and a weight of 40 kB that is multiplied with.
+    /// A lookup table of 100 kB and a MatMul weight of 40 kB.
     fn made() -> ModelProto {
         let graph = GraphProto {
             node: vec![
@@ -226,7 +227,7 @@ mod tests {
             said.contains("choose the scheme weights or dynamic"),
             "{said}"
         );
-        // A file that is mostly something else says nothing.
+        // A file that holds mostly other bytes gets no advice.
         let large = Size {
             file: 1_000_000,
             ..after

@@ -1,4 +1,4 @@
-//! A whole calibration in one call, for a program that has its samples in memory.
+//! A whole calibration in one call, for programs that hold their samples in memory.
 
 use super::{CalibrationSummary, Error, Session};
 use crate::quantize;
@@ -7,9 +7,9 @@ use crate::samples::{self, Encoded};
 impl Session {
     /// Calibrates for these settings: runs the samples once for each pass that the settings need.
     ///
-    /// `decoding` says how the samples become tensors; its default takes arrays as they are and
-    /// prepares pictures as for ImageNet classifiers. A face that reads samples one by one, shows
-    /// progress or can be cancelled calls the steps itself, from [`Session::begin_calibration`] on.
+    /// `decoding` sets how samples become tensors. Its default takes arrays unchanged and prepares
+    /// images as for ImageNet classifiers. A caller that reads samples one by one, shows progress
+    /// or can be cancelled calls the steps itself, beginning with [`Session::begin_calibration`].
     pub fn calibrate(
         &mut self,
         samples: &[Encoded],

@@ -1,4 +1,4 @@
-//! Calibration: what a session does between its first sample and the ranges of all values.
+//! Calibration: the calls between the first sample and the ranges of all values.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,28 +6,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::{Error, Event, Found, Session, Watch, pictures};
-use crate::calibrate::run::{Calibration, Further, Watched};
+use crate::calibrate::run::{CalibrationRun, ExtraPass, WatchedValue};
 use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::prepare::equalize;
 use crate::profile::{Record, Stopwatch, memory};
 use crate::quantize;
 use crate::samples::{self, Encoded, Refusal, Skipped};
 
-/// What a calibration saw.
-#[derive(Clone, Debug, Serialize)]
+/// Result of a calibration.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalibrationSummary {
-    /// How many samples were run.
+    /// Number of samples that ran.
     pub samples: usize,
-    /// The samples that were fed and left out, each with its reason.
+    /// Samples that were fed and skipped, each with its reason.
     pub skipped: Vec<Skipped>,
-    /// How many values have a range.
+    /// Number of values that have a range.
     pub values: usize,
-    /// What `prepare` changed, a sentence each.
+    /// Changes that preparation made to the model, a sentence each.
     pub prepared: Vec<String>,
 }
 
-/// Notes that a sample is done, from any thread.
+/// Records that a sample is done. Any thread may call it.
 fn sample_done(
     name: &str,
     done: usize,
@@ -44,9 +44,10 @@ fn sample_done(
 }
 
 impl Session {
-    /// Prepares the model and begins a calibration, leaving off any begun before.
+    /// Prepares the model and begins a calibration; drops an unfinished one.
     ///
-    /// It watches all that any settings may ask for: these can change afterwards without another.
+    /// It observes every value that any settings may need. Settings can therefore change afterwards
+    /// without another calibration.
     pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
         self.calibration = None;
         self.equalized = None;
@@ -83,10 +84,10 @@ impl Session {
             None => BTreeMap::new(),
         };
         let mut spread = quantize::inlet_axes(&ready.model);
-        let watch = |name: String| Watched {
-            means: means.remove(&name),
-            reach: reach.remove(&name),
-            spread: spread.remove(&name),
+        let watch = |name: String| WatchedValue {
+            channel_means: means.remove(&name),
+            channel_abs_max: reach.remove(&name),
+            channel_variance: spread.remove(&name),
             name,
         };
         let watched = watched.into_iter().map(watch).collect();
@@ -96,13 +97,14 @@ impl Session {
             true => Refusal::of(&graph, shapes),
             false => None,
         };
-        let begun = Calibration::new(engine, watched, inputs, samples, looked);
-        self.calibration = Some(begun.explaining(Box::new(explain)));
+        let begun = CalibrationRun::new(engine, watched, inputs, samples, looked);
+        self.calibration = Some(begun.with_explanation(Box::new(explain)));
         self.profiler.begin("Calibration");
         Ok(())
     }
 
-    /// Runs some samples; may be called again and again, with the same result however they are cut.
+    /// Runs some samples. It may be called repeatedly; the result does not depend on how the
+    /// samples are divided into calls.
     pub fn feed(&mut self, samples: Vec<Encoded>, watch: &dyn Watch) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let passed = &self.passed;
@@ -113,9 +115,11 @@ impl Session {
         Ok(fed?)
     }
 
-    /// Begins to run a sample, and comes back at once where there are threads for it, so that the next can be read
-    /// meanwhile. [`Session::settle`] tells how those went that were begun. Whether it was begun: not once another has
-    /// failed.
+    /// Starts a sample and, where threads are available, returns before it ends, so that the next
+    /// one can be read meanwhile.
+    ///
+    /// Returns false, and starts nothing, once another sample has failed. [`Session::settle`]
+    /// returns the errors of the samples started so far.
     pub fn begin_sample(
         &mut self,
         sample: Encoded,
@@ -129,19 +133,22 @@ impl Session {
         Ok(calibration.begin(sample, finished, stop, ended))
     }
 
-    /// How many of the samples begun have not ended.
+    /// Number of samples that were started and have not ended.
     pub fn samples_under_way(&self) -> usize {
-        self.calibration.as_ref().map_or(0, Calibration::under_way)
+        self.calibration
+            .as_ref()
+            .map_or(0, CalibrationRun::under_way)
     }
 
-    /// The ranges of the values that are watched, as far as samples have ended.
+    /// Ranges of the observed values, from the samples that have ended.
     pub fn ranges_so_far(&self) -> Vec<(&str, Option<Range>)> {
         self.calibration
             .as_ref()
-            .map_or_else(Vec::new, Calibration::so_far)
+            .map_or_else(Vec::new, CalibrationRun::so_far)
     }
 
-    /// How the samples went that were begun. They must have ended.
+    /// Returns the first error of the samples started by [`Session::begin_sample`]. All of them
+    /// must have ended.
     pub fn settle(&mut self) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let settled = calibration.settle();
@@ -154,15 +161,17 @@ impl Session {
         self.profiler.passed(std::mem::take(&mut *passed));
     }
 
-    /// Has calibrations that begin from here on note in the report each layer of each sample that they pass. That is a lot of
-    /// a large model.
+    /// Makes later calibrations record every layer of every sample in the report. For large models
+    /// this adds many records.
     pub fn checkpoint_layers(&mut self, each: bool) {
         self.each_layer = each;
     }
 
-    /// Begins a further pass over the samples if there is one left that this method, or what the settings need to know of what
-    /// weights are multiplied with (`moments`), asks for, or if channels are to be made alike; says whether there is. If so, the same
-    /// samples are to be fed again before the calibration is finished.
+    /// Begins an extra pass over the samples if one is needed, and returns whether it did.
+    ///
+    /// Three things need one: a method of two passes, Gram matrices for GPTQ (`moments`), and
+    /// equalization. After a true result, feed the same samples again before the calibration is
+    /// finished.
     pub fn begin_further_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
         if self.awaits_equalizing() && self.make_alike()? {
             return Ok(true);
@@ -171,13 +180,13 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let layout = method.second_pass();
         let further = match layout {
-            Some(layout) if calibration.layout() != Some(layout) => Further::Histograms(layout),
-            _ if moments && !calibration.has_moments() => {
+            Some(layout) if calibration.layout() != Some(layout) => ExtraPass::Histograms(layout),
+            _ if moments && !calibration.has_input_grams() => {
                 let meetings = quantize::meetings(&ready.model);
                 if meetings.is_empty() {
                     return Ok(false);
                 }
-                Further::Moments(meetings)
+                ExtraPass::InputGrams(meetings)
             }
             _ => return Ok(false),
         };
@@ -185,7 +194,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Ends the calibration: from here on the model can be quantized.
+    /// Ends the calibration. From here on the model can be quantized.
     pub fn finish_calibration(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
         if self.calibration.is_some() && self.awaits_equalizing() {
             return Err(Error::ChannelsApart);
@@ -193,14 +202,16 @@ impl Session {
         let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
         let samples = calibration.done();
         if samples == 0 {
-            let why = calibration.nothing().map_or(Error::NoSamples, Error::from);
+            let why = calibration
+                .first_error()
+                .map_or(Error::NoSamples, Error::from);
             self.calibration = Some(calibration);
             return Err(why);
         }
         if let Some(layout) = method.second_pass()
             && calibration.layout() != Some(layout)
         {
-            // The first pass is kept: the second can be begun, or another method taken.
+            // Keep the first pass: the caller can begin the second, or choose another method.
             self.calibration = Some(calibration);
             return Err(Error::SecondPass(SecondPassMissing(method)));
         }

@@ -1,4 +1,4 @@
-//! What a person sees of a model before anything is done to it.
+//! Summary of a model as it was opened, before any change.
 
 use std::collections::BTreeMap;
 
@@ -11,79 +11,79 @@ use crate::prepare::{Functions, is_fused};
 use crate::quantize;
 use crate::samples::{InputSpec, Proposal};
 
-/// A model's identity and contents.
-#[derive(Clone, Debug, Serialize)]
+/// Identity and contents of a model.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Card {
-    /// The file's name.
+    /// Name of the file.
     pub name: String,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: usize,
-    /// The files beside it that hold its weights, once they are here.
+    /// Attached files of external data.
     pub data_files: Vec<DataFile>,
-    /// Its checksum, in hexadecimal.
+    /// SHA-256 of the file in hexadecimal.
     pub sha256: String,
     /// Version of the default operator set.
     pub opset: i64,
     /// Version of the file format.
     pub ir_version: i64,
-    /// The tool that wrote it, with its version.
+    /// Tool that wrote the file, with its version.
     pub producer: String,
-    /// What is fed.
+    /// Inputs that a sample must provide.
     pub inputs: Vec<Port>,
-    /// What comes out.
+    /// Outputs of the graph.
     pub outputs: Vec<Port>,
-    /// How pictures are probably to be read for it, where they can be its samples.
+    /// Proposed preprocessing of images, where images can be the model's samples.
     pub pictures: Option<Proposal>,
-    /// Elements of all constants together: initializers, Constant nodes, and those of the graphs that nodes hold.
+    /// Number of elements in all constants: initializers, Constant nodes and those in subgraphs.
     pub parameters: u64,
-    /// How many nodes of each operator, the most first.
+    /// Number of nodes of each operator, the most frequent first.
     pub operators: Vec<(String, usize)>,
-    /// How many nodes have an operator that can be int8.
+    /// Number of nodes whose operator can be quantized.
     pub quantizable: usize,
-    /// Operators that stay float, with the reason.
+    /// Operators that stay float, each with its reason.
     pub float: Vec<FloatOperator>,
-    /// Whether the model holds quantized operators already.
+    /// True if the model contains quantized operators.
     pub already_quantized: bool,
-    /// What a person should know before going on.
+    /// Warnings to show before calibration.
     pub warnings: Vec<String>,
 }
 
-/// A file beside the model that holds weights.
-#[derive(Clone, Debug, Serialize)]
+/// A file of external data.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataFile {
-    /// Where the model says that it is.
+    /// Path that the model states, relative to its own.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: usize,
 }
 
-/// An input or output.
-#[derive(Clone, Debug, Serialize)]
+/// A graph input or output.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Port {
-    /// Its name.
+    /// Name of the value.
     pub name: String,
-    /// Its element type.
+    /// Element type.
     pub element: String,
-    /// Its shape, such as `1×3×224×224`; named and unknown sizes stand as in the file.
+    /// Shape, such as `1×3×224×224`. Named dimensions show their name, unknown ones `?`.
     pub shape: String,
 }
 
 /// Nodes of one operator that stay float.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FloatOperator {
-    /// The operator.
+    /// Name of the operator.
     pub operator: String,
-    /// How many nodes.
+    /// Number of its nodes.
     pub count: usize,
-    /// Why they stay float.
+    /// Reason why they stay float.
     pub reason: String,
 }
 
-/// Which model a report is about.
+/// The report's section `model`: identifies the model.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Identity<'a> {
     name: &'a str,
@@ -103,7 +103,7 @@ fn is_zero(bytes: &usize) -> bool {
 }
 
 impl Card {
-    /// The size of the model with the files beside it.
+    /// Size of the model in bytes, external data included.
     pub fn bytes_in_all(&self) -> usize {
         self.bytes + self.data_files.iter().map(|file| file.bytes).sum::<usize>()
     }
@@ -122,7 +122,8 @@ impl Card {
         }
     }
 
-    /// Operators are those that its functions hold, where these can be written out.
+    /// Summarizes a model. The operators inside its functions count where the functions can be
+    /// inlined.
     pub(super) fn new(file: &Source, mut model: Model, inputs: &[InputSpec]) -> Card {
         let pictures = Proposal::of(&file.name, &model, inputs);
         let functions = Functions::write_out(&mut model);
@@ -138,7 +139,7 @@ impl Card {
         let mut quantizable = 0;
         let mut float = Vec::new();
         for (operator, count) in &operators {
-            // What the optimizer made of several is quantized as those.
+            // Operators that exporters fuse are decomposed first, and their parts can be quantized.
             match quantize::float_reason(operator).filter(|_| !is_fused(operator)) {
                 None => quantizable += count,
                 Some(reason) => float.push(FloatOperator {
@@ -226,7 +227,7 @@ fn elements(tensor: &TensorProto) -> u64 {
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// Elements of the constants that a node holds: its own as a Constant, and those of its graphs.
+/// Elements of the constants in a node: those of a Constant node, and those in its subgraphs.
 fn held(node: &NodeProto) -> u64 {
     let own = node.attribute.iter().filter(|_| node.is("Constant"));
     let own = own.map(|value| {

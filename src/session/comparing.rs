@@ -1,11 +1,11 @@
-//! Holding the quantized model against this session's float model.
+//! Comparison of a quantized model with this session's float model.
 
 use super::{Error, Runner, Session, Watch};
 use crate::compare::{CompareError, Comparing, Comparison};
 use crate::tensor::Tensor;
 
 impl Session {
-    /// Begins a comparison of this float model with one that was quantized from it.
+    /// Begins a comparison of this float model with a model quantized from it.
     pub fn begin_comparison(&mut self, quantized: &Runner) -> Result<Comparing, Error> {
         self.profiler.resume();
         self.prepare()?;
@@ -17,7 +17,7 @@ impl Session {
         )?)
     }
 
-    /// Ends it; what was found goes into the report.
+    /// Ends the comparison and puts its results into the report.
     pub fn finish_comparison(&mut self, found: &Comparison) {
         self.profiler.finish();
         self.report.compared(Some(found));
@@ -25,7 +25,8 @@ impl Session {
         self.compared.insert(self.made_with.clone(), found.clone());
     }
 
-    /// What was found of another result is not of this one; where this one was made before, what was found then is.
+    /// Sets the current result's settings. Restores its comparison if these settings were compared
+    /// before; drops that of other settings.
     pub(super) fn compared_as(&mut self, settings: &crate::quantize::Settings) {
         self.made_with = serde_json::to_string(settings).unwrap_or_default();
         self.comparison = self.compared.get(&self.made_with).cloned();
@@ -33,7 +34,7 @@ impl Session {
     }
 }
 
-/// Runs a sample in a comparison; `label` is its class, where that is known.
+/// Runs one sample through a comparison. `label` is its class, if known.
 pub fn compare_sample(
     comparing: &mut Comparing,
     inputs: &[Tensor],

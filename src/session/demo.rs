@@ -1,4 +1,4 @@
-//! Random samples, to try a model out with before its own are at hand.
+//! Random samples: they try out a model before real samples are at hand.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use crate::onnx::schema::GraphProto;
 use crate::prepare::position;
 use crate::samples::{self, Encoded};
 
-/// Operators behind which the integers of their first input are what they were, or nearer to zero.
+/// Operators that leave the integers of their first input unchanged or move them towards zero.
 const SAME: [&str; 9] = [
     "Cast",
     "Clip",
@@ -21,19 +21,20 @@ const SAME: [&str; 9] = [
 ];
 
 impl Session {
-    /// A random sample that fits the model: it says nothing about accuracy.
+    /// Random sample for the model's inputs. Its results mean nothing for accuracy.
     pub fn demo_sample(&self, seed: u64, index: u64) -> Result<Encoded, Error> {
         let tables = self.header.graph.as_ref().map(tables).unwrap_or_default();
         Ok(samples::demo(&self.input_specs(), &tables, seed, index)?)
     }
 }
 
-/// For each value that is used as places in tables, how many rows the smallest of these has.
+/// Row count of the smallest table that each value indexes through Gather.
 fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
     let constants = graph.initializer.iter();
     let shapes: HashMap<_, _> = constants.map(|t| (t.name.as_deref(), &t.dims)).collect();
     let mut found = BTreeMap::new();
-    // The values of which each that was only moved is a copy; nodes stand in the order they run.
+    // For each value that is a copy: the values it was copied from. Nodes are in the order they
+    // run.
     let mut moved: HashMap<&str, Vec<&str>> = HashMap::new();
     for node in &graph.node {
         let origins = |slot: usize| match node.input_at(slot) {

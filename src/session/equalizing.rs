@@ -1,5 +1,6 @@
-//! Making channels alike: between a first pass over the samples, which sees how far they reach, and the calibration itself, which is of
-//! the model whose channels are alike.
+//! Equalization in a session. It lies between a first pass over the samples, which collects the
+//! abs-max of each channel, and the calibration itself. The calibration then observes the equalized
+//! model.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use crate::graph::Model;
 use crate::prepare::equalize::Factors;
 use crate::quantize::{Plan, Settings};
 
-/// A model whose channels were made alike.
+/// A model after equalization.
 pub(super) struct Equalized {
     strength: f32,
     factors: Factors,
@@ -17,36 +18,39 @@ pub(super) struct Equalized {
 }
 
 impl Session {
-    /// Has calibrations that begin from here on make channels alike, by this much. The samples are fed once more for it: see
-    /// [`Session::begin_further_pass`].
+    /// Sets the strength of equalization for later calibrations; `None` turns it off. It needs one
+    /// extra pass: see [`Session::begin_further_pass`].
     pub fn equalize(&mut self, strength: Option<f32>) {
         self.equalize = strength;
     }
 
-    /// Whether the calibration under way has yet to make the channels alike.
+    /// True if the current calibration has yet to equalize the model.
     pub(super) fn awaits_equalizing(&self) -> bool {
         self.equalize.is_some() && self.equalized.is_none()
     }
 
-    /// Makes the channels alike from what was seen so far. Whether there were any: if so, the calibration has begun anew.
+    /// Equalizes the model with the statistics so far. Returns true if any channel changed; the
+    /// calibration has then been restarted on the new model.
     pub(super) fn make_alike(&mut self) -> Result<bool, Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         calibration.settle()?;
         if calibration.done() == 0 {
-            return Err(calibration.nothing().map_or(Error::NoSamples, Error::from));
+            return Err(calibration
+                .first_error()
+                .map_or(Error::NoSamples, Error::from));
         }
         let strength = self.equalize.unwrap_or_default();
-        let reaches = calibration.reaches();
+        let reaches = calibration.channel_abs_max();
         let reach = |value: &str| reaches.get(value).map(|reach| reach.greatest());
         let factors = Factors::find(&ready.model, reach, strength)?;
         let model = factors.applied(&ready.model)?;
         let any = !factors.is_empty();
         if any {
-            // Its engine is of the model as it was.
+            // The planned engine runs the model before equalization.
             self.planned = None;
             let watched = Plan::observable(&ready.model)?;
-            calibration.begin_anew(Arc::new(Engine::new(model.clone(), watched)))?;
+            calibration.restart(Arc::new(Engine::new(model.clone(), watched)))?;
         }
         self.equalized = Some(Equalized {
             strength,
@@ -56,7 +60,7 @@ impl Session {
         Ok(any)
     }
 
-    /// The model that the ranges are of, if its channels were made alike.
+    /// The equalized model that the ranges belong to; `None` without equalization.
     pub(super) fn calibrated_model(&self) -> Option<&Model> {
         Some(&self.calibrated_alike()?.model)
     }
@@ -82,7 +86,7 @@ impl Session {
         }
     }
 
-    /// What was done to the channels, in a sentence.
+    /// Note on the equalization, as a sentence.
     pub(super) fn said_of_channels(&self, settings: &Settings) -> Option<String> {
         settings.equalizes()?;
         let (values, least, greatest) = self.calibrated_alike()?.factors.extent();

@@ -1,4 +1,4 @@
-//! One error for the faces: a sentence to show and a kind to act on.
+//! The session's error: a sentence to show and a kind to act on.
 
 use crate::calibrate::SecondPassMissing;
 use crate::calibrate::run::FeedError;
@@ -12,7 +12,7 @@ use crate::prepare::equalize::EqualizeError;
 use crate::quantize::QuantizeError;
 use crate::samples::SampleError;
 
-/// What went wrong, in one sentence that says what, where, why and what to do next.
+/// Error of a session. The sentence states the problem, its place, its cause and the next step.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -77,7 +77,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A word the faces can act on.
+    /// Machine-readable kind, by which callers choose how to react.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Read(_) | Error::Graph(_) => "model",

@@ -1,4 +1,4 @@
-//! What was measured as files for other tools and for people.
+//! Export of measurements to files for other tools and for people.
 
 use serde::Deserialize;
 
@@ -8,24 +8,25 @@ use super::{Error, Session};
 use crate::profile::text;
 use crate::profile::trace::{self, Traced};
 
-/// A kind of file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Format of an exported file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Export {
-    /// The table of layers.
+    /// The layer table as CSV.
     Csv,
     /// Chrome trace events, for Perfetto.
     Trace,
-    /// speedscope's own.
+    /// Profile for speedscope.
     Speedscope,
     /// Node data for Model Explorer.
     ModelExplorer,
-    /// A page that stands by itself.
+    /// Self-contained HTML report.
     Html,
 }
 
 impl Session {
-    /// One of the files. All but the page need a profile of this model; of several models the first has the table.
+    /// Writes one export. All formats but HTML need a profile. With several profiles, the formats
+    /// of one table use the first.
     pub fn export(&self, kind: Export) -> Result<String, Error> {
         if kind == Export::Html {
             let yaml = self.report();

@@ -1,5 +1,5 @@
-//! What a person may look into without changing anything: a model's graph, what calibration saw of a value and the
-//! range each method would choose for it, and the ends of a weight's channels.
+//! Read-only views: the graph of a model, the distribution of a value with the range of each
+//! method, and the channel ranges of a weight.
 
 use std::collections::BTreeMap;
 
@@ -12,55 +12,43 @@ use crate::graph::Model;
 use crate::onnx;
 use crate::quantize::{self, ElementType, Plan, Settings, target_of};
 
-/// The most bars a histogram is shown with.
+/// Maximum number of bars in a histogram that is shown.
 const BARS: usize = 192;
 
-/// The methods whose ranges are shown side by side. Those that take a second pass over the samples are left out.
-const METHODS: [&str; 8] = [
-    "minmax",
-    "moving-average",
-    "percentile:99.999",
-    "percentile:99.99",
-    "percentile:99.9",
-    "entropy",
-    "mse",
-    "auto",
-];
-
-/// The nodes of a model in order and the values between them.
-#[derive(Clone, Debug, Serialize)]
+/// Nodes of a model in order, and the values between them.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct GraphView {
-    /// Each after those whose values it uses.
+    /// Nodes in topological order.
     pub nodes: Vec<NodeView>,
-    /// Of every value whose type is known.
+    /// Every value whose type is known.
     pub values: BTreeMap<String, ValueView>,
-    /// Values that are fed.
+    /// Inputs of the graph, without initializers.
     pub inputs: Vec<String>,
-    /// Values that come out.
+    /// Outputs of the graph.
     pub outputs: Vec<String>,
 }
 
 /// A node of a [`GraphView`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NodeView {
-    /// What a person knows it by; the same as in a summary.
+    /// Name that is shown to people, as in a [`super::Summary`].
     pub name: String,
-    /// Its operator.
+    /// Operator.
     pub operator: String,
-    /// The values it uses, those its subgraphs use after its own.
+    /// Input values, followed by the values that its subgraphs capture.
     pub inputs: Vec<String>,
-    /// The values it makes.
+    /// Output values.
     pub outputs: Vec<String>,
 }
 
 /// A value of a [`GraphView`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ValueView {
-    /// Its element type.
+    /// Element type.
     pub element: &'static str,
-    /// Its shape, such as `1×3×224×224`.
+    /// Shape, such as `1×3×224×224`.
     pub shape: String,
-    /// Whether it is a constant.
+    /// True for constants.
     pub constant: bool,
 }
 
@@ -117,30 +105,30 @@ impl GraphView {
         }
     }
 
-    /// Of any model file, a quantized one among them.
+    /// View of a model file, float or quantized.
     pub fn of_file(file: bytes::Bytes) -> Result<GraphView, Error> {
         Ok(GraphView::new(&Model::from_proto(onnx::read(file)?)?))
     }
 }
 
-/// What calibration saw of a value.
-#[derive(Clone, Debug, Serialize)]
+/// Distribution of a value's elements in calibration.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Distribution {
-    /// The least and the greatest finite value.
+    /// Minimum and maximum of the finite elements.
     pub ends: Range,
-    /// How many values were seen; of these, zeros and what is no number.
+    /// Number of elements, zeros and non-finite ones included.
     pub count: u64,
-    /// How many were zero.
+    /// Number of zeros.
     pub zeros: u64,
-    /// How many were NaN or infinite.
+    /// Number of elements that are NaN or infinite.
     pub odd: u64,
-    /// Where the first bar begins.
+    /// Lower edge of the first bar.
     pub low: f64,
-    /// How wide a bar is.
+    /// Width of a bar.
     pub width: f64,
-    /// The bars.
+    /// Count of each bar.
     pub counts: Vec<u64>,
-    /// The range each method would choose.
+    /// Range that each method chooses.
     pub ranges: Vec<(&'static str, Range)>,
 }
 
@@ -167,20 +155,20 @@ impl Distribution {
             low,
             width,
             counts,
-            ranges: METHODS.into_iter().filter_map(range).collect(),
+            ranges: Method::choices().filter_map(range).collect(),
         })
     }
 }
 
-/// Merges neighbouring bins, always a power of two of them, until at most [`BARS`] are left: (where the first bar begins,
-/// the width of a bar, the counts).
+/// Merges 2^k neighbouring bins into each bar, with the smallest k that leaves at most [`BARS`]
+/// bars. Returns the lower edge of the first bar, the width of a bar and the counts.
 fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
     let ends = || histogram.bins().map(|(lower, upper, _)| (lower, upper));
     let (Some((low, upper)), Some((_, high))) = (ends().next(), ends().last()) else {
         return (0.0, 0.0, Vec::new());
     };
     let mut width = upper - low;
-    // Aligned to zero, as the bins are: no bin is cut in two.
+    // Bars are aligned to zero, as the bins are. No bin is therefore cut in two.
     while (high / width).ceil() - (low / width).floor() > BARS as f64 {
         width *= 2.0;
     }
@@ -192,19 +180,19 @@ fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
     (first * width, width, counts)
 }
 
-/// The least and the greatest value of each channel of a weight.
-#[derive(Clone, Debug, Serialize)]
+/// Minimum and maximum of each channel of a weight.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Channels {
-    /// The axis along which the channels lie.
+    /// The channel axis.
     pub axis: usize,
-    /// The least value, by channel.
+    /// Minimum of each channel.
     pub min: Vec<f32>,
-    /// The greatest, by channel.
+    /// Maximum of each channel.
     pub max: Vec<f32>,
 }
 
 impl Session {
-    /// The graph that is calibrated and quantized: the model as prepared.
+    /// The prepared graph, which calibration and quantization use.
     pub fn graph(&mut self) -> Result<GraphView, Error> {
         self.profiler.resume();
         self.prepare()?;
@@ -212,7 +200,8 @@ impl Session {
         Ok(GraphView::new(&ready.model))
     }
 
-    /// What was seen of a value, for a tensor of this type; `None` where nothing was.
+    /// Distribution of a value, with ranges for this integer type. `None` for a value without
+    /// statistics.
     pub fn distribution(
         &self,
         value: &str,
@@ -227,7 +216,7 @@ impl Session {
         }
     }
 
-    /// The channels of a weight, if that constant is one that has a scale for each.
+    /// Channel ranges of a weight. `None` for constants without per-channel scales.
     pub fn channels(&self, weight: &str) -> Result<Option<Channels>, Error> {
         let Some(ready) = &self.prepared else {
             return Ok(None);
@@ -251,7 +240,7 @@ impl Session {
             max: vec![f32::NEG_INFINITY; count],
         };
         if count > 0 {
-            // Along the axis, runs of one channel follow each other in turns.
+            // In memory, runs of `run` elements cycle through the channels.
             for (index, values) in values.chunks(run).enumerate() {
                 let (min, max) = (
                     &mut channels.min[index % count],
@@ -305,7 +294,7 @@ mod tests {
         let shown =
             Distribution::new(&seen(&[-1.0, 0.5, 4.0]), ElementType::I8, Some(true)).unwrap();
         let names: Vec<_> = shown.ranges.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, METHODS);
+        assert!(names.into_iter().eq(Method::choices()));
         assert_eq!(shown.ranges[0].1, Range::new(-1.0, 4.0));
     }
 

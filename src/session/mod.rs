@@ -1,8 +1,8 @@
-//! The stages in order, and what each remembers: what the faces use, and nothing else.
+//! The pipeline for its callers: the page, the command line and the library.
 //!
-//! A session holds one model. Opening reads it and makes its card; calibrating prepares it and
-//! collects observations; quantizing turns these into a new file and can be repeated with other
-//! settings without calibrating again. A call that fails leaves the session as it was before.
+//! A session holds one model. Opening reads and summarizes it. Calibration prepares it and collects
+//! statistics. Quantization turns these into a new file; it can be repeated with other settings
+//! without another calibration. A call that fails leaves the session unchanged.
 
 mod advice;
 mod calibrate;
@@ -49,7 +49,7 @@ pub use source::{Checksum, Source, hexadecimal};
 pub use warm_up::warm_up;
 pub use watch::{Event, Watch};
 
-use crate::calibrate::run::Calibration;
+use crate::calibrate::run::CalibrationRun;
 use crate::calibrate::{Method, Observations, Range};
 use crate::compare::Comparison;
 use crate::graph::{Graph, Model};
@@ -59,14 +59,14 @@ use crate::profile::{Profiler, Record, Section, SystemClock, memory};
 use crate::quantize::{self, NodeChoice, QuantizedTensor, Scheme};
 use crate::samples::Refusal;
 
-/// Range of each value, by name.
+/// Range of each value, by its name.
 pub type Ranges = BTreeMap<String, Range>;
 
-/// What is known of the values' ranges.
+/// Source of the values' ranges.
 enum Found {
-    /// What a calibration saw, the method it was ended with, and the model it was of, if channels were made alike.
+    /// Statistics of a calibration, its method, and the equalized model that they belong to.
     Seen(Observations, Method, Option<Equalized>),
-    /// The ranges themselves.
+    /// Ranges that the caller set.
     Given(Ranges),
 }
 
@@ -76,70 +76,71 @@ pub struct Session {
     wanted_files: Vec<String>,
     header: onnx::schema::ModelProto,
     card: Card,
-    /// The bytes of all constants, as the model came.
+    /// Bytes of all constants of the opened model.
     constants: usize,
-    /// Where the model can't go on with inputs of some shapes, as far as that was asked.
+    /// Cached shape checks: the reason why inputs of these shapes don't fit the model, if any.
     refusals: HashMap<Vec<Vec<usize>>, Option<Refusal>>,
     prepared: Option<Ready>,
-    /// The engine that a calibration runs, from a forecast or the calibration's begin to its end.
+    /// Engine for calibration, kept from a forecast or the begin of a calibration to its end.
     planned: Option<forecast::Planned>,
-    calibration: Option<Calibration>,
+    calibration: Option<CalibrationRun>,
     /// By how much calibrations make channels alike that begin from here on, if they do.
     equalize: Option<f32>,
-    /// The model of the calibration under way, once its channels were made alike.
+    /// Equalized model of the current calibration.
     equalized: Option<Equalized>,
-    /// Whether each layer is noted as a calibration passes it.
+    /// True to record each layer of each sample.
     each_layer: bool,
-    /// The moments at which samples were done, until the report has them.
+    /// Checkpoints of samples that are done, until the report takes them.
     passed: Arc<Mutex<Vec<Record>>>,
     found: Option<Found>,
     profiler: Profiler,
     report: Report,
     profiles: Vec<running::Kept>,
-    /// Of the result that was made last.
+    /// Comparison of the latest result.
     comparison: Option<Comparison>,
-    /// Those of the results before, by their settings.
+    /// Comparisons of earlier results, by their settings as JSON.
     compared: HashMap<String, Comparison>,
-    /// The settings of the result that was made last.
+    /// Settings of the latest result, as JSON.
     made_with: String,
 }
 
-/// A quantized model and what is worth saying of it.
+/// A quantized model and its summary.
 pub struct Outcome {
     /// The file.
     pub model: onnx::Pieces,
-    /// The ranges that were used, by the value they were seen of.
+    /// Ranges in use, by the name of the observed value.
     pub ranges: Ranges,
-    /// What was done.
+    /// Summary of the quantization.
     pub summary: Summary,
 }
 
-/// What was done to the model.
-#[derive(Clone, Debug, Serialize)]
+/// Summary of a quantization.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// What became integers, or halves where it is `float16`: what `quantized` means of a node.
+    /// The scheme. A `quantized` node holds integers, or half-precision floats with scheme
+    /// `float16`.
     pub scheme: Scheme,
-    /// The name that the file should have.
+    /// Proposed name for the file.
     pub file_name: String,
-    /// Size of the float file, with the files beside it.
+    /// Size of the float model in bytes, external data included.
     pub bytes_before: usize,
-    /// Size of the quantized file.
+    /// Size of the quantized file in bytes.
     pub bytes_after: usize,
-    /// Each node and whether it is quantized; where not, why.
+    /// All nodes, each with its choice and, if it stays float, the reason.
     pub nodes: Vec<NodeChoice>,
-    /// Each tensor that is quantized, with its scale, zero point and range.
+    /// All quantized tensors with their scales, zero points and ranges.
     pub tensors: Vec<QuantizedTensor>,
-    /// What a person should know of it: a sentence each.
+    /// Notes for people, a sentence each.
     pub notes: Vec<String>,
-    /// So many of the notes, the first, tell of a tensor that the guard kept from being ruined.
+    /// Number of leading notes that come from mixed precision.
     pub guarded: usize,
-    /// What should be chosen otherwise, as the result is larger than it need be: a sentence each.
+    /// Advice on a result that is larger than necessary, a sentence each.
     pub advice: Vec<String>,
 }
 
 impl Session {
-    /// Reads a model and makes its card. The bytes are shared, not copied.
+    /// Reads a model and summarizes it. The bytes are shared, not copied.
     pub fn open(file: Source) -> Result<Session, Error> {
         let mut profiler = Profiler::start(Box::new(SystemClock));
         profiler.begin("Model Loading");
@@ -176,12 +177,12 @@ impl Session {
         })
     }
 
-    /// The files beside the model that hold its weights and are not here yet.
+    /// Files of external data that have yet to be attached.
     pub fn wanted_files(&self) -> &[String] {
         &self.wanted_files
     }
 
-    /// Gives the session the files it wants; all of them at once.
+    /// Attaches files of external data. All that the model needs must come in one call.
     pub fn attach(&mut self, files: &BTreeMap<String, Bytes>) -> Result<(), Error> {
         onnx::external::attach(&mut self.header, files)?;
         let attached = std::mem::take(&mut self.wanted_files);
@@ -196,12 +197,12 @@ impl Session {
         Ok(())
     }
 
-    /// What the model is.
+    /// Summary of the opened model.
     pub fn card(&self) -> &Card {
         &self.card
     }
 
-    /// Refuses a model that is quantized already, before anybody looks at its samples.
+    /// Refuses a model that is quantized already, before any sample is read.
     pub fn refuse_quantized(&self) -> Result<(), Error> {
         if self.card.already_quantized {
             quantize::refuse_quantized(&Model::from_proto(self.header.clone())?)?;
@@ -209,25 +210,25 @@ impl Session {
         Ok(())
     }
 
-    /// Begins a scope of the caller's own in the report, around whatever follows.
+    /// Begins a scope in the report, named by the caller.
     pub fn begin_scope(&mut self, message: &str) {
         self.profiler.begin_scope(message);
     }
 
-    /// Ends the scope that was begun last.
+    /// Ends the innermost scope.
     pub fn end_scope(&mut self) {
         self.profiler.end_scope();
     }
 
-    /// Takes ranges from elsewhere in place of a calibration.
+    /// Sets ranges from elsewhere in place of a calibration.
     pub fn set_ranges(&mut self, ranges: Ranges) -> Result<(), Error> {
         self.prepare()?;
         self.found = Some(Found::Given(ranges));
         Ok(())
     }
 
-    /// The file of the prepared float model, with its channels made alike where they were: what the ranges are of, and what other
-    /// tools must be given to be compared.
+    /// File of the prepared float model, equalized if calibration did that. The ranges belong to
+    /// this model, and other tools need it for comparison.
     pub fn prepared(&mut self) -> Result<onnx::Pieces, Error> {
         self.prepare()?;
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
@@ -236,8 +237,8 @@ impl Session {
         Ok(onnx::pieces(&model.to_proto())?)
     }
 
-    /// Quantizes with what the last calibration saw. Other settings, other methods among them, need no other
-    /// calibration.
+    /// Quantizes with the statistics of the last calibration. Other settings and methods need no
+    /// new calibration, unless they require an extra pass that it did not make.
     pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<Outcome, Error> {
         if settings.need_samples() && self.found.is_none() {
             return Err(Error::NotCalibrated);
@@ -303,7 +304,7 @@ impl Session {
         Ok(quantized)
     }
 
-    /// The report of the run so far, as YAML; whole at any moment.
+    /// Report of the run so far, as YAML. It is a valid document at any moment.
     pub fn report(&self) -> String {
         let mut sections = vec![Section::of(
             "model",
@@ -337,7 +338,8 @@ impl Session {
     }
 }
 
-/// What the file declared of those values that the graph still makes, with the types these have now: a scheme may have changed them.
+/// Declared types of the values that the graph still computes. Element types are updated, since a
+/// scheme may have changed them.
 fn declared_again(graph: &Graph, declared: &[ValueInfoProto]) -> Vec<ValueInfoProto> {
     let (uses, elements) = (graph.uses(), graph.element_types());
     let again = declared.iter().filter_map(|value| {

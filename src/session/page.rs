@@ -1,6 +1,7 @@
-//! The report as one page that stands by itself: opened from a disk or attached to a bug, it asks nobody for anything.
+//! The report as one self-contained HTML page. It can be opened from a disk or attached to an
+//! issue.
 //!
-//! Its own policy forbids every request. Everything that comes from a model is escaped.
+//! Its content security policy forbids every request. All text that comes from a model is escaped.
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ use crate::compare::Comparison;
 use crate::profile::LayerTable;
 use crate::profile::columns::Column;
 
-/// What the page shows.
+/// Contents of the page.
 pub(super) struct Page<'a> {
     pub(super) card: &'a Card,
     pub(super) profiles: &'a [Kept],
@@ -28,7 +29,8 @@ background:none;border:0;padding:.2rem;color:inherit;cursor:pointer;min-height:2
 .warning{border-left:4px solid #d9480f;padding:.3rem .8rem;margin:.6rem 0;background:#d9480f14}dl{display:grid;\
 grid-template-columns:max-content 1fr;gap:.2rem 1rem}dt{font-weight:600}dd{margin:0;overflow-wrap:anywhere}";
 
-/// Sorts a table by a column at a click; without it the page is as complete, in the order of the run.
+/// Sorts a table by the column that is clicked. Without the script the page is complete, in
+/// execution order.
 const SCRIPT: &str = "\
 for(const button of document.querySelectorAll('th button'))button.addEventListener('click',()=>{\
 const th=button.parentElement,table=th.closest('table'),body=table.tBodies[0],place=th.cellIndex;\
@@ -39,7 +41,7 @@ const value=row=>{const cell=row.cells[place],number=cell.dataset.v;return numbe
 const rows=[...body.rows].sort((a,b)=>{const x=value(a),y=value(b);return (x<y?-1:x>y?1:0)*(down?-1:1)});\
 body.append(...rows)})";
 
-/// Writes it.
+/// Writes the page.
 pub(super) fn write(page: &Page<'_>) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     out.push_str(
@@ -68,7 +70,7 @@ pub(super) fn write(page: &Page<'_>) -> String {
     out
 }
 
-/// Text that stays text in a page, in an attribute too.
+/// Escapes text for HTML, attribute values included.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -238,7 +240,7 @@ fn layers(out: &mut String, name: &str, table: &LayerTable) {
     out.push_str("</tbody></table></div>");
 }
 
-/// The head of a table, of which the first columns are words.
+/// Opens a table. The first `words_first` columns hold words, the others numbers.
 fn head(out: &mut String, titles: &[&str], words_first: usize) {
     out.push_str("<div class=\"scroll\"><table><thead><tr>");
     for (place, title) in titles.iter().enumerate() {
@@ -261,7 +263,7 @@ fn words(out: &mut String, text: &str) {
     let _ = write!(out, "<td title=\"{text}\">{text}</td>");
 }
 
-/// A number; a share is shown as a bar behind it, too.
+/// Writes a cell with a number. A share also gets a bar behind the number.
 fn quantity(out: &mut String, value: Option<(f64, String)>, bar: Option<f64>) {
     let bar = bar.map_or(String::new(), |share| {
         format!(" style=\"--w:{:.1}%\"", share.clamp(0.0, 1.0) * 100.0)

@@ -1,4 +1,4 @@
-//! Samples before a run: what the model wants of them, how pictures are probably to be read, and whether each fits.
+//! Samples before a run: requirements of the model's inputs, previews, and checks of each sample.
 
 use std::collections::HashSet;
 
@@ -9,25 +9,25 @@ use crate::graph::{Dim, Model, tensor_type_of};
 use crate::onnx::schema::ModelProto;
 use crate::samples::{self, Glimpse, InputSpec, Preview, Problem, Refusal, SampleError};
 
-/// A sample that can't be used as samples are read now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A sample that cannot be used with the current preprocessing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Misfit {
-    /// Its name.
+    /// Name of the sample.
     pub sample: String,
-    /// What is wrong with it, and what to do.
+    /// The problem and its remedy, as a sentence.
     pub reason: String,
-    /// Whether another size or way of resizing may mend it.
+    /// True if another image size or way of resizing may solve it.
     pub asks_for_size: bool,
 }
 
 impl Session {
-    /// What a sample must bring.
+    /// Name, element type and shape of each input that a sample must provide.
     pub fn input_specs(&self) -> Vec<InputSpec> {
         input_specs(&self.header)
     }
 
-    /// What a sample looks like once decoded, input by input.
+    /// Previews of the decoded sample, one for each input.
     pub fn preview(
         &self,
         sample: &samples::Encoded,
@@ -36,8 +36,8 @@ impl Session {
         Ok(samples::preview(sample, &self.input_specs(), settings)?)
     }
 
-    /// Looks at a sample before a run, of whose files so much must be there as [`samples::glimpsed`] says: what is wrong with
-    /// it, if that can be seen.
+    /// Checks a sample before a run, from the beginnings of its files. [`samples::glimpsed`] tells
+    /// how many bytes that takes.
     pub fn check(
         &mut self,
         name: &str,
@@ -70,7 +70,8 @@ impl Session {
         }
     }
 
-    /// Where the model can't go on with inputs of these shapes; looked for once for each.
+    /// Reason why inputs of these shapes don't fit the model, if any. The answer is cached by
+    /// shape.
     fn refusal(&mut self, shapes: &[Vec<usize>]) -> Option<Refusal> {
         if let Some(known) = self.refusals.get(shapes) {
             return known.clone();
@@ -80,7 +81,8 @@ impl Session {
             Some(ready) => Refusal::of(&ready.model.graph, &given),
             None => {
                 let model = Model::from_proto(self.header.clone()).ok()?;
-                // The rules take shapes for the first inputs; old files list constants among them.
+                // The shape rules take one shape for each graph input; old files list initializers
+                // among these.
                 let fed = model.graph.inputs.len() == given.len();
                 fed.then(|| Refusal::of(&model.graph, &given)).flatten()
             }
@@ -90,13 +92,14 @@ impl Session {
     }
 }
 
-/// Whether a sample may choose the size of an axis. Where it may not, a shape that doesn't fit is the model's own fault.
+/// True if samples may choose the size of some axis. If none is free, a shape that doesn't fit is
+/// the model's fault.
 pub(super) fn any_open(inputs: &[InputSpec]) -> bool {
     let open = |dim: &Dim| !matches!(dim, Dim::Known(1..));
     inputs.iter().any(|input| input.shape.iter().any(open))
 }
 
-/// What a sample must bring for this model.
+/// Inputs that a sample must provide: graph inputs without an initializer.
 pub(super) fn input_specs(header: &ModelProto) -> Vec<InputSpec> {
     let Some(graph) = &header.graph else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The model as the stages behind opening take it: prepared, and every value with its type.
+//! The prepared model, with the type of every value.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,26 +8,26 @@ use crate::onnx::schema::{ModelProto, ValueInfoProto};
 use crate::prepare::{Functions, Half, Prepared, prepare};
 use crate::{engine, engine::EngineError, quantize};
 
-/// The prepared model with a type for every value, and the types of those values whose type the file
-/// declares: only these go out again.
+/// Prepared model with a type for each value. `declared` keeps the types that the file declares:
+/// only these are written out again.
 pub(super) struct Ready {
     pub(super) model: Model,
     pub(super) declared: Vec<ValueInfoProto>,
     pub(super) done: Vec<String>,
-    /// What became of the model's functions.
+    /// Result of inlining the model's functions.
     pub(super) functions: Functions,
-    /// What of the file has 16 bits.
+    /// Half-precision tensors of the file.
     pub(super) half: Half,
-    /// Whether the engine knows no types of it, since it can't run it.
+    /// True if the engine cannot run the model and therefore infers no types.
     pub(super) unknown: bool,
-    /// The most that was allocated while it was prepared.
+    /// Peak of live memory during preparation.
     pub(super) peak: u64,
 }
 
 impl Ready {
     pub(super) fn new(header: &ModelProto) -> Result<Ready, Error> {
         let model = Model::from_proto(header.clone())?;
-        // Before the engine sees operators that only quantized models have.
+        // This comes before the engine sees operators that only quantized models have.
         quantize::refuse_quantized(&model)?;
         let Prepared {
             mut model,
@@ -35,12 +35,13 @@ impl Ready {
             functions,
             half,
         } = prepare(model)?;
-        // What functions held, too.
+        // Repeated for nodes that were inside functions.
         quantize::refuse_quantized(&model)?;
-        // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
+        // tract infers types of more operators than our own rules. It takes half the time of a
+        // plan, so it runs only if types are missing.
         let types = match model.graph.is_typed() {
             true => {
-                engine::check_unrun(&model)?;
+                engine::validate_unrun(&model)?;
                 Some(BTreeMap::new())
             }
             false => typed_by_engine(&model)?,
@@ -68,7 +69,8 @@ impl Ready {
         })
     }
 
-    /// Fails where the engine can't run it: for the reason of a function's call that is still there, or for its own.
+    /// Fails if the engine cannot run the model. The reason is a function that could not be
+    /// inlined, or the engine's own.
     pub(super) fn runs(&self) -> Result<(), Error> {
         if self.unknown {
             if let Some(reason) = self.functions.left() {
@@ -80,8 +82,8 @@ impl Ready {
     }
 }
 
-/// The engine's types; `None` where there are operators it doesn't know: what needs no samples needs no run, and goes by our own rules and what
-/// the file declares.
+/// Types inferred by the engine; `None` if it doesn't know all operators. Schemes that need no
+/// samples never run the model; our own rules and the declared types suffice for them.
 fn typed_by_engine(model: &Model) -> Result<Option<BTreeMap<String, TensorType>>, Error> {
     match engine::infer_types(model) {
         Ok(types) => Ok(Some(types)),
@@ -90,7 +92,7 @@ fn typed_by_engine(model: &Model) -> Result<Option<BTreeMap<String, TensorType>>
     }
 }
 
-/// Writes inferred types into the graph, over what it declares for the same values.
+/// Adds inferred types to the graph, in place of declared types of the same values.
 fn declare(model: &mut Model, types: &BTreeMap<String, TensorType>) {
     let graph = &mut model.graph;
     let ports: HashSet<String> = graph

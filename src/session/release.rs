@@ -1,8 +1,9 @@
-//! Letting go of what nobody reads any more of a file.
+//! Frees the bytes of a model file that are no longer read.
 //!
-//! All weights of a file are slices of one buffer, which stays as long as one of them does. Where preparing made new weights of
-//! many, as when batch normalization is folded into them, the old ones would stay beside the new. So the others are copied
-//! out of the buffer from its end, which is given back as it gets free: at no moment is more than one of them there twice.
+//! All weights of a file are slices of one buffer, which lives as long as any of them. Preparation
+//! replaces many weights, for example when it folds batch normalization; the old ones would stay in
+//! memory beside the new. The remaining weights are therefore copied out of the buffer from its
+//! end, and the buffer shrinks as it goes. At no moment is more than one of them in memory twice.
 
 use bytes::Bytes;
 use prost::Message;
@@ -12,17 +13,17 @@ use crate::graph::Model;
 use crate::onnx::ReadError;
 use crate::onnx::schema::{DataType, ModelProto};
 
-/// Less than this share of a file isn't worth the work.
+/// Divisor of the file size: freeing less than this part of it is not worth the work.
 const WORTH: usize = 8;
 
-/// So much is given back at a time.
+/// Minimum number of bytes to give back at a time.
 const PORTION: usize = 1 << 20;
 
-/// A stretch of the file: where it begins and how long it is.
+/// Start and length of a slice of the file.
 type Stretch = (usize, usize);
 
-/// Lets go of the bytes of `file` that `model`, which was made of it, doesn't need, if these are many. `header`, which was read
-/// from it, loses its weights then.
+/// Frees the bytes of `file` that `model`, which was made from it, doesn't need, if they are many.
+/// `header`, which was read from the file, then loses its weights.
 pub(super) fn release(
     file: &mut Bytes,
     header: &mut ModelProto,
@@ -44,7 +45,7 @@ pub(super) fn release(
     let weights: Vec<(String, Bytes)> = constants()
         .filter_map(|tensor| Some((tensor.name.clone()?, tensor.raw_data.clone()?)))
         .collect();
-    // All that can fail comes before anything is changed.
+    // Everything that can fail precedes the first change.
     let without = Model::from_proto(weightless(model.to_proto())?)?;
     *header = weightless(header.clone())?;
     *model = without;
@@ -67,8 +68,8 @@ pub(super) fn release(
     Ok(())
 }
 
-/// Lets go of the floats of 16 bits in `header`: whoever made float32 of them doesn't read them again. Those in files beside the model
-/// would stay there else.
+/// Frees the half-precision weights in `header`. Preparation has converted them to float32 and
+/// doesn't read them again. Those from external data would otherwise stay in memory.
 pub(super) fn release_halves(header: &mut ModelProto) {
     for tensor in header.graph.iter_mut().flat_map(|g| &mut g.initializer) {
         if tensor.element().is_ok_and(DataType::is_half) {
@@ -77,7 +78,8 @@ pub(super) fn release_halves(header: &mut ModelProto) {
     }
 }
 
-/// The same without weights and in memory of its own: texts of attributes are slices of the file, too.
+/// Copies a message without its weights into memory of its own. Strings of attributes are slices of
+/// the file, too.
 fn weightless(mut proto: ModelProto) -> Result<ModelProto, Error> {
     for tensor in proto.graph.iter_mut().flat_map(|g| &mut g.initializer) {
         tensor.raw_data = None;
@@ -90,7 +92,7 @@ fn weightless(mut proto: ModelProto) -> Result<ModelProto, Error> {
     })
 }
 
-/// Stretches in order, those that overlap as one.
+/// Sorts slices and merges those that overlap.
 fn joined(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
     stretches.sort_unstable();
     let mut joined: Vec<Stretch> = Vec::with_capacity(stretches.len());
@@ -105,8 +107,8 @@ fn joined(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
     joined
 }
 
-/// These stretches of a file, each with its place, in order; the file is empty then. Where somebody else still holds it they stay
-/// in it.
+/// Takes these slices out of a file, each with its start, in order; the file is empty afterwards.
+/// If the file has other owners, the slices share its memory.
 fn taken_out(file: &mut Bytes, stretches: &[Stretch]) -> Vec<(usize, Bytes)> {
     if !file.is_unique() {
         let piece = |&(at, length): &Stretch| (at, file.slice(at..at + length));
@@ -148,7 +150,7 @@ mod tests {
         write(&proto).unwrap().into()
     }
 
-    /// Reads the file and makes new weights in place of these.
+    /// Reads the file and replaces these weights.
     fn opened(file: &Bytes, anew: &[&str]) -> (ModelProto, Model) {
         let header = read(file.clone()).unwrap();
         let mut model = Model::from_proto(header.clone()).unwrap();

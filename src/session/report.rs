@@ -1,4 +1,5 @@
-//! Our sections of the report: settings, where it ran, what the calibration saw, what was quantized.
+//! The session's sections of the report: settings, environment, calibration, quantization, profiles
+//! and comparison.
 
 use serde::Serialize;
 
@@ -10,7 +11,7 @@ use crate::profile::{LayerTable, Profiler, Section, environment};
 use crate::samples::Skipped;
 use crate::{quantize, samples};
 
-/// What has been learned of a run so far.
+/// Data of a run so far.
 #[derive(Default)]
 pub(super) struct Report {
     forecast: Option<Told>,
@@ -21,13 +22,13 @@ pub(super) struct Report {
     quantization: Option<Section>,
     layers: Option<Section>,
     comparison: Option<Section>,
-    /// Samples left out before the run.
+    /// Samples that were left out before the run.
     left_out: Vec<Skipped>,
     warnings: Vec<String>,
     notes: Vec<String>,
 }
 
-/// What was forecast, and what came of it once a model was quantized.
+/// A forecast, and the measured result once a model has been quantized.
 #[derive(Clone, Serialize)]
 struct Told {
     forecast: Forecast,
@@ -48,7 +49,7 @@ struct Calibration {
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     samples: usize,
-    /// Those that were left out, before the run and in it.
+    /// Samples that were left out, before the run and during it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<Skipped>,
     values: usize,
@@ -61,7 +62,7 @@ struct Quantization<'a> {
     quantized_bytes: usize,
     ratio: f64,
     nodes_quantized: usize,
-    /// Of a result in half precision, where no node is on integers.
+    /// Present with scheme `float16` only, where no node holds integers.
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes_float16: Option<usize>,
     nodes_float: usize,
@@ -84,7 +85,8 @@ impl Report {
         });
     }
 
-    /// What the job that was forecast took: its time from the beginning of its calibration on, its memory with the planning.
+    /// Adds the measured result to the forecast. Time counts from the begin of calibration; memory
+    /// includes planning.
     pub(super) fn took(&mut self, profiler: &Profiler, output_bytes: usize) {
         let Some(told) = self.forecast.as_mut().filter(|told| told.actual.is_none()) else {
             return;
@@ -172,7 +174,7 @@ impl Report {
         let comment = "What was done. Nodes under `float` stay float, each with its reason; min and max are the real\n\
                        numbers a tensor can hold, of several scales that of the largest.";
         self.quantization = Some(Section::of("quantization", comment, &quantization));
-        // Those of the calibration stay; those of an earlier result don't.
+        // Warnings of the calibration stay; notes of an earlier result don't.
         self.notes.clone_from(&summary.advice);
         self.notes.extend_from_slice(&summary.notes);
         self.settings = Some(Section::of("settings", "How it was to be done.", settings));
@@ -192,7 +194,7 @@ impl Report {
         self.layers = Some(Section::of("profiles", comment, &tables));
     }
 
-    /// Takes what was found of the result that was made last; nothing as long as it was not compared.
+    /// Sets the comparison of the latest result; `None` if it was not compared.
     pub(super) fn compared(&mut self, found: Option<&Comparison>) {
         let comment = "The quantized model against the float one. accumulated: the error of all layers up to here; added: that of\n\
                        this layer alone, on the float model's values; weightsOnly, activationsOnly: its SQNR with only these as\n\

@@ -1,4 +1,4 @@
-//! Running a model, float or quantized, as it is: its outputs and its table of layers.
+//! Inference with a model, float or quantized: its outputs and its layer table.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,29 @@ use crate::profile::{Clock, Spread, SystemClock, clock_resolution_ms};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 
-/// A model made ready to run, whatever its operators.
+/// A model that is ready to run, with any operators.
 pub struct Runner {
     engine: Engine,
     model: Model,
-    /// Nodes of the file that preparing made unnecessary.
+    /// Nodes of the file that preparation removed.
     dropped: Vec<String>,
-    /// Why a call of one of the model's functions is still there, which the engine doesn't know.
+    /// Reason why a function call could not be inlined. The engine doesn't know such a node.
     left: Option<PrepareError>,
 }
 
-/// What a profiled run leaves.
+/// Result of a profiled run.
 pub struct Profile {
-    /// What the model makes, in the order of its outputs.
+    /// Outputs of the model, in the order of the graph.
     pub outputs: Vec<(String, Tensor)>,
-    /// Its layers.
+    /// Layer table.
     pub table: LayerTable,
-    /// The measured runs moment by moment, for traces; steps are those of `steps`.
+    /// Measured runs with all their checkpoints, for traces. Their steps are the engine's.
     pub runs: Vec<Run>,
-    /// For each step of the engine its row in the table.
+    /// Row in the table for each step of the engine.
     pub rows: Vec<usize>,
 }
 
-/// A profile that is kept for the report and the files.
+/// A profile that the session stores for the report and exports.
 pub(super) struct Kept {
     pub(super) name: String,
     pub(super) table: LayerTable,
@@ -56,7 +56,7 @@ impl Kept {
 }
 
 impl Session {
-    /// Makes the model ready to run as it is; a quantized one, too.
+    /// Makes the model ready to run, unchanged. It may be quantized.
     pub fn runner(&self) -> Result<Runner, Error> {
         if !self.wanted_files.is_empty() {
             return Err(Error::FilesMissing {
@@ -73,8 +73,8 @@ impl Session {
         })
     }
 
-    /// Runs the model on a sample repeatedly, measuring every layer; the table goes into the report. Float convolutions
-    /// run by the kernels that are asked for, or by the faster ones.
+    /// Runs the model repeatedly on one sample and measures each layer; the table goes into the
+    /// report. `kernels` selects those of float convolutions; by default the faster ones run.
     pub fn profile(
         &mut self,
         inputs: &[Tensor],
@@ -92,7 +92,8 @@ impl Session {
         self.profile_of(name, &runner, inputs, repeats, watch)
     }
 
-    /// The same for a model to be shown beside this one, such as the quantized, under a name of its own.
+    /// Profiles another model under a name of its own, such as the quantized one, to be shown
+    /// beside this one.
     pub fn profile_of(
         &mut self,
         name: &str,
@@ -118,7 +119,7 @@ impl Session {
         Ok(profile)
     }
 
-    /// Decodes a sample as the model wants it.
+    /// Decodes a sample for the model's inputs.
     pub fn decode(
         &self,
         sample: &Encoded,
@@ -129,8 +130,8 @@ impl Session {
 }
 
 impl Runner {
-    /// Prepares the model where it can be: that folds shape arithmetic which the engine can't take. A model with
-    /// operators of which preparing knows nothing runs as it stands.
+    /// Prepares the model where possible, since that folds shape arithmetic which the engine
+    /// rejects. Otherwise the model runs unchanged.
     pub fn new(mut model: Model) -> Runner {
         let left = left(&mut model);
         match prepare(model.clone()) {
@@ -139,7 +140,8 @@ impl Runner {
         }
     }
 
-    /// A model that was prepared from another, of which only the nodes are looked at.
+    /// Builds a runner for a prepared model. `from` is the model before preparation; only its node
+    /// names are used.
     fn prepared(from: &Model, model: Model, left: Option<PrepareError>) -> Runner {
         warm_up::form_chosen();
         let titles = |model: &Model| -> Vec<String> {
@@ -157,7 +159,7 @@ impl Runner {
         }
     }
 
-    /// The same, its float convolutions run by these kernels if any are named.
+    /// Selects the kernels of float convolutions; `None` keeps the default.
     pub fn by(mut self, kernels: Option<FloatKernels>) -> Runner {
         if let Some(kernels) = kernels {
             let ours = kernels == FloatKernels::Octet;
@@ -166,12 +168,12 @@ impl Runner {
         self
     }
 
-    /// The model as it runs.
+    /// The model that runs.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// Runs once; the outputs with their names.
+    /// Runs once and returns the outputs with their names.
     pub fn run(
         &self,
         inputs: &[Tensor],
@@ -184,7 +186,7 @@ impl Runner {
         Ok(self.named(outputs))
     }
 
-    /// Runs repeatedly, measuring every layer.
+    /// Runs repeatedly and measures each layer.
     pub fn profile(
         &self,
         inputs: &[Tensor],
@@ -221,8 +223,8 @@ impl Runner {
         })
     }
 
-    /// What measuring adds to a run, as a share of it: the middle of so many pairs of a run that is measured and one that
-    /// is not, which take turns in coming first.
+    /// Relative cost of measuring: the median over `pairs` of one measured and one plain run, with
+    /// the order alternating.
     pub fn overhead(
         &self,
         inputs: &[Tensor],
@@ -254,7 +256,7 @@ impl Runner {
             made.map(|_| ())
         };
         let mut shares = Vec::with_capacity(pairs);
-        // The first pair meets cold caches.
+        // The first pair warms the caches and does not count.
         for pair in 0..=pairs {
             let (without, with) = if pair % 2 == 0 {
                 let without = timed(&plain)?;
@@ -284,7 +286,7 @@ impl Runner {
     }
 }
 
-/// Writes out the calls of a model's functions; why one is still there.
+/// Inlines the functions of a model. Returns the reason if a call remains.
 fn left(model: &mut Model) -> Option<PrepareError> {
     match Functions::write_out(model) {
         Ok(functions) => functions.left().cloned(),
@@ -292,7 +294,7 @@ fn left(model: &mut Model) -> Option<PrepareError> {
     }
 }
 
-/// What is known of a model's values for samples of certain shapes.
+/// Types and uses of a model's values, for samples of certain shapes.
 struct Known<'a> {
     model: &'a Model,
     uses: Uses,

@@ -1,51 +1,51 @@
-//! A model file and its checksum, which is made while the file is still being read.
+//! A model file and its checksum, which is computed while the file is read.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// A file, whole.
+/// A complete file.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// What is in it.
+    /// Contents.
     pub bytes: Bytes,
-    /// Its checksum, in hexadecimal.
+    /// SHA-256 in hexadecimal.
     pub sha256: String,
 }
 
-/// The checksum of a file that comes piece by piece.
+/// SHA-256 of a file that arrives in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Checksum(Sha256);
 
 impl Checksum {
-    /// Of no bytes yet.
+    /// Starts with no bytes.
     pub fn new() -> Checksum {
         Checksum::default()
     }
 
-    /// Takes the bytes that come next.
+    /// Adds the next bytes.
     pub fn add(&mut self, bytes: &[u8]) {
-        // A browser compiles a function well only once it was called some times, so not all in one call: that
-        // took four times as long.
+        // In portions: a browser optimizes a function only after it was called a few times. One
+        // call for all bytes took four times as long.
         for portion in bytes.chunks(1 << 16) {
             self.0.update(portion);
         }
     }
 
-    /// The checksum, in hexadecimal.
+    /// The checksum in hexadecimal.
     pub fn finish(self) -> String {
         hexadecimal(&self.0.finalize())
     }
 }
 
-/// Two digits a byte.
+/// Formats bytes with two digits each.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Source {
-    /// A file that is in memory.
+    /// Wraps a file that is in memory and computes its checksum.
     pub fn new(name: &str, bytes: Bytes) -> Source {
         let mut checksum = Checksum::new();
         checksum.add(&bytes);

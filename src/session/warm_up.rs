@@ -1,5 +1,5 @@
-//! A little model that goes the whole way before a person's comes: a browser compiles a function when it is first called, and well
-//! only once it has seen it work.
+//! A small model that passes the whole pipeline before the user's model. A browser compiles a
+//! function at its first call and optimizes it only after some use.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,28 +15,29 @@ use crate::onnx::schema::{
 };
 use crate::profile::{Clock, SystemClock};
 
-/// Channels of the little model, between its blocks and inside of them.
+/// Channels of the model, between its blocks and inside them.
 const CHANNELS: usize = 16;
 const WIDE: usize = 48;
 
-/// How many blocks it has: enough that what is done for each node weighs as much as what is done for each number.
+/// Number of blocks. With this many, the work for each node weighs about as much as that for each
+/// element.
 const BLOCKS: usize = 10;
 
-/// The side of its picture.
+/// Height and width of the input image.
 const SIDE: usize = 40;
 
-/// The file of the little model, to be opened, calibrated and quantized as a person's is. The forms of the integer kernels are timed on
-/// the way.
+/// File of the warm-up model, to be opened, calibrated and quantized like any other. Also times the
+/// ISAs of the integer kernels.
 pub fn warm_up() -> Result<Vec<u8>, Error> {
     choose_form();
     model()
 }
 
-/// Sees to it that the form of the integer kernels was chosen by its speed when warm.
+/// Makes sure that the ISA of the integer kernels was chosen by warm timings.
 ///
-/// A browser compiles what got hot in the background: the first timing makes it hot and may measure the simple code
-/// from before. So the choice is made again by whoever makes a model ready, until two at least half a second apart
-/// agree. Natively the first holds.
+/// A browser optimizes hot code in the background. The first timing makes the code hot and may
+/// measure it before it is optimized. The choice is therefore repeated each time a model is made
+/// ready, until two choices at least half a second apart agree. Native builds use the first choice.
 pub(super) fn form_chosen() {
     if !SETTLED.load(Ordering::Relaxed) {
         choose_form();
@@ -45,10 +46,10 @@ pub(super) fn form_chosen() {
 
 static SETTLED: AtomicBool = AtomicBool::new(false);
 
-/// The choice before this one, and when it was made.
+/// The previous choice and its time in milliseconds.
 static BEFORE: Mutex<Option<(Form, f64)>> = Mutex::new(None);
 
-/// Milliseconds between two choices that settle it.
+/// Minimum milliseconds between two equal choices that settle it.
 const APART_MS: f64 = 500.0;
 
 fn choose_form() {
@@ -62,14 +63,15 @@ fn choose_form() {
     if !cfg!(target_family = "wasm") || before.is_some_and(confirmed) {
         SETTLED.store(true, Ordering::Relaxed);
     }
-    // The first of a row of equal choices stays, so that choosing often settles it, too.
+    // Keep the first of several equal choices, so that frequent calls settle it, too.
     if before.is_none_or(|(known, _)| known != form) {
         *before = Some((form, now));
     }
 }
 
-/// A little network with the parts of many: a picture → a convolution → blocks → the mean of each channel → classes. A
-/// block widens, convolves each channel by itself and narrows again, each with what belongs to it, and adds what came in.
+/// A small network with common parts: image, convolution, inverted residual blocks, global average
+/// pooling, classes. A block has an expanding, a depthwise and a narrowing convolution with their
+/// normalization and Clip, and a residual Add.
 fn model() -> Result<Vec<u8>, Error> {
     let mut network = Network::default();
     let mut last = network.convolution("picture", "stem", [CHANNELS, 3, 3, 2]);
@@ -124,14 +126,15 @@ impl Network {
             .push(TensorProto::from_f32(name, shape, &values));
     }
 
-    /// Adds a node; gives the name of what it makes, which is its own.
+    /// Adds a node and returns the name of its output, which is also the node's.
     fn node(&mut self, operator: &str, inputs: &[&str], name: &str) -> String {
         self.nodes
             .push(NodeProto::new(operator, name, inputs, &[name]));
         name.to_owned()
     }
 
-    /// A convolution and the normalization of its channels. Where each output channel reads one input channel, it reads its own.
+    /// Adds a convolution with batch normalization. A weight with one input channel makes it
+    /// depthwise.
     fn convolution(
         &mut self,
         input: &str,
@@ -158,7 +161,7 @@ impl Network {
         self.node("BatchNormalization", &inputs, &format!("{name}.norm"))
     }
 
-    /// Cuts a value at 0 and 6.
+    /// Adds a Clip to 0..6.
     fn cut(&mut self, input: &str) -> String {
         for (name, value) in [("low", 0.0), ("high", 6.0)] {
             if !self.weights.iter().any(|w| w.name.as_deref() == Some(name)) {
@@ -170,7 +173,7 @@ impl Network {
     }
 }
 
-/// Weights on both sides of zero.
+/// Weights with both signs.
 fn varied(count: usize) -> Vec<f32> {
     (0..count)
         .map(|at| (at * 37 % 101) as f32 / 101.0 - 0.5)

@@ -1,40 +1,40 @@
-//! How a face follows a long call and stops it.
+//! Progress of a long call: events for its caller, and cancellation.
 
 use serde::Serialize;
 
-/// What happens while a call runs.
+/// Event during a call.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Event {
     /// A stage begins.
     Stage {
-        /// Its name, as in the report.
+        /// Name of the stage, as in the report.
         name: String,
     },
-    /// A sample was run.
+    /// A sample is done.
     Sample {
-        /// How many were run since calibration began.
+        /// Number of samples done since calibration began.
         done: usize,
-        /// The sample.
+        /// Name of the sample.
         name: String,
     },
 }
 
-/// Follows a call; may be asked from several threads at once.
+/// Follows a call. Several threads may call its methods at once.
 pub trait Watch: Sync {
-    /// Called for each event, in no fixed order between threads.
+    /// Receives each event. The order between threads is not fixed.
     fn event(&self, event: &Event);
 
-    /// Whether the call should stop; asked often, so it must be quick.
+    /// Returns true to stop the call. It is asked often, so it must be fast.
     fn cancelled(&self) -> bool {
         false
     }
 
-    /// Called when a sample that was begun is under way no longer, well or not.
+    /// Called when a started sample has ended, with or without an error.
     fn ended(&self) {}
 }
 
-/// Watches nothing.
+/// Ignores all events.
 impl Watch for () {
     fn event(&self, _event: &Event) {}
 }

@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
 use js_sys::{Int32Array, Uint8Array};
-use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::to_js;
+use crate::profile::memory;
 use crate::session::{Event, Watch};
 
 /// The words shared with the page; places as in `www/types.js`.
@@ -71,23 +71,15 @@ fn memory_buffer() -> JsValue {
         .buffer()
 }
 
-/// Memory in bytes: what wasm holds, what of it is in use, and the most that was in use.
-#[derive(Serialize)]
-struct Memory {
-    pages: usize,
-    live: usize,
-    peak: usize,
-}
-
-/// What the engine holds now. (wasm itself exports a `memory`.)
+/// The memory of the engine. (wasm itself exports a `memory`.)
 #[wasm_bindgen(js_name = memoryUsage)]
 pub fn memory_usage() -> Result<JsValue, JsValue> {
     let pages = core::arch::wasm32::memory_size(0) * 65536;
 
-    to_js(&Memory {
+    to_js(&memory::Memory {
         pages,
-        live: crate::profile::memory::live(),
-        peak: crate::profile::memory::peak(),
+        live: memory::live(),
+        peak: memory::peak(),
     })
 }
 

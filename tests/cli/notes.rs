@@ -88,7 +88,7 @@ fn halves_are_not_told_as_integers() {
     );
     let (printed, _) = good(&folder, &QUANTIZE);
     assert!(
-        printed.contains("; 2 of 2 operators on integers"),
+        printed.contains("; 2 of 2 operators in integer arithmetic"),
         "{printed}"
     );
     let report = ["--report", "r.yaml"];

@@ -1,4 +1,4 @@
-//! Damage to operators and graphs, as nobody who writes a file would mean it.
+//! Damages operators and graphs in ways that no exporter intends.
 
 use octet::onnx::schema::*;
 use prost::Message;
@@ -8,7 +8,7 @@ use crate::sound::Said::{self, Float, Int, Ints, Text};
 use crate::sound::{OPERATORS, attribute, port};
 use crate::wiring::rewire;
 
-/// Names that operators know, to be said where they mean something else or nothing.
+/// Attribute values of various operators, for use where they are invalid.
 const NAMES: &[&str] = &[
     "axis",
     "axes",
@@ -107,7 +107,7 @@ const NUMBERS: [i64; 14] = [
     -7,
 ];
 
-/// A file of that model with one to three things of it changed, and these in words.
+/// A file of the model with one to three changes, and a description of them.
 pub fn damaged(mut model: ModelProto, random: &mut Random) -> (Vec<u8>, String) {
     let sound = model.clone();
     for _ in 0..1 + random.below(3) {
@@ -141,7 +141,7 @@ pub fn damaged(mut model: ModelProto, random: &mut Random) -> (Vec<u8>, String) 
     (file, said.join("; "))
 }
 
-/// What of a model is another than before: nodes, constants, inputs, outputs, versions.
+/// Differences between two models: nodes, constants, inputs, outputs, versions.
 fn changes(before: &ModelProto, after: &ModelProto) -> Vec<String> {
     let mut said = Vec::new();
     if (before.ir_version, &before.opset_import) != (after.ir_version, &after.opset_import) {
@@ -176,7 +176,7 @@ fn changes(before: &ModelProto, after: &ModelProto) -> Vec<String> {
     said
 }
 
-/// A node as a call, with what its attributes say.
+/// A node as a call with its attributes.
 fn in_words(node: &NodeProto) -> String {
     let said = node.attribute.iter().map(|one| {
         let name = one.name.as_deref().unwrap_or_default();
@@ -193,7 +193,7 @@ fn in_words(node: &NodeProto) -> String {
     format!("{operator}({:?}; {said}) -> {:?}", node.input, node.output)
 }
 
-/// Damages a graph, or one that a node of it holds.
+/// Damages a graph, or one inside a node.
 fn damage_within(graph: &mut GraphProto, random: &mut Random) {
     let held = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
     let mut held: Vec<&mut GraphProto> = held.filter_map(|said| said.g.as_mut()).collect();
@@ -276,7 +276,7 @@ fn damage(graph: &mut GraphProto, random: &mut Random) {
     }
 }
 
-/// An attribute that says something else, of the same type or another.
+/// Replaces the value of an attribute, in the same type or another.
 fn said_otherwise(node: &mut NodeProto, random: &mut Random) {
     if node.attribute.is_empty() {
         node.domain = Some((*random.one(&["com.microsoft", "ai.onnx", "other"])).into());
@@ -315,7 +315,7 @@ fn damage_tensor(tensor: &mut TensorProto, random: &mut Random) {
             }
         }
         2 => tensor.raw_data = Some(bytes.slice(..random.below(bytes.len() + 1))),
-        // As large as it says.
+        // With as many elements as its shape needs.
         3 | 4 => {
             let dims: Vec<usize> = (0..random.below(5)).map(|_| random.below(5)).collect();
             let size = element.bits().unwrap_or(8).div_ceil(8) * dims.iter().product::<usize>();

@@ -1,4 +1,5 @@
-//! Models at which tract computed for minutes: a constant of other sizes in the place of a value, before convolutions.
+//! Models with a constant of other sizes in place of a value before convolutions. tract computed
+//! for minutes at these.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use serde_json::json;
 
 use crate::networks::network;
 
-/// Convolutions behind an operator of their first values and the bias of the first.
+/// Convolutions behind an operator with the first result and the first bias.
 fn biased(operator: &str, sizes: &[&str], between: Option<&str>) -> Bytes {
     let mut net = network(sizes);
     net.conv("x", "a", [8, 3, 3, 3], 2, 1);
@@ -23,7 +24,7 @@ fn biased(operator: &str, sizes: &[&str], between: Option<&str>) -> Bytes {
         vec!["r", "a.b"]
     };
     net.plain(operator, &reads, "put");
-    // The picture is read on, so that only these sizes are odd.
+    // Another operator reads the input, so that only these sizes are odd.
     net.plain("Mul", &["r", "put"], "v0");
     if let Some(operator) = between {
         net.plain(operator, &["v0"], "v0.between");
@@ -40,7 +41,8 @@ fn biased(operator: &str, sizes: &[&str], between: Option<&str>) -> Bytes {
     onnx::write(&net.model()).unwrap().into()
 }
 
-/// What becomes of a model on each way, in words; fails where one takes longer than ten seconds.
+/// Runs a model through each entry point and returns the results; fails if one takes longer than
+/// ten seconds.
 fn each_way(file: &Bytes, size: i64) -> Vec<Result<(), String>> {
     let ways = ["run", "weights", "dynamic", "static"];
     let each = ways.map(|way| {
@@ -84,17 +86,17 @@ fn one_way(file: &Bytes, way: &str, size: i64) -> Result<(), String> {
 fn a_constant_that_does_not_fit_is_refused_by_name_before_anything_hangs() {
     for operator in ["Max", "Mul", "Clip"] {
         for sizes in [["1", "3", "64", "64"], ["n", "3", "h", "w"]] {
-            // Sinh is an operator without a rule of our own.
+            // Sinh has no shape rule of ours.
             for between in [None, Some("Sinh")] {
                 let file = biased(operator, &sizes, between);
                 for how in each_way(&file, 64) {
-                    // Where no size is known and nothing runs, nothing is wrong yet.
+                    // Without known sizes and without a run, there is no error yet.
                     let Err(said) = how else {
                         assert_eq!(sizes[0], "n", "{operator} {between:?}");
                         continue;
                     };
                     let of_model = ["must be", "correct the model"];
-                    // Where the size is open, another one might fit.
+                    // A different size might fit.
                     let of_size = ["don't fit", "choose a size"];
                     let all = |parts: &[&str]| parts.iter().all(|part| said.contains(part));
                     let next = all(&of_model) || (sizes[0] == "n" && all(&of_size));
@@ -112,7 +114,7 @@ fn a_constant_that_does_not_fit_is_refused_by_name_before_anything_hangs() {
 fn a_constant_that_fits_by_being_spread_runs() {
     for operator in ["Max", "Mul", "Clip"] {
         let file = biased(operator, &["n", "3", "h", "w"], None);
-        // The rows of the first values are eight wide, as the bias is.
+        // The rows of the first result are eight wide, as the bias is.
         for how in each_way(&file, 16) {
             assert_eq!(how, Ok(()), "{operator}");
         }

@@ -1,11 +1,11 @@
-//! Small models of one to three operators of all kinds, before anything is wrong with them.
+//! Small valid models of one to three operators of all kinds, before they are damaged.
 
 use bytes::Bytes;
 use octet::onnx::schema::*;
 
 use crate::graphs::{Random, constant, node};
 
-/// An attribute's value.
+/// The value of an attribute.
 #[derive(Clone, Copy)]
 pub enum Said {
     Int(i64),
@@ -17,7 +17,7 @@ use Said::{Float, Int, Ints, Text};
 
 type Attributes = &'static [(&'static str, Said)];
 
-/// Operators with their inputs: `v` is four channels of six times six.
+/// Operators with their inputs: `v` has shape [1, 4, 6, 6].
 pub const OPERATORS: &[(&str, &[&str], Attributes)] = &[
     (
         "Conv",
@@ -180,7 +180,7 @@ pub const OPERATORS: &[(&str, &[&str], Attributes)] = &[
     ("Gelu", &["v"], &[("approximate", Text("tanh"))]),
 ];
 
-/// A named attribute that says this.
+/// An attribute with this name and value.
 pub fn attribute(name: &str, said: Said) -> AttributeProto {
     let mut made = AttributeProto {
         name: Some(name.into()),
@@ -207,7 +207,7 @@ pub fn attribute(name: &str, said: Said) -> AttributeProto {
     made
 }
 
-/// A value of that type and shape.
+/// A value of this type and shape.
 pub fn port(name: &str, element: DataType, dims: &[i64]) -> ValueInfoProto {
     let dim = |&size: &i64| Dimension {
         denotation: None,
@@ -266,7 +266,7 @@ fn constants() -> Vec<TensorProto> {
     ]
 }
 
-/// A convolution, one to three operators behind one another and a product with a number.
+/// A convolution, a chain of one to three operators, and a multiplication.
 pub fn sound(random: &mut Random) -> ModelProto {
     let mut nodes = vec![node("Conv", &["x", "w"], "v0")];
     nodes[0].attribute = vec![attribute("pads", Ints(&[1, 1, 1, 1]))];

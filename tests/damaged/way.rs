@@ -1,4 +1,5 @@
-//! The way of a model: opened, looked at, run, quantized by each scheme, and what came out run and compared.
+//! All stages of a model: opened, inspected, run, quantized by each scheme; the result is run and
+//! compared.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -20,7 +21,7 @@ use crate::sound::sound;
 
 type Tried<T> = Result<T, Box<dyn Error>>;
 
-/// The kinds of models that are damaged.
+/// The models that are damaged, by kind.
 pub struct Kinds(Vec<(&'static str, ModelProto)>);
 
 impl Kinds {
@@ -51,7 +52,7 @@ impl Kinds {
         Kinds(kinds)
     }
 
-    /// One of them, or one of few operators.
+    /// One of these models, or a random one of few operators.
     pub fn one(&self, random: &mut Random) -> (&'static str, ModelProto) {
         match random.below(self.0.len() + 3) {
             place if place < self.0.len() => self.0[place].clone(),
@@ -78,7 +79,7 @@ fn each_kind_goes_the_whole_way_before_it_is_damaged() {
     }
 }
 
-/// Takes a file the whole way, and says how that went: `whole`, `refused`, or what nobody foresaw.
+/// Runs a file through all stages. Returns `whole`, `refused`, or a description of a failure.
 pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
     let schemes = [
         json!({}),
@@ -97,8 +98,8 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
     for step in steps {
         if let Err(error) = step() {
             let said = error.to_string();
-            // So says the engine of a panic that it caught, which it can't in a browser.
-            if said.contains("broke off") {
+            // The engine reports a caught panic with these words; in a browser it can't catch it.
+            if said.contains("the engine failed") {
                 return format!("panicked, {said}");
             }
             how = "refused".to_owned();
@@ -111,7 +112,7 @@ fn open(file: &Bytes) -> Tried<Session> {
     Ok(Session::open(Source::new("damaged.onnx", file.clone()))?)
 }
 
-/// A small sample, whatever sizes the model leaves open.
+/// A small sample that fits the model's sizes.
 fn sample(session: &Session) -> Tried<(Encoded, Vec<Tensor>)> {
     let mut specs: Vec<InputSpec> = session.input_specs();
     for spec in &mut specs {
@@ -153,7 +154,8 @@ fn demo() -> samples::Settings {
     }
 }
 
-/// Somebody who stops what goes on and on, as the loops of a damaged model may; what can't be stopped is wrong.
+/// Stops endless work, as a damaged model's loops may be; work that can't be stopped fails the
+/// test.
 struct Impatient(Instant);
 
 impl Impatient {
@@ -170,7 +172,7 @@ impl Watch for Impatient {
     }
 }
 
-/// It is looked at, and runs.
+/// Inspects and runs the model.
 fn runs(file: &Bytes) -> Tried<()> {
     let mut session = open(file)?;
     let (_, inputs) = sample(&session)?;
@@ -184,7 +186,7 @@ fn quantized(model: &ModelProto, settings: &Value) -> Tried<Bytes> {
     made(&mut session, settings).map(|(file, _)| file)
 }
 
-/// Quantizes; the file, and what it was calibrated with.
+/// Quantizes; returns the file and the calibration sample.
 fn made(session: &mut Session, settings: &Value) -> Tried<(Bytes, Option<Vec<Tensor>>)> {
     let settings = Settings::from_value(settings.clone())?;
     let mut fed = None;
@@ -200,7 +202,7 @@ fn made(session: &mut Session, settings: &Value) -> Tried<(Bytes, Option<Vec<Ten
     Ok((file, fed))
 }
 
-/// It is quantized; what came out runs, and is compared.
+/// Quantizes, runs the result and compares it.
 fn compared(file: &Bytes, settings: &Value) -> Tried<()> {
     let mut session = open(file)?;
     let (file, fed) = made(&mut session, settings)?;

@@ -1,10 +1,10 @@
-//! Damage that leaves a graph one: other values where values are read, operators put between or left out, sizes of inputs.
+//! Damage that keeps a graph valid: other inputs, inserted or removed operators, other input sizes.
 
 use octet::onnx::schema::*;
 
 use crate::graphs::Random;
 
-/// Changes what a node reads, what stands between it and what it reads, or what goes in.
+/// Changes an input of a node, the operator before it, or the model's inputs.
 pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut Random) {
     let slots = graph.node[place].input.len();
     if slots == 0 {
@@ -12,7 +12,7 @@ pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut Random) {
     }
     let slot = random.below(slots);
     match random.below(8) {
-        // A value of the same kind: what is made earlier, or a constant.
+        // A value of the same kind: a result of an earlier node, or a constant.
         0..=3 => {
             let values = alike(graph, place, slot);
             if !values.is_empty() {
@@ -20,7 +20,7 @@ pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut Random) {
             }
         }
         4 | 5 => between(graph, place, slot, random),
-        // Who reads what it makes reads what it read.
+        // Readers of its output read its input.
         6 => {
             let (from, to) = {
                 let node = &graph.node[place];
@@ -36,7 +36,7 @@ pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut Random) {
     }
 }
 
-/// Names of values that may stand there: of floats or of integers, as the one that does.
+/// Names of values of the same kind, floats or integers, that exist before the node.
 fn alike(graph: &GraphProto, place: usize, slot: usize) -> Vec<String> {
     let whole = |tensor: &TensorProto| tensor.data_type == Some(DataType::Int64 as i32);
     let here = &graph.node[place].input[slot];
@@ -51,7 +51,7 @@ fn alike(graph: &GraphProto, place: usize, slot: usize) -> Vec<String> {
         .iter()
         .flat_map(|node| node.output.clone());
     let fed = graph.input.iter().filter_map(|input| input.name.clone());
-    // Among many constants what is made would be rare.
+    // Constants are many; computed values get equal weight.
     let made: Vec<String> = made.chain(fed).collect();
     constants
         .chain(made.iter().cloned())
@@ -59,7 +59,7 @@ fn alike(graph: &GraphProto, place: usize, slot: usize) -> Vec<String> {
         .collect()
 }
 
-/// Puts an operator in front of an input.
+/// Inserts an operator before an input.
 fn between(graph: &mut GraphProto, place: usize, slot: usize, random: &mut Random) {
     let name = format!("between{}", graph.node.len());
     let read = graph.node[place].input[slot].clone();
@@ -89,7 +89,7 @@ fn between(graph: &mut GraphProto, place: usize, slot: usize, random: &mut Rando
     graph.node.insert(place, made);
 }
 
-/// Other sizes of what goes in: numbers, names or none.
+/// Changes the sizes of an input: numbers, names or unknown.
 fn sizes(graph: &mut GraphProto, random: &mut Random) {
     let input = graph.input.first_mut();
     let kind = input.and_then(|input| input.r#type.as_mut()?.value.as_mut());

@@ -46,7 +46,7 @@ inBrowsers('accessibility', (visit) => {
     const sample = join(scratch, 'accessible.npy');
     writeFileSync(sample, npy(Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 1), [1, 3, 4, 4]));
     await visit.choose('choose-samples', sample);
-    await visit.says('#run-why', /Nothing is changed/);
+    await visit.says('#run-why', /Your file is not changed/);
     await tab.$eval('#advanced', (details) => details.setAttribute('open', ''));
     await clean(visit, 'ready');
     await visit.quantize();
@@ -107,7 +107,7 @@ inBrowsers('accessibility', (visit) => {
     writeFileSync(files[0], bytes);
     for (const file of files.slice(1)) linkSync(files[0], file);
     await visit.choose('choose-samples', ...files);
-    await visit.says('#run-why', /Nothing is changed/);
+    await visit.says('#run-why', /Your file is not changed/);
     await tab.evaluate(() => {
       const heard = (/** @type {any} */ (window).heard = /** @type {string[]} */ ([]));
       const line = document.querySelector('octet-status [role=status]');

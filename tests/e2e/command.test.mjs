@@ -24,7 +24,7 @@ async function pictures(visit) {
   await visit.drop({ [name]: exact() });
   await tab.waitForSelector('#card-title');
   await visit.choose('choose-samples', ...photos.slice(0, 2));
-  await visit.says('#run-why', /Nothing is changed/);
+  await visit.says('#run-why', /Your file is not changed/);
   await tab.select('#preset', 'raw');
   await tab.select('#resize', 'exact');
   await tab.select('#order', 'bgr');

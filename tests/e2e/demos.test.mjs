@@ -16,7 +16,7 @@ inBrowsers('the demos', (visit, name) => {
     test(`${id} is quantized after one click`, () => visit({ demo }, async (visit) => {
       await visit.tab.waitForSelector(`#demo-${id}`);
       await visit.tab.click(`#demo-${id}`);
-      await visit.says('#run-why', /Nothing is changed/);
+      await visit.says('#run-why', /Your file is not changed/);
       assert.match(await visit.text('#left'), new RegExp(`${samples.length} samples`));
       await visit.quantize();
       const model = await visit.downloaded('.onnx');

@@ -23,7 +23,7 @@ inBrowsers('channels made alike', (visit) => {
     await visit.quantize();
     assert.ok(remembers(await visit.downloaded('.onnx')));
     assert.match((await visit.downloaded('.yaml')).toString(), /the channels of what 1 layer makes/);
-    assert.match(await stages(), /Calibrating[^]*Counting/);
+    assert.match(await stages(), /Calibrating[^]*Extra pass/);
     await visit.takesNoSamples();
     await tab.click('#equalize');
     await visit.says('#changed', /the samples are run again/);

@@ -40,9 +40,9 @@ inBrowsers('figures', (visit) => {
     await tab.select('#headline-output', 'embedding');
     const { value, text } = await headline(visit, 'Accuracy');
     assert.match(value, /^[01]\.\d{4}$/);
-    assert.match(text, /cosine with the float embedding.*on 3 samples; SQNR \d+\.\d dB/);
+    assert.match(text, /cosine similarity to the float embedding.*on 3 samples; SQNR \d+\.\d dB/);
     await tab.select('#headline-output', 'probabilities');
-    await visit.says('.headlines', /same first answer as in float.*SQNR/);
+    await visit.says('.headlines', /top-1 agreement with float.*SQNR/);
     assert.match(await visit.text('[aria-labelledby=accuracy-title]'), /ypassed through.*embeddingembedding[\d.]+ dB/);
     // The whole error in two.
     await tab.click('#split');
@@ -55,7 +55,7 @@ inBrowsers('figures', (visit) => {
     await visit.quantized(convolution(), [picture(0)]);
     await tab.click('#measure-time');
     await visit.says('.headlines', /ms in float/);
-    const { value, text } = await headline(visit, 'Time of a run');
+    const { value, text } = await headline(visit, 'Inference time');
     await tab.click('#tab-timeline');
     await tab.waitForSelector('.layer-lane');
     const said = await tab.$$eval('.lane figcaption', (all) => all.map((one) => /: ([\d.]+ ms) a run/.exec(one.textContent ?? '')?.[1]));
@@ -69,14 +69,14 @@ inBrowsers('figures', (visit) => {
     const grown = await headline(visit, 'Size');
     assert.match(grown.text, /larger than the float model/);
     assert.equal(grown.bad, true);
-    assert.match(await visit.text('#made'), /On integers2 of 2 operators/);
+    assert.match(await visit.text('#made'), /In integer arithmetic2 of 2 operators/);
     await tab.select('#scheme', 'float16');
     await visit.shows(2);
     assert.match(await visit.text('#made'), /In half precision\d of 2 operators/);
-    assert.doesNotMatch(await visit.text('#made'), /On integers/);
+    assert.doesNotMatch(await visit.text('#made'), /In integer arithmetic/);
   }));
 
-  for (const [half, call, other] of [['error', 'compare', 'Time of a run'], ['time', 'run', 'Accuracy']]) {
+  for (const [half, call, other] of [['error', 'compare', 'Inference time'], ['time', 'run', 'Accuracy']]) {
     test(`where the ${half} can’t be measured the other half is, and it is said at its place`, () => visit({}, async (visit) => {
       const { tab } = visit;
       await visit.quantized(convolution(), [picture(0)]);
@@ -98,7 +98,7 @@ inBrowsers('figures', (visit) => {
       const { found, ...which } = comparison.value;
       comparison.value = { ...which, found: { ...found, layers: [], worst: [], layersFailed: 'the shapes of `c` follow from values' } };
     });
-    await visit.says('#no-layers', /outputs are compared; the layers could not be: the shapes of `c`/i);
+    await visit.says('#no-layers', /Only the outputs could be compared, not the layers: the shapes of `c`/i);
     assert.match(await visit.text('[aria-labelledby=accuracy-title]'), /yvalues[\d.]+ dB/);
     assert.doesNotMatch(await visit.text('[aria-labelledby=accuracy-title]'), /The layers that add most/);
     assert.match((await headline(visit, 'Accuracy')).value, /dB/);

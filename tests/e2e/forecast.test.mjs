@@ -9,16 +9,16 @@ inBrowsers('the forecast', (visit) => {
     const { tab } = visit;
     tab.setDefaultTimeout(40_000);
     await visit.ready(4);
-    await visit.says('#forecast', /It will take about.*s.*Memory at most[\d.]+ MB.*Quantized model5\.\d\d MB.*4 samples on \d threads?/s);
+    await visit.says('#forecast', /Estimated time.*s.*Peak memory[\d.]+ MB.*Quantized size5\.\d\d MB.*4 samples on \d threads?/s);
     // Another scheme has no samples to forecast, and the first one its own again.
     await tab.select('#scheme', 'weights');
     await tab.waitForFunction(() => !document.querySelector('#forecast'));
     await tab.select('#scheme', 'static');
-    await visit.says('#forecast', /It will take about/);
+    await visit.says('#forecast', /Estimated time/);
     await visit.quantize();
     await tab.$eval('#forecast-actual', (details) => details.setAttribute('open', ''));
     const rows = await tab.$$eval('#forecast-actual tbody tr', (all) => all.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent ?? '')));
-    assert.deepEqual(rows.map(([name]) => name), ['Time', 'Size', 'Memory at most']);
+    assert.deepEqual(rows.map(([name]) => name), ['Time', 'Size', 'Peak memory']);
     const apart = (/** @type {string[]} */ row) => Math.abs(Number(row[3].replace('−', '-').replace(' %', '')));
     assert.ok(apart(rows[1]) <= 5, rows[1].join(', '));
     assert.ok(apart(rows[2]) <= 30, rows[2].join(', '));

@@ -60,7 +60,7 @@ inBrowsers('a journey', (visit, name) => {
       await visit.choose('choose-model', model);
       await tab.waitForSelector('#card-title');
       await visit.choose('choose-samples', ...samples);
-      await visit.says('#run-why', /Nothing is changed/);
+      await visit.says('#run-why', /Your file is not changed/);
       await choose?.(visit);
       await visit.quantize();
       await tab.click('#measure-both');

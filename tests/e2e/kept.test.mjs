@@ -17,7 +17,7 @@ inBrowsers('what is kept', (visit) => {
     await tab.waitForSelector('#card-title');
     await visit.choose('choose-samples', sample);
     await tab.select('#method', 'entropy');
-    await visit.says('#run-why', /Nothing is changed/);
+    await visit.says('#run-why', /Your file is not changed/);
     await visit.quantize();
     const model = await visit.downloaded('.onnx');
     // What is kept is written behind the page's back.

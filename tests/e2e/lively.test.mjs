@@ -106,7 +106,7 @@ inBrowsers('lively', (visit, name) => {
       await tab.waitForFunction(() => !document.querySelector('#opening-title') && document.querySelector('#card-title'));
       const opening = await longest(visit);
       if (results === 0) await visit.choose('choose-samples', sample);
-      await visit.says('#run-why', /Nothing is changed/);
+      await visit.says('#run-why', /Your file is not changed/);
       await visit.quantize();
       const run = await longest(visit);
       const model = await visit.downloaded('.onnx');

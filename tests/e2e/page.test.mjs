@@ -71,7 +71,7 @@ inBrowsers('the page', (visit, name) => {
       await tab.waitForSelector('#card-title');
       await reach((at) => at === 'choose-samples');
       await answer(...photos.slice(0, 2));
-      await visit.says('#run-why', /Nothing is changed/);
+      await visit.says('#run-why', /Your file is not changed/);
       await reach((at) => at === 'run');
       await tab.keyboard.press('Enter');
       await visit.finished();

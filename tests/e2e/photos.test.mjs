@@ -62,7 +62,7 @@ inBrowsers('photos of any size', (visit, name) => {
     assert.match(said, /c\.png.*doesn't take the shape \[1, 3, 100, 90\].*Concat \(node `join`\).*choose a size/s);
     assert.match(await visit.text('#image-size-note'), /multiples of 32/);
     await visit.says('.sample table', /1×3×128×64/);
-    await visit.says('#run-why', /Nothing is changed/);
+    await visit.says('#run-why', /Your file is not changed/);
     await visit.quantize();
     assert.match(await visit.text('#left-out'), /2 samples could not be run and were left out.*c\.png.*d\.png/s);
     assert.match(await visit.text('#made'), /2 samples/);
@@ -82,7 +82,7 @@ inBrowsers('photos of any size', (visit, name) => {
     assert.match(await visit.text('#image-size-note'), /multiples of 32: 96 × 96/);
     assert.equal(await visit.tab.$eval('#image-height', (field) => field.getAttribute('aria-invalid')), 'true');
     await visit.tab.$eval('#as-proposed', (button) => /** @type {HTMLElement} */ (button).click());
-    await visit.says('#run-why', /Nothing is changed/);
+    await visit.says('#run-why', /Your file is not changed/);
     assert.equal(await value(visit, '#image-height'), '64');
     // The document carries it, and takes it back.
     assert.match(await value(visit, '#document'), /images:\n {2}preset: unit\n[^]*resize: letterbox/);

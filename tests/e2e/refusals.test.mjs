@@ -26,7 +26,7 @@ async function works(visit) {
   await emptied(visit);
   await visit.says('#run-why', /at least one sample/);
   await visit.drop({ 'good.npy': good });
-  await visit.says('#run-why', /Nothing is changed/);
+  await visit.says('#run-why', /Your file is not changed/);
   assert.equal(await visit.tab.$('.problem'), null);
   await visit.quantize();
 }
@@ -72,7 +72,7 @@ inBrowsers('what cannot be used', (visit) => {
     await then('an operator nobody knows', async () => {
       await visit.drop({ 'odd.onnx': unknownOperator(), 'good.npy': good });
       await visit.says('.file', /odd\.onnx/);
-      await visit.says('#run-why', /Nothing is changed/);
+      await visit.says('#run-why', /Your file is not changed/);
       await visit.tab.click('#run');
       await visit.says('.problem h2', /The run stopped/);
       holds(await visit.text('.problem .said'), [/Frobnicate/, /frob\b/, /export it with standard/]);
@@ -123,7 +123,7 @@ inBrowsers('what cannot be used', (visit) => {
       await visit.drop({ 'good.onnx': convolution(), 'a.npy': good, 'b.npy': withNaN, 'c.npy': good });
       await visit.says('#left', /3 samples/);
       await visit.says('#misfits', /b\.npy.*NaN .*at index \[0, 1, 0, 1\].*repair or leave out/s);
-      await visit.says('#run-why', /Nothing is changed/);
+      await visit.says('#run-why', /Your file is not changed/);
       await visit.quantize();
       assert.match(await visit.text('#left-out'), /1 sample could not be run and was left out.*b\.npy.*NaN/s);
       assert.match(await visit.text('#made'), /2 samples/);

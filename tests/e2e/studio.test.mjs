@@ -17,7 +17,7 @@ async function small(visit) {
   await visit.drop({ 'small.onnx': convolution() });
   await visit.tab.waitForSelector('#card-title');
   await visit.choose('choose-samples', sample);
-  await visit.says('#run-why', /Nothing is changed/);
+  await visit.says('#run-why', /Your file is not changed/);
   await visit.quantize();
   visit.tab.setDefaultTimeout(30_000);
 }
@@ -45,9 +45,9 @@ inBrowsers('the studio', (visit, name) => {
     const { tab } = visit;
     const stages = await visit.stages();
     await open(visit, 'layers');
-    await visit.says('#layers-said', /^94 of 94 layers; 94 on integers; 5\.07 MB/);
+    await visit.says('#layers-said', /^94 of 94 layers; 94 in integer arithmetic; 5\.07 MB/);
     await tab.click('[aria-label="Keep _conv_stem float"]');
-    await visit.says('#layers-said', /; 9[0-3] on integers/);
+    await visit.says('#layers-said', /; 9[0-3] in integer arithmetic/);
     await tried(visit, 2);
     assert.equal(await tab.$eval('[aria-label="Keep _conv_stem float"]', (button) => button.getAttribute('aria-pressed')), 'true');
     await tab.click('[aria-label="16 bits for _blocks.0._depthwise_conv"]');
@@ -58,7 +58,7 @@ inBrowsers('the studio', (visit, name) => {
     assert.match(await visit.text('[data-row="_blocks.0._project_conv"]'), /percentile:99\.9/);
     assert.doesNotMatch(await stages(), /Calibrating|Preparing/);
     await open(visit, 'overview');
-    assert.match(await visit.text('.headlines'), /against the one before|as before/);
+    assert.match(await visit.text('.headlines'), /the previous result|unchanged/);
     writeFileSync(join(out, `efficientnet_lite0-${name}-mended.onnx`), await visit.downloaded('.onnx'));
     await open(visit, 'layers');
     for (const id of [3, 2, 1]) {
@@ -66,7 +66,7 @@ inBrowsers('the studio', (visit, name) => {
       await visit.shows(id);
     }
     await tried(visit, 4);
-    await visit.says('#layers-said', /94 on integers; 5\.07 MB/);
+    await visit.says('#layers-said', /94 in integer arithmetic; 5\.07 MB/);
   }));
 
   test('the error is measured, the worst layer kept float, and the error of that is measured at once; the time when asked', () => visit({}, async (visit) => {
@@ -77,7 +77,7 @@ inBrowsers('the studio', (visit, name) => {
     const section = '[aria-labelledby=accuracy-title]';
     assert.match(await visit.text(section), /Not measured yet/);
     await tab.click('#measure');
-    await visit.says(section, /Same first answer.*_fc_out.*dB.*%.*On 2 samples/s);
+    await visit.says(section, /Top-1 agreement.*_fc_out.*dB.*%.*On 2 samples/s);
     assert.equal((await tab.$$(`${section} button[aria-label^="Keep "]`)).length, 10);
     assert.match((await visit.downloaded('.yaml')).toString(), /comparison/i);
     const worst = await tab.$eval(`${section} button[aria-label^="Keep "]`, (button) => button.getAttribute('aria-label') ?? '');
@@ -119,7 +119,7 @@ inBrowsers('the studio', (visit, name) => {
     await visit.says('.virtual .group', /Conv: 1/);
     await tab.click('#layers-csv');
     const lines = (await visit.saved('small.layers.csv')).toString().trim().split('\n');
-    assert.match(lines[0], /^#,Node,Operator,Works on,Why float,Output type,Scale/);
+    assert.match(lines[0], /^#,Node,Operator,Arithmetic,Why float,Output type,Scale/);
     assert.deepEqual(lines.slice(1).map((line) => line.split(',').slice(1, 4)), [['conv', 'Conv', 'integers']]);
   }));
 
@@ -149,7 +149,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.click('#range-back');
     await visit.shows(1);
     await visit.says('[data-row=conv]', /auto/);
-    assert.equal(await tab.$eval('#document', (text) => /** @type {HTMLTextAreaElement} */ (text).value), '# everything as it is where nothing is said\n');
+    assert.equal(await tab.$eval('#document', (text) => /** @type {HTMLTextAreaElement} */ (text).value), '# all defaults\n');
   }));
 
   test('the type of a layer, of one tensor and of the weights is chosen in the inspector', () => visit({}, async (visit) => {
@@ -181,18 +181,18 @@ inBrowsers('the studio', (visit, name) => {
     await visit.says('#labels-said', /^3 of 3 samples have a label, from labels\.csv/);
     await visit.says('.preflight', /Only 3 samples.*3 labels/s);
     await tab.select('#preset', 'raw');
-    await visit.says('.preflight', /Pixels go in as \d+ to 2\d\d/);
+    await visit.says('.preflight', /Pixel values are \d+ to 2\d\d/);
     await tab.select('#preset', 'lite');
-    await tab.waitForFunction(() => !/Pixels go in/.test(document.querySelector('.preflight')?.textContent ?? ''));
+    await tab.waitForFunction(() => !/Pixel values are/.test(document.querySelector('.preflight')?.textContent ?? ''));
     await visit.quantize();
     assert.match(await visit.text('.headlines'), /not measured yet.*not measured yet/s);
     await tab.click('#measure-both');
-    await visit.says('.headlines', /right; [\d.]+ % in float.*on 3 samples.*ms in float: (slower|faster|no difference)/s);
+    await visit.says('.headlines', /accuracy; [\d.]+ % in float.*on 3 samples.*ms in float: (slower|faster|no significant difference)/s);
     assert.equal(await tab.$('#measure-both'), null);
     await tab.$eval('#more-files', (details) => details.setAttribute('open', ''));
     await visit.press('Chrome trace');
     assert.ok(JSON.parse((await visit.saved('efficientnet_lite0_int8.trace.json')).toString()).traceEvents.length > 50);
-    await visit.press('Report as a page');
+    await visit.press('HTML report');
     assert.match((await visit.saved('efficientnet_lite0_int8.report.html')).toString(), /default-src 'none'/);
     // The next result is measured like it, and tells its change.
     await open(visit, 'layers');
@@ -200,7 +200,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.click('[aria-label="Keep _conv_stem float"]');
     await tried(visit, 2);
     await open(visit, 'overview');
-    await visit.says('.headlines', /kB against the one before, worse.*(%|as before).*(ms against the one before, (better|worse)|no difference to the one before that can be told)/s);
+    await visit.says('.headlines', /kB compared to the previous result, worse.*(%|unchanged).*(ms compared to the previous result, (better|worse)|no significant difference from the previous result)/s);
   }));
 
   test('the graph is laid out, walked by keyboard and searched; pairs are badges', () => visit({}, async (visit) => {
@@ -240,8 +240,8 @@ inBrowsers('the studio', (visit, name) => {
     await open(visit, 'layers');
     await visit.says('[data-row=conv]', /uint16.*percentile:99\.9/);
     await open(visit, 'compare');
-    await visit.says('#panel-compare', /1 tensor represented otherwise|tensors represented otherwise/);
-    assert.match(await visit.text('.pair'), /nothing said.*percentile:99\.9/s);
+    await visit.says('#panel-compare', /tensors? with other types or scales/);
+    assert.match(await visit.text('.pair'), /all defaults.*percentile:99\.9/s);
     await open(visit, 'timeline');
     await visit.says('#panel-timeline', /Calibrating.*1 sample/s);
   }));
@@ -306,7 +306,7 @@ inBrowsers('the studio', (visit, name) => {
     await visit.tab.$eval('#again', (button) => /** @type {HTMLElement} */ (button).click());
     await tried(visit, 2);
     await open(visit, 'overview');
-    assert.match(await stages(), /Calibrating|Counting/);
+    assert.match(await stages(), /Calibrating|Extra pass/);
     await visit.tab.select('#method', 'auto');
     await visit.takesNoSamples();
   }));
@@ -341,6 +341,6 @@ inBrowsers('the studio', (visit, name) => {
     await visit.tab.keyboard.press('ArrowRight');
     const state = await visit.tab.$$eval('[role=tab]', (all) => all.map((tab) => [tab.getAttribute('aria-selected'), tab.getAttribute('tabindex')].join()));
     assert.deepEqual(state, ['false,-1', 'true,0', 'false,-1', 'false,-1', 'false,-1']);
-    await visit.says('#panel-layers', /What becomes of each is known after a run/);
+    await visit.says('#panel-layers', /Types and scales are known after a run/);
   }));
 });

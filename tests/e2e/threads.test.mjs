@@ -31,7 +31,7 @@ inBrowsers('threads', (visit, name) => {
     await visit.drop({ 'any.onnx': anySize() });
     await visit.tab.waitForSelector('#card-title');
     await visit.choose('choose-samples', slow, quick);
-    await visit.says('#run-why', /Nothing is changed/);
+    await visit.says('#run-why', /Your file is not changed/);
     await visit.tab.evaluate(() => {
       /** @type {any} */ (window).counts = new Set();
       const note = () => /** @type {any} */ (window).counts.add(document.querySelector('.live dd')?.textContent);

@@ -219,7 +219,7 @@ export class Visit {
     await this.drop({ 'small.onnx': model });
     await this.tab.waitForSelector('#card-title');
     await this.choose('choose-samples', ...files);
-    await this.says('#run-why', /Nothing is changed/);
+    await this.says('#run-why', /Your file is not changed/);
     await this.quantize();
   }
 
@@ -240,7 +240,7 @@ export class Visit {
     await this.tab.select('#activations', 'i8');
     await this.shows(before + 1);
     assert.equal(await this.tab.$eval('#changed', (said) => said.hasAttribute('hidden')), true);
-    assert.doesNotMatch(await stages(), /Calibrating|Counting/);
+    assert.doesNotMatch(await stages(), /Calibrating|Extra pass/);
   }
 
   /** Notes the stages of runs from here on; what it gives tells those so far. */

@@ -1,6 +1,6 @@
-//! Small graphs for tests, and what makes a graph valid.
+//! Small graphs for tests, and a check that a graph is valid.
 
-// Each test file is compiled with it and uses its own part.
+// Every test file that includes this module uses a part of it.
 #![allow(dead_code)]
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ pub fn value(name: &str) -> ValueInfoProto {
     ValueInfoProto::of(name, &float)
 }
 
-/// A nameless node, known by what it makes.
+/// A node without a name, identified by its output.
 pub fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
     NodeProto {
         op_type: Some(operator.into()),
@@ -28,7 +28,7 @@ pub fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
     }
 }
 
-/// A float constant with numbers that differ.
+/// A float constant with different numbers.
 pub fn constant(name: &str, dims: &[usize]) -> TensorProto {
     let count: usize = dims.iter().product();
     let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
@@ -54,7 +54,7 @@ pub fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>, outputs: &[&str
     Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
 }
 
-/// An If whose branches both take `inner` and the constant `w` from the graph around them, with its condition.
+/// An If whose branches both capture `inner` and the constant `w`, with its condition.
 pub fn choice(operator: &str, output: &str) -> (NodeProto, TensorProto) {
     let branch = GraphProto {
         name: Some("branch".into()),
@@ -74,7 +74,7 @@ pub fn choice(operator: &str, output: &str) -> (NodeProto, TensorProto) {
     (choice, yes)
 }
 
-/// Numbers between -1 and 1 that look random, the same in each run.
+/// Pseudorandom numbers between -1 and 1, the same in each run.
 pub fn numbers(seed: u64, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -86,7 +86,7 @@ pub fn numbers(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Numbers that look random, the same in each run.
+/// A pseudorandom generator with the same sequence in each run.
 pub struct Random(pub u64);
 
 impl Random {
@@ -113,13 +113,14 @@ pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The node of a quantized model that makes a value.
+/// The node that makes a value in a quantized model.
 pub fn maker<'a>(quantized: &'a Quantized, value: &str) -> &'a NodeProto {
     let mut nodes = quantized.model.graph.nodes.iter();
     nodes.find(|n| n.output.iter().any(|o| o == value)).unwrap()
 }
 
-/// That every value is made once and before it is used, no name is taken twice and every output is made.
+/// Asserts that every value is made once and before its use, that names are unique, and that every
+/// output is made.
 pub fn check_valid(model: &Model) {
     let graph = &model.graph;
     let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());

@@ -1,4 +1,4 @@
-//! Networks whose way, length or sizes follow from values.
+//! Networks with control flow, or with shapes that depend on values.
 
 use octet::onnx::schema::*;
 
@@ -13,7 +13,7 @@ fn held(name: &str, graph: GraphProto) -> AttributeProto {
     }
 }
 
-/// A convolution, then one of two ways by its sum.
+/// A convolution, then an If on the sum of its result.
 pub fn choices(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "c", [4, 3, 3, 3], 2, 1);
@@ -43,7 +43,7 @@ pub fn choices(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// A convolution whose result goes through a product several times.
+/// A convolution, then a Loop with a product.
 pub fn loops(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "c", [4, 3, 3, 3], 2, 1);
@@ -76,7 +76,8 @@ pub fn loops(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// What is above a bound is looked up, counted, and as many numbers are taken elsewhere.
+/// Elements above a bound are gathered and counted, and as many elements are sliced from another
+/// value.
 pub fn counted(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "c", [4, 3, 3, 3], 2, 1);

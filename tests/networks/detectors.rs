@@ -1,14 +1,16 @@
-//! Detectors: one with the head of YOLOv8 and its anchors computed from the picture's size, and one that selects its boxes.
+//! Detectors: a YOLOv8 head with anchors computed from the input size, and a head with
+//! NonMaxSuppression.
 
 use octet::onnx::schema::*;
 
 use super::{Network, network};
 
-/// So many numbers of a distribution stand for each side of a box.
+/// Bins of the distribution for each side of a box.
 const BINS: usize = 4;
 const CLASSES: usize = 3;
 
-/// Features of two sizes, for each place the distances of a box's sides as distributions and a score for each class.
+/// Features of two sizes. Each position has distributions of the distances to the sides, and a
+/// score for each class.
 pub fn anchors(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "stem", [8, 3, 3, 3], 2, 1);
@@ -68,7 +70,7 @@ fn swish(net: &mut Network, input: &str, output: &str) {
     net.plain("Mul", &[input, &gate], output);
 }
 
-/// The middle of each place of a feature and its stride, from Range and Expand over its sizes.
+/// The centers of a feature's positions and their stride, from Range and Expand over its sizes.
 fn places(net: &mut Network, feature: &str, stride: f32) {
     let name = |word: &str| format!("{feature}.{word}");
     for (axis, side) in [(2, "height"), (3, "width")] {
@@ -102,7 +104,7 @@ fn places(net: &mut Network, feature: &str, stride: f32) {
         );
     }
     net.concat(&[&name("xs.row"), &name("ys.row")], &name("anchors"), 0);
-    // As many strides as places.
+    // One stride for each position.
     net.plain(
         "Mul",
         &[&name("height.list"), &name("width.list")],
@@ -119,7 +121,7 @@ fn places(net: &mut Network, feature: &str, stride: f32) {
     );
 }
 
-/// A convolution whose boxes are selected by NonMaxSuppression and looked up.
+/// A convolution, NonMaxSuppression, and a Gather of the selected boxes.
 pub fn selection(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "f", [6, 3, 3, 3], 2, 1);

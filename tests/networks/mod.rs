@@ -1,6 +1,6 @@
-//! Small networks of the kinds that people bring, as exporters write them.
+//! Small networks as exporters write them, of the kinds that people use.
 
-// Each test file is compiled with it and uses its own part.
+// Every test file that includes this module uses a part of it.
 #![allow(dead_code, unused_imports)]
 
 mod control;
@@ -16,7 +16,7 @@ pub use transformers::{encoder, patches};
 
 use crate::graphs::constant;
 
-/// A graph as it is written, node by node.
+/// Builds a graph node by node.
 #[derive(Default)]
 pub struct Network {
     nodes: Vec<NodeProto>,
@@ -25,7 +25,7 @@ pub struct Network {
     outputs: Vec<ValueInfoProto>,
 }
 
-/// One that takes a float input `x` of these sizes; an empty text is a size that nobody knows.
+/// A network with a float input `x` of these sizes; an empty text is an unknown size.
 pub fn network(sizes: &[&str]) -> Network {
     let mut made = Network::default();
     made.input("x", DataType::Float, sizes);
@@ -37,7 +37,7 @@ impl Network {
         self.inputs.push(port(name, element, sizes));
     }
 
-    /// A node with attributes; its name is that of what it makes first.
+    /// A node with attributes, named after its first output.
     pub fn node(
         &mut self,
         operator: &str,
@@ -50,12 +50,12 @@ impl Network {
         self.nodes.push(node);
     }
 
-    /// A node without attributes that makes one value.
+    /// A node without attributes and with one output.
     pub fn plain(&mut self, operator: &str, inputs: &[&str], output: &str) {
         self.node(operator, inputs, &[output], Vec::new());
     }
 
-    /// A convolution with a weight of its own and a bias; its pads keep the size where the stride is 1.
+    /// A convolution with its own weight and bias; padding keeps the size at stride 1.
     pub fn conv(&mut self, input: &str, output: &str, weight: [usize; 4], stride: i64, group: i64) {
         let [channels, _, side, _] = weight;
         let [kernel, bias] = [format!("{output}.w"), format!("{output}.b")];
@@ -70,7 +70,7 @@ impl Network {
         self.node("Conv", &[input, &kernel, &bias], &[output], said);
     }
 
-    /// A product with a matrix of its own.
+    /// A MatMul with its own weight.
     pub fn linear(&mut self, input: &str, output: &str, depth: usize, width: usize) {
         let matrix = format!("{output}.w");
         self.weight(&matrix, &[depth, width]);
@@ -107,7 +107,7 @@ impl Network {
         });
     }
 
-    /// A size of `value` as a list of one, as exporters read it: Shape, Gather, Unsqueeze.
+    /// A size of `value` as a list of one, as exporters compute it: Shape, Gather, Unsqueeze.
     pub fn size(&mut self, value: &str, axis: i64, output: &str) {
         let [shape, place, number, front] =
             ["shape", "place", "number", "front"].map(|word| format!("{output}.{word}"));
@@ -123,7 +123,7 @@ impl Network {
         self.plain("Unsqueeze", &[&number, &front], output);
     }
 
-    /// Lists one behind the other.
+    /// Concatenates lists.
     pub fn concat(&mut self, inputs: &[&str], output: &str, axis: i64) {
         let said = vec![AttributeProto::int("axis", axis)];
         self.node("Concat", inputs, &[output], said);
@@ -145,7 +145,7 @@ impl Network {
     }
 }
 
-/// A value of that type and these sizes: numbers, names, or nothing.
+/// A value of this type and these sizes: numbers, names, or unknown.
 pub fn port(name: &str, element: DataType, sizes: &[&str]) -> ValueInfoProto {
     let dim = |size: &&str| match (size.parse(), size.is_empty()) {
         (Ok(size), _) => Dim::Known(size),
@@ -156,7 +156,7 @@ pub fn port(name: &str, element: DataType, sizes: &[&str]) -> ValueInfoProto {
     ValueInfoProto::of(name, &TensorType { element, shape })
 }
 
-/// Convolutions, a batch norm, poolings, a Gemm: a classifier of pictures.
+/// A classifier of images: convolutions, batch normalization, poolings, a Gemm.
 pub fn classifier(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "c1", [8, 3, 3, 3], 1, 1);
@@ -198,7 +198,7 @@ pub fn classifier(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// Blocks of a mobile network: depthwise convolutions, a gate, a sum, a mean.
+/// Blocks of a mobile network: depthwise convolutions, a gate, an addition, a mean.
 pub fn mobile(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "stem", [8, 3, 3, 3], 2, 1);
@@ -229,7 +229,8 @@ pub fn mobile(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// Shapes that are computed: pictures are brought to each other's size, joined, parted, cut and padded.
+/// Computed shapes: images are resized to each other's size, concatenated, split, sliced and
+/// padded.
 pub fn pyramid(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "a", [4, 3, 3, 3], 1, 1);

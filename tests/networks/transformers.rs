@@ -1,4 +1,4 @@
-//! Transformers of words and of pictures, their shapes computed as PyTorch's exporter writes it.
+//! Transformers for text and for images, with shapes computed as PyTorch's exporter writes them.
 
 use octet::onnx::schema::*;
 
@@ -8,7 +8,7 @@ use crate::graphs::constant;
 const WIDTH: usize = 8;
 const HEADS: i64 = 2;
 
-/// An encoder of words: embeddings, a place for each, one block.
+/// A text encoder: token and position embeddings, one block.
 pub fn encoder(sizes: &[&str]) -> ModelProto {
     let mut net = Network::default();
     net.input("ids", DataType::Int64, sizes);
@@ -24,7 +24,7 @@ pub fn encoder(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// A transformer of pictures: patches, a class token spread over the batch, one block, an answer.
+/// A vision transformer: patches, a class token expanded over the batch, one block, a classifier.
 pub fn patches(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.weight("patch.w", &[WIDTH, 3, 4, 4]);
@@ -61,7 +61,8 @@ pub fn patches(sizes: &[&str]) -> ModelProto {
     net.plain("Where", &["open", "ones", "spread"], "class.shape");
     net.plain("Expand", &["class", "class.shape"], "classes");
     net.concat(&["classes", "rows"], "all", 1);
-    // Places are stretched to the picture's: their rows are the root of their number, a float.
+    // The position embedding is resized to the image: its side is the root of the number of rows, a
+    // float.
     net.weight("learned", &[1, 16, WIDTH]);
     net.number("number", 16.0);
     net.number("root", 0.5);
@@ -98,7 +99,7 @@ fn one() -> AttributeProto {
     AttributeProto::tensor("value", TensorProto::from_i64("value", &[1], &[1]))
 }
 
-/// Attention of two heads and two layers behind it, each with a layer norm before.
+/// Attention with two heads and two linear layers, each behind a layer normalization.
 fn block(net: &mut Network, input: &str, output: &str) {
     norm(net, input, "n1");
     net.size(input, 0, "blocks.batch");

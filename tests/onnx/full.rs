@@ -1,11 +1,11 @@
-//! A model with everything in it.
+//! A model with every message and field.
 
 use bytes::Bytes;
 use octet::onnx::schema::*;
 
 use crate::{entry, model, some};
 
-/// A model in which every kind of message and every field of a node stands.
+/// A model with every kind of message and every field of a node.
 pub fn full() -> ModelProto {
     let numbers = |data_type: DataType| TensorProto {
         name: Some(format!("{data_type:?}")),

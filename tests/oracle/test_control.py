@@ -183,7 +183,7 @@ def loop(body, given="x", turns="n", condition="go", made="y"):
 STEP = "(int64 i, bool c, float[] v) => (bool c2, float[] v2)"
 BAD = {
     "a Loop that never ends": (loop(f"{STEP} {{ v2 = Neg(v) c2 = Identity(c) }}", turns=""), ("Endless", "Loop", "1000000")),
-    "a Loop that grows without end": (loop(f"{STEP} {{ v2 = Concat <axis=0> (v, v) c2 = Identity(c) }}", turns=""), ("what a turn carries into the next", "elements")),
+    "a Loop that grows without end": (loop(f"{STEP} {{ v2 = Concat <axis=0> (v, v) c2 = Identity(c) }}", turns=""), ("the state that it carries to the next iteration", "elements")),
     "a body of fewer inputs": (loop("(int64 i, bool c) => (bool c2, float[] v2) { v2 = Neg(x) c2 = Identity(c) }"), ("inputs",)),
     "a body of more outputs": (
         loop("(int64 i, bool c, float[] v) => (bool c2, float[] v2, float[] k) { v2 = Neg(v) k = Neg(v) c2 = Identity(c) }"),
@@ -192,7 +192,7 @@ BAD = {
     "a trip count of floats": (loop(f"{STEP} {{ v2 = Neg(v) c2 = Identity(c) }}", turns="x"), ("trip count", "integer")),
     "what is kept of another shape each turn": (
         loop("(int64 i, bool c, float[] v) => (bool c2, float[] v2, float[] k) { v2 = Concat <axis=0> (v, v) k = Neg(v) c2 = Identity(c) }",
-             made="l, y"), ("type and shape in all turns",)),
+             made="l, y"), ("type and shape in all iterations",)),
     "an operator that nobody knows": (loop(f"{STEP} {{ v2 = Frobnicate(v) c2 = Identity(c) }}"), ("Frobnicate",)),
     "shapes that don't fit": (loop(f"{STEP} {{ w = Transpose(v) s = Add(v, w) v2 = Neg(s) c2 = Identity(c) }}"), ("Add", "the shape of its inputs")),
 }

@@ -248,7 +248,7 @@ BAD = {
     "a body that makes a value twice": (graph(), ["f (v) => (r) { r = Neg(v) r = Abs(v) }"], ("exists already",)),
     "a body that makes its input": (graph(), ["f (v) => (r) { v = Neg(v) r = Abs(v) }"], ("exists already",)),
     "a body that goes round": (graph(), ["f (v) => (r) { a = Add(b, v) b = Neg(a) r = Abs(b) }"], ("cycle",)),
-    "an output that nothing makes": (graph(), ["f (v) => (r) { a = Neg(v) }"], ("y", "made by no node")),
+    "an output that nothing makes": (graph(), ["f (v) => (r) { a = Neg(v) }"], ("y", "no node produces")),
     "a function that is not there": (graph("y = lib.g(x)"), ["f (v) => (r) { r = Neg(v) }"], ("lib", "no operator")),
     "an attribute of another kind": (
         graph('y = lib.f <alpha = "much"> (x)'), ["f <alpha> (v) => (r) { r = LeakyRelu <alpha : float = @alpha> (v) }"], ()),

@@ -230,7 +230,7 @@ def test_sums_beyond_32_bits_run_in_float(tmp_path):
     pairs = Pairs()
     edge_models.deep_product(pairs)
     nodes = check(pairs.model(), tmp_path, x=np.full([1, 4, 70_000], 3, np.float32))
-    assert [(node["operator"], node["reason"]) for node in floats(nodes)] == [("MatMul", "its sums can go beyond 32 bits")]
+    assert [(node["operator"], node["reason"]) for node in floats(nodes)] == [("MatMul", "its accumulators can exceed 32 bits")]
 
 
 def test_a_table_takes_a_whole_chain(tmp_path):

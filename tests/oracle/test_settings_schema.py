@@ -49,5 +49,5 @@ def test_what_the_schema_takes_is_read(document, taken, source, tmp_path):
 
 
 def test_a_pattern_can_not_compare_bins_and_levels(source, tmp_path):
-    assert "not fewer bins than levels" in SCHEMA["$defs"]["method"]["description"]
+    assert "at least as many bins as levels" in SCHEMA["$defs"]["Method"]["description"]
     assert not is_read({"method": "ort-entropy:128/256"}, source, tmp_path)

@@ -303,14 +303,14 @@ fn what_makes_no_sense_is_refused_by_name() {
         (
             one(),
             of(vec![node("Add", &["v", "x"], "r")]),
-            "one/x, which nothing makes",
+            "one/x, which nothing produces",
         ),
         (
             one(),
             of([neg(), neg()].concat()),
-            "the value y, which exists already",
+            "the value y, which already exists",
         ),
-        (one(), of(vec![]), "output y is made by no node"),
+        (one(), of(vec![]), "no node produces the model's output y"),
     ] {
         let said = refused(nodes, functions);
         assert!(said.contains(words), "{said}");

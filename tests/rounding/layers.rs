@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use octet::calibrate::run::{Calibration, FeedError, Further, Watched};
+use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
 use octet::calibrate::{Method, Observations};
 use octet::engine::Engine;
 use octet::graph::{Dim, Model};
@@ -73,17 +73,17 @@ pub fn all_samples() -> Vec<Encoded> {
     (0..SAMPLES).map(encoded).collect()
 }
 
-pub fn calibration(model: &Model) -> Calibration {
+pub fn calibration(model: &Model) -> CalibrationRun {
     let watched = Plan::observable(model).unwrap();
     let engine = Arc::new(Engine::new(model.clone(), watched.clone()));
     let mut axes = channel_axes(model);
     let watched = watched.into_iter().map(|name| {
         let means = axes.remove(&name);
-        Watched {
+        WatchedValue {
             name,
-            means,
-            reach: None,
-            spread: None,
+            channel_means: means,
+            channel_abs_max: None,
+            channel_variance: None,
         }
     });
     let input = InputSpec {
@@ -92,7 +92,7 @@ pub fn calibration(model: &Model) -> Calibration {
         shape: SHAPE.map(Dim::Known).to_vec(),
     };
     let settings = samples::Settings::default();
-    Calibration::new(
+    CalibrationRun::new(
         engine,
         watched.collect(),
         vec![input],
@@ -101,7 +101,7 @@ pub fn calibration(model: &Model) -> Calibration {
     )
 }
 
-pub fn feed(calibration: &mut Calibration, samples: Vec<Encoded>) -> Result<(), FeedError> {
+pub fn feed(calibration: &mut CalibrationRun, samples: Vec<Encoded>) -> Result<(), FeedError> {
     calibration.feed(samples, |_, _| {}, || false)
 }
 
@@ -110,7 +110,7 @@ pub fn seen(model: &Model) -> Observations {
     let mut calibration = calibration(model);
     feed(&mut calibration, all_samples()).unwrap();
     calibration
-        .begin_pass(Further::Moments(meetings(model)))
+        .begin_pass(ExtraPass::InputGrams(meetings(model)))
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     calibration.finish().unwrap()

@@ -5,9 +5,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { bytes } from '../../www/format.js';
 import { heading, judged, metricsOf, telling } from '../../www/outputs.js';
-import { besideFloat, changed, rightBesideFloat, runsDiffer, sharesDiffer, timesDiffer } from '../../www/telling.js';
-import { layerTimes, timesByNode } from '../../www/times.js';
-import { changedOperators, worksOn } from '../../www/words.js';
+import { besideFloat, changed, rightBesideFloat, runsDiffer, sharesDiffer, timesDiffer } from '../../www/significance.js';
+import { layerTimes, timesByNode } from '../../www/layer-times.js';
+import { changedOperators, worksOn } from '../../www/scheme-words.js';
 
 /** @import { OutputError, OutputKind } from '../../www/types.js' */
 
@@ -35,18 +35,18 @@ test('an output that a person chose heads the page, else the one that is worst o
 
 test('each kind of output is judged by its own figure', () => {
   const found = (/** @type {OutputError} */ one, /** @type {{ read?: { same: number, of: number } }} */ more = {}) => judged(one, 10, more);
-  assert.match(found(output('y', 'classes', 30, { top1: 0.9 })).what, /same first answer/);
-  assert.match(found(output('y', 'classes', 30, { top1: 1, accuracy: [0.9, 0.8] })).what, /right; 90\.0 % in float/);
-  assert.match(found(output('y', 'steps', 30, { top1: 0.99 }), { read: { same: 9, of: 10 } }).what, /10 lines read as in float/);
+  assert.match(found(output('y', 'classes', 30, { top1: 0.9 })).what, /top-1 agreement/);
+  assert.match(found(output('y', 'classes', 30, { top1: 1, accuracy: [0.9, 0.8] })).what, /accuracy; 90\.0 % in float/);
+  assert.match(found(output('y', 'steps', 30, { top1: 0.99 }), { read: { same: 9, of: 10 } }).what, /10 lines read the same as in float/);
   const boxes = found(output('y', 'boxes', 40, { boxes: { confident: 20, found: 15, extra: 1 }, parts: { boxes: 45, scores: 12.5 } }));
   assert.deepEqual([boxes.value, boxes.kind], ['75.0 %', 'bad']);
-  assert.match(boxes.note, /1 more that float has not; SQNR of boxes 45\.0 dB, of scores 12\.5 dB/);
+  assert.match(boxes.note, /1 extra; SQNR of boxes 45\.0 dB, of scores 12\.5 dB/);
   const none = found(output('y', 'boxes', 40, { boxes: { confident: 0, found: 0, extra: 0 }, parts: { boxes: 45, scores: 12.5 } }));
   assert.deepEqual([none.value, none.metric], ['12.5 dB', 'sqnr']);
   // One sign and one word: signal over noise.
   for (const kind of /** @type {OutputKind[]} */ (['classes', 'embedding', 'values', 'boxes'])) {
     const { value, what, note } = found(output('y', kind, 19.6, { top1: kind === 'classes' ? 1 : null }));
-    assert.doesNotMatch(`${value} ${what} ${note}`, /−|-\d/);
+    assert.doesNotMatch(`${value} ${what} ${note}`.replace('top-1', ''), /−|-\d/);
   }
   assert.equal(metricsOf(output('y', 'embedding', 20)).cosine, 0.9946);
   assert.equal(metricsOf(output('y', 'boxes', 20, { boxes: { confident: 0, found: 0, extra: 3 } })).boxes, undefined);
@@ -57,11 +57,11 @@ test('times whose bands meet are not told apart', () => {
   assert.equal(timesDiffer(one, other), false);
   assert.equal(timesDiffer(one, far), true);
   const how = { text: (/** @type {number} */ by) => `${by.toFixed(2)} ms`, moreIsBetter: false };
-  assert.deepEqual(changed(24.7, 25.72, { ...how, differ: timesDiffer(one, other) }), { text: 'no difference to the one before that can be told', kind: '' });
-  assert.deepEqual(changed(24.7, 83.7, { ...how, differ: timesDiffer(one, far) }), { text: '−59.00 ms against the one before, better', kind: 'good' });
+  assert.deepEqual(changed(24.7, 25.72, { ...how, differ: timesDiffer(one, other) }), { text: 'no significant difference from the previous result', kind: '' });
+  assert.deepEqual(changed(24.7, 83.7, { ...how, differ: timesDiffer(one, far) }), { text: '−59.00 ms compared to the previous result, better', kind: 'good' });
   assert.equal(changed(83.7, 24.7, how).kind, 'bad');
-  assert.equal(changed(20.02, 20, { text: String, moreIsBetter: true, least: 0.05 }).text, 'as before');
-  assert.equal(besideFloat(one, other).text, 'no difference that can be told');
+  assert.equal(changed(20.02, 20, { text: String, moreIsBetter: true, least: 0.05 }).text, 'unchanged');
+  assert.equal(besideFloat(one, other).text, 'no significant difference');
   assert.match(besideFloat(one, far).text, /^faster, 0\.30/);
 });
 
@@ -96,7 +96,7 @@ test('the layers of a run add up to the one figure that is told of it', () => {
 });
 
 test('what an operator works on is called what it is', () => {
-  assert.deepEqual([{}, { scheme: 'float16' }, { scheme: 'blocks' }].map((document) => worksOn(/** @type {any} */ (document)).title), ['On integers', 'In half precision', 'With integer weights']);
+  assert.deepEqual([{}, { scheme: 'float16' }, { scheme: 'blocks' }].map((document) => worksOn(/** @type {any} */ (document)).title), ['In integer arithmetic', 'In half precision', 'With integer weights']);
   const nodes = [true, true, false].map((quantized, at) => ({ node: `n${at}`, operator: 'Conv', quantized, reason: null }));
   const summary = /** @type {any} */ ({ nodes });
   assert.deepEqual(changedOperators(summary, { operators: [['Conv', 3]] }), { said: '2 of 3 operators', more: '' });

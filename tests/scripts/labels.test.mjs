@@ -31,9 +31,9 @@ test('names are looked up in a list of classes', () => {
 
 test('what can’t be told is not guessed, and the reason is said', () => {
   assert.match(labelled(refs('dog/1.png', 'cat/2.png'), [], 1000).failure, /names \(cat, dog\).*1000 classes: add a classes\.txt/);
-  assert.match(labelled(refs('a.jpg'), [file('l.csv', 'a.jpg,1000')], 1000).failure, /Class 1000 .* beyond/);
-  assert.match(labelled(refs('a.jpg'), [file('classes.txt', 'cat', 'dog'), file('l.csv', 'a.jpg,cow')], 2).failure, /does not name cow/);
-  assert.match(labelled(refs('a.jpg'), [file('classes.txt', 'cat', 'dog')], 2).failure, /nothing says which/);
+  assert.match(labelled(refs('a.jpg'), [file('l.csv', 'a.jpg,1000')], 1000).failure, /Class 1000 .* does not exist/);
+  assert.match(labelled(refs('a.jpg'), [file('classes.txt', 'cat', 'dog'), file('l.csv', 'a.jpg,cow')], 2).failure, /does not contain cow/);
+  assert.match(labelled(refs('a.jpg'), [file('classes.txt', 'cat', 'dog')], 2).failure, /no file says which/);
 });
 
 test('files that name no sample, one folder for all, and samples of several files are no labels', () => {

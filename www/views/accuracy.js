@@ -1,7 +1,7 @@
 // @ts-check
 /** What quantizing did to the answers, on the samples that are here; the layers to blame with what mends them; and to the time. */
 
-import { change } from '../changes.js';
+import { change } from '../settings-history.js';
 import { h } from '../dom.js';
 import { bytes, milliseconds, percent, plural, real } from '../format.js';
 import { batch } from '../signals.js';
@@ -9,8 +9,8 @@ import { measureError, measureTime } from '../measure.js';
 import { sentence } from '../messages.js';
 import { decibels, kindNames } from '../outputs.js';
 import { comparison, measuring, run, samples, selected, settings, tab, timing, unmeasured } from '../state.js';
-import { get } from '../document.js';
-import { besideFloat } from '../telling.js';
+import { get } from '../settings-document.js';
+import { besideFloat } from '../significance.js';
 import { table } from './model.js';
 
 /** @import { Comparison } from '../types.js' */
@@ -37,7 +37,7 @@ export function accuracy(done) {
       if (now && now.id === done.id) return figures(now.found);
       return [
         whyNot(done, 'error'),
-        h('p', { class: 'note' }, 'Not measured yet. The result can be held against the float model, layer by layer, on the samples that are here; they calibrated it, so check it on other data of your own, too, before you ship it.'),
+        h('p', { class: 'note' }, 'Not measured yet. Compare the result with the float model, layer by layer, on the loaded samples. They calibrated the model, so also check it on other data before you deploy it.'),
         h('div', { class: 'row' }, h('button', { type: 'button', id: 'measure', disabled: busy, onclick: () => void measureError() }, 'Measure the error')),
       ];
     },
@@ -58,10 +58,10 @@ export function latency(done) {
       const { ratio, kind } = besideFloat(quantized.total, float.total);
       const row = (/** @type {string} */ name, /** @type {import('../types.js').Totals} */ one) => [name, milliseconds(one.total.median), `${milliseconds(one.total.p10)} to ${milliseconds(one.total.p90)}`, bytes(one.peakBytes)];
       return [
-        h('p', { class: `callout ${kind || 'fair'}` }, kind === '' ? `No difference that can be told: ${ratio.toFixed(2)} of the float model’s time, but the bands of the two meet.`
-          : kind === 'bad' ? `The quantized model is slower here: ${ratio.toFixed(2)} of the float model’s time.` : `The quantized model takes ${ratio.toFixed(2)} of the float model’s time.`),
-        table(['Model', 'Median', '10 to 90 %', 'Most memory of a run'], [row('Float', float), row('Quantized', quantized)], [1, 2, 3]),
-        h('p', { class: 'note' }, `${plural(float.runs, 'run')} each after ${plural(float.warmUp, 'run')} to warm up; the clock’s step is ${real(quantized.resolutionMs)} ms. In this page’s engine: another runtime has times of its own.`),
+        h('p', { class: `callout ${kind || 'fair'}` }, kind === '' ? `No significant difference: ${ratio.toFixed(2)} × the float model’s time, and the 10 to 90 % bands overlap.`
+          : kind === 'bad' ? `The quantized model is slower here: ${ratio.toFixed(2)} × the float model’s time.` : `The quantized model takes ${ratio.toFixed(2)} × the float model’s time.`),
+        table(['Model', 'Median', '10 to 90 %', 'Peak memory of a run'], [row('Float', float), row('Quantized', quantized)], [1, 2, 3]),
+        h('p', { class: 'note' }, `${plural(float.runs, 'run')} each after ${plural(float.warmUp, 'warm-up run')}; clock resolution ${real(quantized.resolutionMs)} ms. Measured in this page’s engine; other runtimes have other times.`),
       ];
     },
   );
@@ -80,18 +80,18 @@ function figures(found) {
   ]);
   const worst = found.worst.slice(0, shown).flatMap((name) => found.layers.find((layer) => layer.layer === name) ?? []);
   return [
-    table(['Output', 'Kind', 'SQNR', 'Cosine', 'Max difference', ...(classes ? ['Same first answer'] : []), ...(right ? ['Right, float → quantized'] : []), ...(boxes ? ['Boxes found again'] : [])], outputs, [2, 3, 4, 5, 6]),
-    h('p', { class: 'note' }, `On ${plural(found.samples, 'sample')}, the ones that are here.${boxes ? ' Boxes count from a score of 0.25 on; found again is one of the same class that overlaps by half or more.' : ''}`),
+    table(['Output', 'Kind', 'SQNR', 'Cosine', 'Max difference', ...(classes ? ['Top-1 agreement'] : []), ...(right ? ['Accuracy, float → quantized'] : []), ...(boxes ? ['Boxes matched'] : [])], outputs, [2, 3, 4, 5, 6]),
+    h('p', { class: 'note' }, `On ${plural(found.samples, 'sample')}, the loaded ones.${boxes ? ' Counts float boxes with a score of 0.25 or more; a match has the same class and overlaps by half or more.' : ''}`),
     splitView(found),
-    found.layersFailed && h('p', { class: 'callout fair', id: 'no-layers' }, `The outputs are compared; the layers could not be: ${sentence(found.layersFailed)}`),
+    found.layersFailed && h('p', { class: 'callout fair', id: 'no-layers' }, `Only the outputs could be compared, not the layers: ${sentence(found.layersFailed)}`),
     ...found.warnings.map(({ message, keepFloat }) => h('p', { class: 'callout fair' }, sentence(message), ' ',
       keepFloat.length > 0 && h('button', { type: 'button', class: 'small', disabled: locked, onclick: () => keepAll(keepFloat) }, `Keep ${keepFloat.length === 1 ? 'it' : 'them'} float`))),
     worst.length > 0 && h('h3', {}, 'The layers that add most of the error'),
-    worst.length > 0 && table(['Layer', 'Operator', 'Of all error', 'SQNR', 'Weights only', 'Activations only', 'Clipped', 'Mend'], worst.map(({ layer, operator, harm, added, weightsOnly, activationsOnly, clipped }) => [
+    worst.length > 0 && table(['Layer', 'Operator', 'Share of error', 'Own SQNR', 'Weights only', 'Activations only', 'Clipped', 'Fix'], worst.map(({ layer, operator, harm, added, weightsOnly, activationsOnly, clipped }) => [
       h('button', { type: 'button', class: 'link', onclick: () => look(layer) }, layer), operator, percent(harm), added ? decibels(added.sqnr) : '',
       weightsOnly === null ? '' : decibels(weightsOnly), activationsOnly === null ? '' : decibels(activationsOnly), clipped > 0 ? percent(clipped) : '', mend(layer),
     ]), [2, 3, 4, 5, 6]),
-    worst.length > 0 && h('p', { class: 'note' }, 'Weights only and activations only: the SQNR of the layer with nothing else as integers.'),
+    worst.length > 0 && h('p', { class: 'note' }, 'Weights only, activations only: SQNR of the layer when only its weights or only its activations are quantized.'),
   ];
 }
 
@@ -100,7 +100,7 @@ function splitView({ outputs }) {
   const told = outputs.filter(({ weightsOnly }) => weightsOnly !== null);
   if (told.length === 0) {
     return h('div', { class: 'row' }, h('button', { type: 'button', id: 'split', disabled: busy, onclick: () => void measureError({ split: true }) }, 'Split into weights and activations'),
-      h('span', { class: 'note' }, 'Runs two more models: all weights as integers and nothing else, and all activations.'));
+      h('span', { class: 'note' }, 'Runs two more models: one with only the weights quantized, one with only the activations.'));
   }
   return h('div', { class: 'gap', id: 'split-table' }, table(['Output', 'SQNR', 'Weights only', 'Activations only'], told.map(({ name, apart, weightsOnly, activationsOnly }) => [
     h('code', {}, name), decibels(apart.sqnr), decibels(weightsOnly ?? 200), decibels(activationsOnly ?? 200)]), [1, 2, 3]),
@@ -108,9 +108,9 @@ function splitView({ outputs }) {
 }
 
 /** @param {number} weights @param {number} activations */
-const advice = (weights, activations) => (Math.abs(weights - activations) < 3 ? 'Weights and activations cost about as much.'
-  : weights < activations ? 'The weights cost more: rounding them together (gptq), or one scale per channel, helps most.'
-    : 'The activations cost more: another method for the ranges, or 16 bits for the worst layers, helps most.');
+const advice = (weights, activations) => (Math.abs(weights - activations) < 3 ? 'Weights and activations contribute about equally.'
+  : weights < activations ? 'The weights contribute more: GPTQ rounding or per-channel scales help most.'
+    : 'The activations contribute more: another range method, or 16 bits for the worst layers, helps most.');
 
 /** @param {string} layer */
 function mend(layer) {

@@ -1,10 +1,11 @@
 // @ts-check
 /** From what is wrong with a layer to what mends it: the same three controls in the table and in the inspector. */
 
-import { change } from '../changes.js';
-import { get } from '../document.js';
+import { change } from '../settings-history.js';
+import { get } from '../settings-document.js';
 import { h } from '../dom.js';
 import { wideType } from '../layers.js';
+import { methods } from '../methods.js';
 import { run, settings } from '../state.js';
 
 /** @import { Row } from '../layers.js' */
@@ -12,9 +13,6 @@ import { run, settings } from '../state.js';
 const busy = () => run.peek() !== null && !run.peek()?.quick;
 const isStatic = () => (settings.peek().document.scheme ?? 'static') === 'static';
 const now = { now: true };
-
-/** Methods that can be asked for of one tensor: those that take one pass over the samples. */
-export const methods = ['minmax', 'moving-average', 'percentile:99.999', 'percentile:99.99', 'percentile:99.9', 'entropy', 'mse', 'auto'];
 
 /** @param {Row} row */
 export function keepFloat(row) {
@@ -48,11 +46,11 @@ export function typeChoices(row) {
   const choice = (/** @type {string} */ label, /** @type {string} */ id, /** @type {string[]} */ path) => h('label', { class: 'field' }, h('span', {}, label),
     h('select', { id, 'data-key': `${id} ${row.name}`, disabled: busy() || (row.state === 'float' && !get(settings.peek().document, path)), value: get(settings.peek().document, path) ?? '',
       onchange: (/** @type {Event} */ event) => change(path, /** @type {HTMLSelectElement} */ (event.target).value || undefined, now) },
-      h('option', { value: '' }, 'as all'), ...types.map(([key, text]) => h('option', { value: key }, text))));
+      h('option', { value: '' }, 'default'), ...types.map(([key, text]) => h('option', { value: key }, text))));
   return h('div', { class: 'three types' },
-    choice('Layer', 'type-layer', ['by_node', row.name, 'activations', 'type']),
-    choice('Tensor only', 'type-tensor', ['tensors', row.output, 'type']),
-    row.weightName ? choice('Weights', 'type-weights', ['by_node', row.name, 'weights', 'type']) : null,
+    choice('Type of the layer', 'type-layer', ['by_node', row.name, 'activations', 'type']),
+    choice('Of this tensor', 'type-tensor', ['tensors', row.output, 'type']),
+    row.weightName ? choice('Of the weights', 'type-weights', ['by_node', row.name, 'weights', 'type']) : null,
   );
 }
 
@@ -60,10 +58,11 @@ export function typeChoices(row) {
 export function methodChoice(row) {
   const path = ['tensors', row.output, 'method'];
   const own = get(settings.peek().document, path) ?? '';
-  const known = own === '' || methods.includes(own) ? methods : [...methods, own];
+  const values = methods.map(([value]) => value);
+  const known = own === '' || values.includes(own) ? values : [...values, own];
   return h('select', {
-    class: 'small', 'data-key': `method ${row.name}`, 'aria-label': `How the range of ${row.name} is chosen`, disabled: busy() || !isStatic() || row.tensor?.kind !== 'activation', value: own,
+    class: 'small', 'data-key': `method ${row.name}`, 'aria-label': `Range method of ${row.name}`, disabled: busy() || !isStatic() || row.tensor?.kind !== 'activation', value: own,
     onclick: (/** @type {Event} */ event) => event.stopPropagation(),
     onchange: (/** @type {Event} */ event) => change(path, /** @type {HTMLSelectElement} */ (event.target).value || undefined, now),
-  }, h('option', { value: '' }, 'as all'), ...known.map((method) => h('option', { value: method }, method)));
+  }, h('option', { value: '' }, 'default'), ...known.map((method) => h('option', { value: method }, method)));
 }

@@ -1,18 +1,18 @@
 // @ts-check
 /** Two results side by side, or one and the float model: what differs in size, error, time and settings, then layer by layer. */
 
-import { canonical, inWords } from '../document.js';
+import { canonical, inWords } from '../settings-document.js';
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
-import { candidates, float, pair, sides } from '../sides.js';
+import { candidates, float, pair, sides } from '../comparison-pair.js';
 import { computed } from '../signals.js';
 import { selected, tried } from '../state.js';
 import { write } from '../yaml.js';
 import { comparable, linkedLayers } from './linked.js';
-import { runsDiffer } from '../telling.js';
-import { worksOn } from '../words.js';
+import { runsDiffer } from '../significance.js';
+import { worksOn } from '../scheme-words.js';
 import { table } from './model.js';
-import { metricNames } from './tried.js';
+import { metricNames } from './run-history.js';
 
 /** @import { Tried } from '../state.js' */
 /** @import { QuantizedTensor } from '../types.js' */
@@ -26,7 +26,7 @@ export function compareView() {
     h('h2', { id: 'compare-title' }, 'Compare'),
     () => !there.value && h('p', { class: 'note' }, 'A result is compared here with the float model, or with another result. Quantize first; then change something (a method, a layer kept float), and quantize again.'),
     () => there.value && h('div', { class: 'row' }, side('left', 'First'), side('right', 'Second')),
-    () => there.value && !two.value && h('p', { class: 'note' }, 'Choose two that are different.'),
+    () => there.value && !two.value && h('p', { class: 'note' }, 'Choose two different results.'),
     () => two.value && pair.value && outlines(pair.value.left, pair.value.right),
     () => two.value && linkedLayers({ left: () => named(pair.value?.left), right: () => named(pair.value?.right) }),
     () => two.value && pair.value && differences(pair.value.left, pair.value.right),
@@ -51,12 +51,12 @@ function outlines(left, right) {
   const integers = (/** @type {Tried} */ one) => one.summary.nodes.filter((node) => node.quantized).length;
   const metrics = Object.keys(metricNames).filter((key) => key in left.metrics || key in right.metrics);
   const took = (/** @type {Tried} */ one) => (one.id === float ? '' : duration(one.took));
-  return table(['What', named(left), named(right), 'Change'], [
+  return table(['Figure', named(left), named(right), 'Change'], [
     ['Size', bytes(left.summary.bytesAfter), bytes(right.summary.bytesAfter), signed(right.summary.bytesAfter - left.summary.bytesAfter, bytes)],
     [title(left, right), count(integers(left)), count(integers(right)), signed(integers(right) - integers(left), count)],
     ['Quantized tensors', count(left.summary.tensors.length), count(right.summary.tensors.length), signed(right.summary.tensors.length - left.summary.tensors.length, count)],
-    ['Guarded', count(left.summary.guarded ?? 0), count(right.summary.guarded ?? 0), signed((right.summary.guarded ?? 0) - (left.summary.guarded ?? 0), count)],
-    ['Time to make', took(left), took(right), ''],
+    ['Tensors in mixed precision', count(left.summary.guarded ?? 0), count(right.summary.guarded ?? 0), signed((right.summary.guarded ?? 0) - (left.summary.guarded ?? 0), count)],
+    ['Quantization time', took(left), took(right), ''],
     ...metrics.map((key) => [metricNames[key], ...[left, right].map((one) => (Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')), metricChange(key, left.metrics, right.metrics)]),
   ], [1, 2, 3]);
 }
@@ -64,7 +64,7 @@ function outlines(left, right) {
 /** @param {string} key @param {Record<string, number>} left @param {Record<string, number>} right */
 function metricChange(key, left, right) {
   if (!Number.isFinite(left[key]) || !Number.isFinite(right[key])) return '';
-  return key === 'ms' && !runsDiffer(left, right) ? 'can’t be told' : signed(right[key] - left[key], real);
+  return key === 'ms' && !runsDiffer(left, right) ? 'not significant' : signed(right[key] - left[key], real);
 }
 
 /** Operators are counted alike where both are of one kind. @param {Tried} left @param {Tried} right */
@@ -84,12 +84,12 @@ function differences(left, right) {
   const between = left.id !== float && right.id !== float;
   return h('div', { class: 'stack' },
     between && canonical(left.document) !== canonical(right.document) && h('div', { class: 'pair' }, settingsOf('First', left), settingsOf('Second', right)),
-    between && h('h3', {}, nodes.length === 0 ? 'The same operators work on integers' : `${plural(nodes.length, 'operator')} changed`),
+    between && h('h3', {}, nodes.length === 0 ? 'The same operators are quantized' : `${plural(nodes.length, 'operator')} changed`),
     between && nodes.length > 0 && table(['Node', 'Operator', 'First', 'Second', 'Why float'], nodes.slice(0, shown).map((node) => {
       const was = before.get(node.node);
       return [look(node.node), node.operator, was?.quantized ? 'integers' : 'float', node.quantized ? 'integers' : 'float', node.reason ?? was?.reason ?? ''];
     })),
-    between && h('h3', {}, names.length === 0 ? 'All tensors have the same scales' : `${plural(names.length, 'tensor')} represented otherwise`),
+    between && h('h3', {}, names.length === 0 ? 'All tensors have the same scales' : `${plural(names.length, 'tensor')} with other types or scales`),
     between && names.length > 0 && table(['Tensor', 'First', 'Second'], names.slice(0, shown).map((name) => [h('code', {}, name), told(old.get(name)), told(fresh.get(name))])),
     between && names.length > shown && h('p', { class: 'note' }, `The first ${shown} of ${count(names.length)}.`),
   );
@@ -97,7 +97,7 @@ function differences(left, right) {
 
 /** @param {string} title @param {Tried} one */
 function settingsOf(title, one) {
-  return h('div', {}, h('h3', {}, `${title}: settings`), h('pre', { class: 'settings-text', tabindex: 0 }, write(one.document) || 'nothing said\n'));
+  return h('div', {}, h('h3', {}, `${title}: settings`), h('pre', { class: 'settings-text', tabindex: 0 }, write(one.document) || 'all defaults\n'));
 }
 
 /** @param {QuantizedTensor | undefined} tensor */

@@ -5,10 +5,10 @@ import { h } from '../dom.js';
 import { bytes, plural, real } from '../format.js';
 import { model, modelChanged, preview, run, samples } from '../state.js';
 import { addRandomSamples, addSamples, clearSamples, removeSample } from '../studio.js';
-import { pick } from './pick.js';
+import { pick } from './file-picker.js';
 import { table } from './model.js';
-import { misfitList, skippedList } from './misfits.js';
-import { pictureSettings } from './pictures.js';
+import { misfitList, skippedList } from './unusable-samples.js';
+import { pictureSettings } from './image-settings.js';
 import { computed } from '../signals.js';
 
 /** @import { Preview } from '../types.js' */
@@ -24,9 +24,9 @@ export function dataPanel() {
     h('h2', { id: 'data-title' }, 'Data'),
     () => {
       const { files, refs, skipped, source, labels, names, labelSource, labelFailure } = samples.value;
-      if (refs.length === 0 && skipped.length > 0) return h('p', { class: 'note' }, 'No sample is left. Use some again, or add others.');
+      if (refs.length === 0 && skipped.length > 0) return h('p', { class: 'note' }, 'All samples are left out. Use some again, or add others.');
       if (refs.length === 0) {
-        return h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, or test_data_set folders. 10 to 100 that look like real use are plenty. With labels, as a folder for each class or a list “sample, class” (.csv, .txt), it is told how many answers are right.');
+        return h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, or test_data_set folders. 10 to 100 representative samples are enough. With labels (one folder per class, or a .csv or .txt with lines “sample, class”) the accuracy is measured, too.');
       }
       const size = files.reduce((sum, file) => sum + file.blob.size, 0);
       return [
@@ -66,7 +66,7 @@ export function samplePreview() {
 function invitation() {
   return h('section', { class: 'panel asks' },
     h('h2', {}, 'Next: add some samples'),
-    h('p', {}, 'Calibration runs them through the float model and watches the range of every tensor. The first one is shown here as the model will see it.'),
+    h('p', {}, 'Calibration runs them through the float model and records the range of every tensor. The first sample is shown here as the model will receive it.'),
     h('div', { class: 'row' }, ...pick('Choose samples', { class: 'primary', id: 'invite-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt', multiple: true, disabled: busy }, (files) => void addSamples(files))),
   );
 }
@@ -80,7 +80,7 @@ function sample() {
 
 function decoded() {
   const now = preview.value;
-  if (!now) return h('p', { class: 'note' }, 'Decoding it.');
+  if (!now) return h('p', { class: 'note' }, 'Decoding the first sample.');
   const { previews = [], first = null } = now.decoded ?? {};
   return [
     h('p', { class: 'note' }, now.name),
@@ -102,7 +102,7 @@ function decoded() {
 function original(picture) {
   const address = URL.createObjectURL(picture);
   const free = () => URL.revokeObjectURL(address);
-  return h('figure', {}, h('img', { src: address, alt: 'The first sample as it was given', onload: free, onerror: free }), h('figcaption', {}, 'The file'));
+  return h('figure', {}, h('img', { src: address, alt: 'The file of the first sample', onload: free, onerror: free }), h('figcaption', {}, 'The file'));
 }
 
 /** @param {Preview | undefined} described @param {Float32Array | null} values */

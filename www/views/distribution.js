@@ -1,8 +1,8 @@
 // @ts-check
 /** How the values of a tensor lie, the range that each method would choose, and the range it has: dragged, typed or left to a method. */
 
-import { change } from '../changes.js';
-import { get } from '../document.js';
+import { change } from '../settings-history.js';
+import { get } from '../settings-document.js';
 import { h, svg } from '../dom.js';
 import { count, real } from '../format.js';
 import { sentence, say } from '../messages.js';
@@ -47,7 +47,7 @@ export function distributionView(row) {
     const now = found.value;
     const tensor = row.value?.tensor;
     if (!now || !tensor || row.value?.output !== now.value) return null;
-    if (!now.seen) return h('p', { class: 'note' }, now.failure || 'Nothing was seen of this value in the calibration; it shares the scale of another.');
+    if (!now.seen) return h('p', { class: 'note' }, now.failure || 'Calibration has no statistics of this tensor: it shares the scale of another one.');
     return histogram(now.value, now.seen, [tensor.min, tensor.max]);
   });
 }
@@ -76,7 +76,7 @@ function histogram(name, seen, has) {
   const x = (/** @type {number} */ value) => ((value - low) / span) * width;
   const shade = svg('rect', { class: 'range-shade', y: 0, height: base });
   const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, class: 'histogram', role: 'img',
-    'aria-label': `Histogram of ${count(seen.count)} values from ${real(seen.ends[0])} to ${real(seen.ends[1])}, counts as logarithms; the range is ${real(has[0])} to ${real(has[1])}` },
+    'aria-label': `Histogram of ${count(seen.count)} values from ${real(seen.ends[0])} to ${real(seen.ends[1])}, logarithmic counts; the range is ${real(has[0])} to ${real(has[1])}` },
     shade, svg('path', { class: 'bars', d: barsOf(seen, x, base) }), svg('line', { class: 'axis', x1: 0, x2: width, y1: base, y2: base }),
     svg('text', { x: 0, y: height - 4 }, real(low)), svg('text', { x: width, y: height - 4, 'text-anchor': 'end' }, real(high)));
   if (low < 0 && high > 0) picture.append(svg('line', { class: 'axis zero', x1: x(0), x2: x(0), y1: base, y2: base + 5 }));
@@ -132,14 +132,14 @@ function histogram(name, seen, has) {
   }
 
   return h('section', { class: 'gap', 'aria-labelledby': 'histogram-title' },
-    h('h3', { id: 'histogram-title' }, 'What was seen of its output'),
+    h('h3', { id: 'histogram-title' }, 'Distribution of its output'),
     picture,
     h('div', { class: 'row range-fields' }, inputs[0], h('span', {}, 'to'), inputs[1],
-      h('button', { type: 'button', class: 'small', id: 'range-back', disabled: () => !own() || locked(), onclick: () => put(undefined) }, 'By method')),
-    h('p', { class: 'note' }, `${count(seen.count)} values, ${((seen.zeros / Math.max(1, seen.count)) * 100).toFixed(1)} % zero${seen.odd > 0 ? `, ${count(seen.odd)} no number` : ''}. Heights are logarithms.`),
+      h('button', { type: 'button', class: 'small', id: 'range-back', disabled: () => !own() || locked(), onclick: () => put(undefined) }, 'Use the method')),
+    h('p', { class: 'note' }, `${count(seen.count)} values, ${((seen.zeros / Math.max(1, seen.count)) * 100).toFixed(1)} % zero${seen.odd > 0 ? `, ${count(seen.odd)} not finite` : ''}. Bar heights are logarithmic.`),
     h('details', { open: true }, h('summary', {}, 'The range each method would choose'),
       h('table', { class: 'methods' },
-        h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Method'), h('th', { scope: 'col', class: 'figure' }, 'From'), h('th', { scope: 'col', class: 'figure' }, 'To'), h('th', { scope: 'col' }, 'Holds'))),
+        h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Method'), h('th', { scope: 'col', class: 'figure' }, 'From'), h('th', { scope: 'col', class: 'figure' }, 'To'), h('th', { scope: 'col' }, 'Range'))),
         h('tbody', {}, ...seen.ranges.map(([method, [from, to]]) => h('tr', {}, h('th', { scope: 'row' }, method), h('td', { class: 'figure' }, real(from)), h('td', { class: 'figure' }, real(to)),
           h('td', {}, band(x(from), x(to)))))),
       )),

@@ -17,11 +17,11 @@ export function forecastView() {
   return h('div', { class: 'gap', id: 'forecast' },
     refusal && h('p', { class: 'callout bad' }, refusal),
     h('dl', { class: 'facts' },
-      ...fact('It will take about', duration(ms)),
-      ...fact('Memory at most', bytes(peakBytes)),
-      ...fact('Quantized model', bytes(outputBytes)),
+      ...fact('Estimated time', duration(ms)),
+      ...fact('Peak memory', bytes(peakBytes)),
+      ...fact('Quantized size', bytes(outputBytes)),
     ),
-    h('p', { class: 'note' }, `A forecast for ${plural(samples, 'sample')} on ${plural(threads, 'thread')}, from a run of the first.${limitBytes === null ? '' : ` This page can hold ${bytes(limitBytes)}.`}`),
+    h('p', { class: 'note' }, `Forecast for ${plural(samples, 'sample')} on ${plural(threads, 'thread')}, from a run of the first one.${limitBytes === null ? '' : ` This page can use at most ${bytes(limitBytes)}.`}`),
   );
 }
 
@@ -34,6 +34,6 @@ export function forecastAndActual({ forecast: told, took, memory, result, calibr
   /** @type {string[][]} */
   const rows = [['Size', bytes(told.outputBytes), bytes(result.summary.bytesAfter), apart(told.outputBytes, result.summary.bytesAfter)]];
   if (whole) rows.unshift(['Time', duration(told.ms), duration(took), apart(told.ms, took)]);
-  if (memory) rows.push(['Memory at most', bytes(told.peakBytes), bytes(memory.peak), apart(told.peakBytes, memory.peak)]);
-  return h('details', { id: 'forecast-actual' }, h('summary', {}, 'Forecast and actual'), table(['', 'Forecast', 'Actual', 'Apart'], rows, [1, 2, 3]));
+  if (memory) rows.push(['Peak memory', bytes(told.peakBytes), bytes(memory.peak), apart(told.peakBytes, memory.peak)]);
+  return h('details', { id: 'forecast-actual' }, h('summary', {}, 'Forecast and actual'), table(['', 'Forecast', 'Actual', 'Difference'], rows, [1, 2, 3]));
 }

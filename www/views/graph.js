@@ -8,7 +8,7 @@ import { measures, rows } from '../layers.js';
 import { say } from '../messages.js';
 import { computed, signal } from '../signals.js';
 import { done, selected } from '../state.js';
-import { pane } from './pane.js';
+import { pane } from './graph-pane.js';
 
 /** @import { Row } from '../layers.js' */
 
@@ -62,7 +62,7 @@ export function graphView() {
   /** @param {number} step */
   const next = (step) => {
     const found = matches.value;
-    if (found.length === 0) return say('Nothing fits.');
+    if (found.length === 0) return say('No node matches.');
     const at = found.findIndex((row) => row.name === selected.peek());
     selected.value = found[(at + step + found.length) % found.length].name;
     say(`${selected.peek()}, ${found.findIndex((row) => row.name === selected.peek()) + 1} of ${found.length}`);
@@ -86,7 +86,7 @@ export function graphView() {
     h('div', { class: () => (shown.value === 'both' ? 'panes two' : 'panes') },
       h('div', { class: 'pane-box', hidden: () => !isShown('float') }, ...pane('Float model', floatGraph, paint, () => (isShown('float') ? '' : 'hidden'))),
       h('div', { class: 'pane-box', hidden: () => !isShown('quantized') },
-        ...pane('Quantized model', quantizedGraph, paint, () => (!isShown('quantized') ? 'hidden' : done.value ? '' : 'The quantized graph is here after a run.'))),
+        ...pane('Quantized model', quantizedGraph, paint, () => (!isShown('quantized') ? 'hidden' : done.value ? '' : 'The quantized graph is shown after a run.'))),
     ),
   );
 }

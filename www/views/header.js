@@ -2,7 +2,7 @@
 /** Name, privacy, what this browser can do and why not more, theme. */
 
 import { h } from '../dom.js';
-import { forget } from '../kept.js';
+import { forget } from '../persistence.js';
 import { effect, signal } from '../signals.js';
 import { abilities, capabilities, engine, settings } from '../state.js';
 

@@ -6,12 +6,12 @@ import { bytes, milliseconds, percent, plural, real } from '../format.js';
 import { chooseOutput, measureBoth } from '../measure.js';
 import { sentence } from '../messages.js';
 import { heading, judged, kindNames, telling } from '../outputs.js';
-import { reading } from '../reading.js';
+import { reading } from '../ocr.js';
 import { chosenOutput, comparison, measuring, run, samples, timing, tried } from '../state.js';
-import { besideFloat, changed, runsDiffer, sharesDiffer } from '../telling.js';
+import { besideFloat, changed, runsDiffer, sharesDiffer } from '../significance.js';
 
 /** @import { Done, Tried } from '../state.js' */
-/** @import { Told } from '../telling.js' */
+/** @import { Told } from '../significance.js' */
 
 /** @param {Done} done */
 export function headlines(done) {
@@ -19,7 +19,7 @@ export function headlines(done) {
   const grew = bytesAfter > bytesBefore;
   return [
     h('div', { class: 'headlines' },
-      headline('Size', bytes(bytesAfter), `from ${bytes(bytesBefore)}`, grew ? 'larger than the float model' : `${(bytesAfter / bytesBefore).toFixed(2)} of its size`,
+      headline('Size', bytes(bytesAfter), `from ${bytes(bytesBefore)}`, grew ? 'larger than the float model' : `${(bytesAfter / bytesBefore).toFixed(2)} × the float size`,
         against(done, (one) => one.summary.bytesAfter, { text: bytes, moreIsBetter: false }), grew ? 'bad' : ''),
       () => accuracy(done),
       () => latency(done),
@@ -29,7 +29,7 @@ export function headlines(done) {
     () => (comparison.value?.id === done.id && timing.value?.id === done.id ? null
       : h('div', { class: 'row' },
         h('button', { type: 'button', id: 'measure-both', disabled: () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0, onclick: () => void measureBoth() }, 'Measure accuracy and time'),
-        h('span', { class: 'note' }, samples.value.refs.length === 0 ? 'Needs samples: add some.' : `Runs both models here, on ${samples.value.refs.length === 1 ? 'the sample' : `the ${plural(samples.value.refs.length, 'sample')}`} that ${samples.value.refs.length === 1 ? 'is' : 'are'} here.`))),
+        h('span', { class: 'note' }, samples.value.refs.length === 0 ? 'Needs samples: add some.' : `Runs both models here, on the ${samples.value.refs.length === 1 ? 'sample' : plural(samples.value.refs.length, 'sample')} above.`))),
   ];
 }
 
@@ -39,7 +39,7 @@ function accuracy(done) {
   if (!now || now.id !== done.id) return headline('Accuracy', '–', 'not measured yet', '', null);
   const { outputs, samples: n } = now.found;
   const output = heading(now.found, chosenOutput.value);
-  if (!output) return headline('Accuracy', '–', 'no output is a computed float: none tells how well it was quantized', `on ${plural(n, 'sample')}`, null);
+  if (!output) return headline('Accuracy', '–', 'no output is a computed float, so the accuracy cannot be judged', `on ${plural(n, 'sample')}`, null);
   // A reader of text is read from its first output.
   const lines = reading.value?.id === done.id && output.name === outputs[0].name ? reading.value.lines : null;
   const read = lines ? { same: lines.filter((line) => line.float === line.quantized).length, of: lines.length } : undefined;
@@ -60,7 +60,7 @@ function choice(outputs, shown) {
   if (outputs.length < 2) return null;
   if (all.length < 2) return h('span', { class: 'note' }, `of ${shown}, the only computed float output`);
   return h('label', { class: 'row of-output' }, h('span', { class: 'note' }, 'of'),
-    h('select', { class: 'small', id: 'headline-output', 'aria-label': 'Output that is judged', value: shown, onchange: (/** @type {Event} */ event) => {
+    h('select', { class: 'small', id: 'headline-output', 'aria-label': 'Output whose accuracy is shown', value: shown, onchange: (/** @type {Event} */ event) => {
       chooseOutput(/** @type {HTMLSelectElement} */ (event.target).value);
       // The card is another one now.
       document.getElementById('headline-output')?.focus();
@@ -71,11 +71,11 @@ function choice(outputs, shown) {
 /** @param {Done} done */
 function latency(done) {
   const now = timing.value;
-  if (!now || now.id !== done.id) return headline('Time of a run', '–', 'not measured yet', '', null);
+  if (!now || now.id !== done.id) return headline('Inference time', '–', 'not measured yet', '', null);
   const [float, quantized] = [now.float.totals.total, now.quantized.totals.total];
   const said = besideFloat(quantized, float);
   const change = against(done, (one) => one.metrics.ms, { text: milliseconds, moreIsBetter: false, differ: (_, __, one, other) => runsDiffer(one.metrics, other.metrics) });
-  return headline('Time of a run', milliseconds(quantized.median), `${milliseconds(float.median)} in float: ${said.text}`,
+  return headline('Inference time', milliseconds(quantized.median), `${milliseconds(float.median)} in float: ${said.text}`,
     `10 to 90 %: ${milliseconds(quantized.p10)} to ${milliseconds(quantized.p90)}; float ${milliseconds(float.p10)} to ${milliseconds(float.p90)}`, change, said.kind === 'bad' ? 'bad' : '');
 }
 

@@ -10,7 +10,7 @@ import { run, selected } from '../state.js';
 import { keepFloat, methodChoice, sixteenBits, typeChoices } from './actions.js';
 import { distributionView } from './distribution.js';
 import { fact } from './model.js';
-import { strip } from './strip.js';
+import { strip } from './channel-ranges.js';
 
 /** @import { Row } from '../layers.js' */
 /** @import { QuantizedTensor } from '../types.js' */
@@ -43,8 +43,8 @@ function about(row) {
   return h('div', { class: 'gap' },
     h('p', { class: 'file' }, h('strong', {}, row.name), h('span', { class: 'note' }, ` ${row.operator}`)),
     row.state === 'float' && h('p', { class: 'callout fair' }, `Stays float: ${row.reason || 'no reason was given'}.`),
-    row.state === 'integers' && !row.tensor && h('p', { class: 'note' }, 'Works on integers; what it makes has no scale of its own.'),
-    row.state === 'unknown' && h('p', { class: 'note' }, 'What becomes of it is known after a run.'),
+    row.state === 'integers' && !row.tensor && h('p', { class: 'note' }, 'Runs in integer arithmetic; its output has no scale of its own.'),
+    row.state === 'unknown' && h('p', { class: 'note' }, 'Type and scale are known after a run.'),
     row.state !== 'unknown' && h('div', { class: 'row' }, keepFloat(row), sixteenBits(row), methodChoice(row)),
     row.state !== 'unknown' && typeChoices(row),
     h('dl', { class: 'facts' },
@@ -63,7 +63,7 @@ function tensorFacts(tensor) {
   if (!tensor) return [];
   return [
     ...fact('Type', tensor.element.toLowerCase()), ...fact('Scale', real(tensor.scale)), ...fact('Zero point', count(tensor.zeroPoint)),
-    ...fact('Holds', `${real(tensor.min)} to ${real(tensor.max)}`),
+    ...fact('Range', `${real(tensor.min)} to ${real(tensor.max)}`),
   ];
 }
 
@@ -76,5 +76,5 @@ function neighbours(row) {
   const after = [...new Set(node.outputs.flatMap((name) => (indexed.users.get(name) ?? []).map((one) => one.name)))];
   const links = (/** @type {string} */ title, /** @type {string[]} */ names) => names.length > 0 && h('div', {}, h('h3', {}, title),
     h('ul', { class: 'plain' }, ...names.slice(0, 12).map((name) => h('li', {}, h('button', { type: 'button', class: 'link', onclick: () => (selected.value = name) }, name))), names.length > 12 && h('li', { class: 'note' }, `and ${count(names.length - 12)} more`)));
-  return h('div', { class: 'gap' }, links('Reads from', before), links('Is read by', after));
+  return h('div', { class: 'gap' }, links('Inputs from', before), links('Output to', after));
 }

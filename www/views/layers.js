@@ -1,17 +1,17 @@
 // @ts-check
 /** The table of layers: sorted, filtered, grouped, its columns chosen; a click from what is wrong to what mends it. */
 
-import { redo, undo } from '../changes.js';
+import { redo, undo } from '../settings-history.js';
 import { h } from '../dom.js';
 import { bytes, count, plural, real } from '../format.js';
 import { floatGraph, needGraphs } from '../graphs.js';
 import { arranged, columns, csv, rows } from '../layers.js';
 import { batch, computed, effect, signal } from '../signals.js';
 import { done, model, redoable, run, selected, undoable } from '../state.js';
-import { worksOn } from '../words.js';
+import { worksOn } from '../scheme-words.js';
 import { keepFloat, methodChoice, sixteenBits } from './actions.js';
 import { save } from './download.js';
-import { triedPanel } from './tried.js';
+import { triedPanel } from './run-history.js';
 import { virtual } from './virtual.js';
 
 /** @import { Column, Order, Row } from '../layers.js' */
@@ -44,7 +44,7 @@ export function layersView() {
     columns: () => ({ head: heading(visible.value), widths: [...visible.value.map((column) => column.width), 17.5] }),
     rows: () => (void visible.value, void selected.value, void run.value, lines.value),
     draw: (line) => ('group' in line ? groupRow(line) : layerRow(line)),
-    empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (rows.value.length > 0 ? 'No layer fits the filter.' : 'Reading the graph.')),
+    empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (rows.value.length > 0 ? 'No layer matches the filter.' : 'Reading the graph.')),
   });
   table.element.addEventListener('keydown', (event) => walk(event, table));
   // What is chosen on the graph comes into sight here.
@@ -69,7 +69,7 @@ export function layersView() {
 function summary() {
   const result = done.value?.result.summary;
   const count_ = `${count(list.value.length)} of ${plural(rows.value.length, 'layer')}`;
-  if (!result) return `${count_}. What becomes of each is known after a run.`;
+  if (!result) return `${count_}. Types and scales are known after a run.`;
   const integers = result.nodes.filter((node) => node.quantized).length;
   return `${count_}; ${count(integers)} ${worksOn(done.value?.document ?? {}).on}; ${bytes(result.bytesAfter)}.`;
 }

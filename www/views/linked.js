@@ -8,14 +8,14 @@ import { h, svg } from '../dom.js';
 import { count, plural, real } from '../format.js';
 import { floatGraph, needGraphs } from '../graphs.js';
 import { computed, effect, signal } from '../signals.js';
-import { differs, linked, measures, pair } from '../sides.js';
+import { differs, linked, measures, pair } from '../comparison-pair.js';
 import { model, selected } from '../state.js';
 import { barsOf, elementOf } from './distribution.js';
 import { table } from './model.js';
 import { virtual } from './virtual.js';
 
 /** @import { Row } from '../layers.js' */
-/** @import { Line, Measure } from '../sides.js' */
+/** @import { Line, Measure } from '../comparison-pair.js' */
 /** @import { Distribution } from '../types.js' */
 
 const measure = signal('bits');
@@ -51,11 +51,11 @@ const most = computed(() => linked.value.reduce((greatest, { left, right }) => M
 export function linkedLayers(names) {
   needGraphs();
   const list = virtual({
-    label: 'Layers of both',
+    label: 'Layers of both results',
     columns: () => ({ head: heading(names), widths: [3.25, 13, 6.5, 11, 11, 8] }),
     rows: () => (void selected.value, void most.value, lines.value),
     draw: row,
-    empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (linked.value.length > 0 ? 'All layers are represented alike.' : 'Reading the graph.')),
+    empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (linked.value.length > 0 ? 'All layers have the same types and scales.' : 'Reading the graph.')),
   });
   effect(() => {
     const at = lines.value.findIndex(({ name }) => name === selected.value);
@@ -66,10 +66,10 @@ export function linkedLayers(names) {
     h('div', { class: 'row tools' },
       h('label', { class: 'row' }, h('span', {}, 'By'), h('select', { id: 'linked-measure', value: () => (known.value.includes(measure.value) ? measure.value : 'bits'), onchange: (/** @type {Event} */ event) => (measure.value = /** @type {HTMLSelectElement} */ (event.target).value) },
         () => known.value.map((key) => h('option', { value: key }, measures[key].title)))),
-      h('label', { class: 'check' }, h('input', { type: 'checkbox', id: 'linked-different', checked: () => onlyDifferent.value, onchange: (/** @type {Event} */ event) => (onlyDifferent.value = /** @type {HTMLInputElement} */ (event.target).checked) }), h('span', {}, 'Only what differs')),
+      h('label', { class: 'check' }, h('input', { type: 'checkbox', id: 'linked-different', checked: () => onlyDifferent.value, onchange: (/** @type {Event} */ event) => (onlyDifferent.value = /** @type {HTMLInputElement} */ (event.target).checked) }), h('span', {}, 'Only differences')),
       h('span', { class: 'note', role: 'status', id: 'linked-said' }, () => `${count(linked.value.filter(differs).length)} of ${plural(linked.value.length, 'layer')} differ`),
     ),
-    h('p', { class: 'note', hidden: () => known.value.includes('reached') && known.value.includes('ms') }, 'Error and time can be compared once they are measured, on the overview.'),
+    h('p', { class: 'note', hidden: () => known.value.includes('reached') && known.value.includes('ms') }, 'Measure error and time on the Overview tab to compare them here.'),
     h('div', {}, () => {
       const line = linked.value.find(({ name }) => name === selected.value);
       return line ? both(line, names) : h('p', { class: 'note' }, 'Select a layer to see it on both sides.');
@@ -120,10 +120,10 @@ function both(line, names) {
   const text = (/** @type {Row} */ of, /** @type {(row: Row) => string} */ say) => say(of) || '–';
   /** @type {[string, (row: Row) => string, ((row: Row) => number | null)?][]} */
   const facts = [
-    ['Works on', (row) => (row.state === 'unknown' ? '' : row.state)],
+    ['Arithmetic', (row) => (row.state === 'unknown' ? '' : row.state)],
     ['Output type', (row) => row.tensor?.element.toLowerCase() ?? (row.state === 'float' ? 'float32' : '')],
-    ['From', (row) => (row.tensor ? real(row.tensor.min) : ''), (row) => row.tensor?.min ?? null],
-    ['To', (row) => (row.tensor ? real(row.tensor.max) : ''), (row) => row.tensor?.max ?? null],
+    ['Range min', (row) => (row.tensor ? real(row.tensor.min) : ''), (row) => row.tensor?.min ?? null],
+    ['Range max', (row) => (row.tensor ? real(row.tensor.max) : ''), (row) => row.tensor?.max ?? null],
     ['Weight type', (row) => row.weight?.element.toLowerCase() ?? (row.weightName ? 'float' : '')],
     ...known.value.filter((key) => key !== 'bits' && key !== 'width').map((key) => /** @type {[string, (row: Row) => string, (row: Row) => number | null]} */ ([
       measures[key].title, (row) => (measures[key].of(row) === null ? '' : real(measures[key].of(row) ?? 0)), measures[key].of])),
@@ -167,7 +167,7 @@ function ranges({ left, right }, names) {
       picture.append(svg('text', { class: 'lane-name', x: 4, y: y + 9 }, `${at === 0 ? 'First' : 'Second'}${tensor ? '' : ': float, no range'}`));
     });
     picture.append(svg('text', { x: 0, y: foot + 2 * lane + 14 }, real(low)), svg('text', { x: width, y: foot + 2 * lane + 14, 'text-anchor': 'end' }, real(high)));
-    return h('figure', {}, picture, h('figcaption', {}, `${said}.${bars ? ' Heights are logarithms of what was seen.' : ''}`));
+    return h('figure', {}, picture, h('figcaption', {}, `${said}.${bars ? ' Bar heights are logarithmic counts.' : ''}`));
   });
 }
 

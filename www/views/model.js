@@ -5,7 +5,7 @@ import { h } from '../dom.js';
 import { bytes, count, plural } from '../format.js';
 import { model, modelChanged, run } from '../state.js';
 import { take } from '../studio.js';
-import { pick } from './pick.js';
+import { pick } from './file-picker.js';
 
 const busy = () => run.value !== null;
 
@@ -22,7 +22,7 @@ export function modelPanel() {
         h('p', { class: 'note' }, `${bytes(whole(card))}, ${plural(card.parameters, 'parameter')}`),
       ];
     },
-    h('div', { class: 'row' }, ...pick('Open another', { id: 'choose-model', accept: '.onnx', multiple: true, disabled: busy }, take)),
+    h('div', { class: 'row' }, ...pick('Open another model', { id: 'choose-model', accept: '.onnx', multiple: true, disabled: busy }, take)),
   );
 }
 
@@ -32,8 +32,8 @@ export function wantedFiles() {
   const wanted = model.value?.wanted ?? [];
   if (wanted.length === 0) return null;
   return h('section', { class: 'panel asks' },
-    h('h2', {}, 'This model keeps its weights in other files'),
-    h('p', {}, 'Add what was saved beside it, under these names:'),
+    h('h2', {}, 'This model keeps its weights in external files'),
+    h('p', {}, 'Add these files, which were saved together with the model:'),
     h('ul', {}, ...wanted.map((name) => h('li', {}, h('code', {}, name)))),
     h('div', { class: 'row' }, ...pick(wanted.length === 1 ? 'Choose the file' : 'Choose the files', { class: 'primary', id: 'choose-external', multiple: true }, take)),
   );
@@ -46,14 +46,14 @@ export function modelCard() {
   const { card } = open;
   const nodes = card.operators.reduce((sum, [, times]) => sum + times, 0);
   return h('section', { class: 'panel', 'aria-labelledby': 'card-title' },
-    h('h2', { id: 'card-title' }, 'What is in it'),
+    h('h2', { id: 'card-title' }, 'Model details'),
     ...card.warnings.map((text) => h('p', { class: 'callout fair' }, text)),
     h('dl', { class: 'facts' },
       ...fact('Size', bytes(whole(card))),
       ...fact('Parameters', count(card.parameters)),
       ...fact('Operators', count(nodes)),
       ...fact('Opset', String(card.opset)),
-      ...fact('Written by', card.producer || 'not said'),
+      ...fact('Producer', card.producer || 'unknown'),
     ),
     h('p', { class: 'forecast' }, meter(card.quantizable, nodes), h('span', {}, h('strong', {}, `${count(card.quantizable)} of ${count(nodes)}`), ' operators can be quantized.')),
     h('h3', {}, 'Inputs and outputs'),
@@ -61,14 +61,14 @@ export function modelCard() {
       ...card.inputs.map((port) => ['in', h('code', {}, port.name), port.element, port.shape]),
       ...card.outputs.map((port) => ['out', h('code', {}, port.name), port.element, port.shape]),
     ]),
-    card.float.length > 0 && h('h3', {}, 'What stays float'),
+    card.float.length > 0 && h('h3', {}, 'Stays float'),
     card.float.length > 0 && table(['Operator', 'Nodes', 'Why'], card.float.map((one) => [one.operator, count(one.count), one.reason]), [1]),
     h('details', {},
       h('summary', {}, `All ${plural(card.operators.length, 'operator type')}`),
       table(['Operator', 'Nodes'], card.operators.map(([name, times]) => [name, count(times)]), [1]),
     ),
     h('details', {},
-      h('summary', {}, 'Identity'),
+      h('summary', {}, 'Checksum and IR version'),
       h('dl', { class: 'facts wide' }, ...fact('SHA-256', h('code', { class: 'long' }, card.sha256)), ...fact('IR version', String(card.irVersion))),
     ),
   );

@@ -1,10 +1,10 @@
 // @ts-check
 /** Before a run: what will be quantized, what stays float and why, and what a person should mend first. Read off the card, the samples and the settings. */
 
-import { needsSamples } from '../document.js';
+import { needsSamples } from '../settings-document.js';
 import { h } from '../dom.js';
 import { count, plural, real } from '../format.js';
-import { asProposed, hasPictures, proposal } from '../pictures.js';
+import { asProposed, hasPictures, proposal } from '../image-settings.js';
 import { misfits, model, modelChanged, preview, randomData, samples, settings } from '../state.js';
 import { forecastView } from './forecast.js';
 
@@ -24,7 +24,7 @@ export function preflight() {
   const all = [...whatBecomes(open.card), ...whatIsSaid(), ...whatIsFed()];
   const warnings = all.filter(({ level }) => level === 'fair').length;
   return h('section', { class: 'panel', 'aria-labelledby': 'preflight-title' },
-    h('h2', { id: 'preflight-title' }, 'Before the run', h('span', { class: 'note' }, warnings === 0 ? ' nothing stands against it' : ` ${plural(warnings, 'thing')} to know`)),
+    h('h2', { id: 'preflight-title' }, 'Before the run', h('span', { class: 'note' }, warnings === 0 ? ' ready to run' : ` ${plural(warnings, 'note')}`)),
     h('ul', { class: 'preflight' }, ...all.map(({ level, text }) => h('li', {}, h('span', { class: `mark ${level}` }, level === 'good' ? 'OK' : 'Note'), h('span', {}, text)))),
     () => forecastView());
 }
@@ -36,16 +36,16 @@ function whatBecomes({ operators, quantizable, float, warnings, parameters }) {
   /** @type {Finding[]} */
   const found = warnings.map((text) => ({ level: /** @type {const} */ ('fair'), text }));
   if (scheme !== 'static') {
-    const what = { dynamic: 'The weights of matrix products become 8-bit integers, activations as the model runs.', weights: 'Weights become 8-bit integers; everything is computed in float.', blocks: 'Constant matrices become integers in blocks.', float16: `All ${count(parameters)} parameters become half-precision floats.` }[scheme];
+    const what = { dynamic: 'The weights of matrix products become 8-bit integers; activations are quantized at run time.', weights: 'Weights become 8-bit integers; everything is computed in float.', blocks: 'Constant matrices are quantized block-wise.', float16: `All ${count(parameters)} parameters become half-precision floats.` }[scheme];
     return [...found, { level: 'good', text: what }];
   }
   const { operators: only, float: kept = [], by_node = {}, by_operator = {}, by_name = {} } = settings.value.document;
-  found.unshift({ level: quantizable > 0 ? 'good' : 'fair', text: `${count(quantizable)} of ${plural(nodes, 'operator')} can be quantized: how many then work on integers, the result says, and why not more.` });
+  found.unshift({ level: quantizable > 0 ? 'good' : 'fair', text: `${count(quantizable)} of ${plural(nodes, 'operator')} can be quantized. The result shows how many run in integer arithmetic, and why others do not.` });
   for (const { operator, count: times, reason } of float.slice(0, listed)) found.push({ level: 'fair', text: `${count(times)} ${operator} ${times === 1 ? 'stays' : 'stay'} float: ${reason}.` });
-  if (float.length > listed) found.push({ level: 'fair', text: `${plural(float.length - listed, 'more kind')} of operators stay float; the card below has the reasons.` });
+  if (float.length > listed) found.push({ level: 'fair', text: `${plural(float.length - listed, 'more kind')} of operators stay float; the reasons are in the model details below.` });
   const byHand = kept.length + [by_node, by_operator, by_name].reduce((sum, scope) => sum + Object.values(scope).filter((one) => one.float).length, 0);
   if (byHand > 0) found.push({ level: 'fair', text: `Your settings keep ${plural(byHand, 'layer or scope', 'layers or scopes')} float.` });
-  if (only && only !== 'all') found.push({ level: 'fair', text: `Your settings quantize only ${Array.isArray(only) ? only.join(', ') : 'what ONNX Runtime would'}.` });
+  if (only && only !== 'all') found.push({ level: 'fair', text: `Your settings quantize only ${Array.isArray(only) ? only.join(', ') : 'the operators that ONNX Runtime quantizes by default'}.` });
   return found;
 }
 
@@ -55,9 +55,9 @@ function whatIsSaid() {
   /** @type {Finding[]} */
   const found = [];
   if (scheme !== 'static') return found;
-  if (guard === false) found.push({ level: 'fair', text: 'Nothing is guarded: tensors that eight bits are too coarse for may ruin the answers.' });
-  if (/16/.test(activations?.type ?? '')) found.push({ level: 'fair', text: 'Activations of 16 bits are accurate, but few runtimes have fast kernels for them.' });
-  if (format === 'simulated') found.push({ level: 'fair', text: 'A simulated model is as large as the float one: it is for reading, not for shipping.' });
+  if (guard === false) found.push({ level: 'fair', text: 'Mixed precision is off: tensors for which 8 bits are too coarse may ruin the accuracy.' });
+  if (/16/.test(activations?.type ?? '')) found.push({ level: 'fair', text: '16-bit activations are accurate, but few runtimes have fast kernels for them.' });
+  if (format === 'simulated') found.push({ level: 'fair', text: 'A simulated model is as large as the float one: it is for inspection, not for deployment.' });
   return found;
 }
 
@@ -68,26 +68,26 @@ function whatIsFed() {
   const needed = needsSamples(settings.value.document);
   /** @type {Finding[]} */
   const found = [];
-  if (refs.length === 0) return needed ? [{ level: 'fair', text: 'There are no samples yet: 10 to 100 that look like real use are plenty.' }] : [];
-  if (source === randomData) found.push({ level: 'fair', text: 'The samples are random: the result shows how Octet works, not how good the model stays.' });
-  else if (needed && good < few) found.push({ level: 'fair', text: `Only ${plural(good, 'sample')}: values that these don’t show will be cut off. 10 to 100 are better.` });
+  if (refs.length === 0) return needed ? [{ level: 'fair', text: 'There are no samples yet: add 10 to 100 representative ones.' }] : [];
+  if (source === randomData) found.push({ level: 'fair', text: 'The samples are random: the result shows how Octet works; its accuracy means nothing.' });
+  else if (needed && good < few) found.push({ level: 'fair', text: `Only ${plural(good, 'sample')}: larger values than these have will be clipped. 10 to 100 are better.` });
   else found.push({ level: 'good', text: `${plural(good, 'sample')}.` });
-  if (good < refs.length) found.push({ level: 'fair', text: `${count(refs.length - good)} of ${plural(refs.length, 'sample')} can’t be used as they are read now; under Data stands why, and what can be done.` });
+  if (good < refs.length) found.push({ level: 'fair', text: `${count(refs.length - good)} of ${plural(refs.length, 'sample')} can’t be used with the current preprocessing; see Data for reasons and fixes.` });
   found.push(...whatIsGuessed());
   if (labelFailure) found.push({ level: 'fair', text: labelFailure });
-  else if (labels.size > 0) found.push({ level: 'good', text: `${plural(labels.size, 'label')}: it can be told how many answers are right.` });
+  else if (labels.size > 0) found.push({ level: 'good', text: `${plural(labels.size, 'label')}: the accuracy will be measured.` });
   for (const { input, min, max, std } of preview.value?.decoded?.previews ?? []) {
     if (min === null || max === null) continue;
-    if (min === max) found.push({ level: 'fair', text: `${input ?? 'The input'} is ${real(min)} everywhere in the first sample: is that what the model is fed in real use?` });
-    else if (hasPictures.value && max > 20 && !(asProposed.value && proposal.value?.preset === 'raw')) found.push({ level: 'fair', text: `Pixels go in as ${real(min)} to ${real(max)}. Most models want values around 0 to 1: choose how images are read, unless yours scales them itself.` });
-    else if (std !== null && Math.max(Math.abs(min), Math.abs(max)) > 100 * std && std > 0) found.push({ level: 'fair', text: `${input ?? 'The input'} has values far beyond the others (${real(min)} to ${real(max)}, deviation ${real(std)}): an outlier would make its integers coarse.` });
+    if (min === max) found.push({ level: 'fair', text: `${input ?? 'The input'} is ${real(min)} everywhere in the first sample: is that what the model receives in real use?` });
+    else if (hasPictures.value && max > 20 && !(asProposed.value && proposal.value?.preset === 'raw')) found.push({ level: 'fair', text: `Pixel values are ${real(min)} to ${real(max)}. Most models expect values around 0 to 1: change the preprocessing, unless your model scales them itself.` });
+    else if (std !== null && Math.max(Math.abs(min), Math.abs(max)) > 100 * std && std > 0) found.push({ level: 'fair', text: `${input ?? 'The input'} has outliers (${real(min)} to ${real(max)}, standard deviation ${real(std)}): they make its quantization coarse.` });
   }
   return found;
 }
 
 /** @returns {Finding[]} what of the way images are read nobody knows */
 function whatIsGuessed() {
-  const guessed = (proposal.value?.reasons ?? []).filter(({ certainty }) => certainty === 'guess').map(({ of }) => ({ size: 'size', resize: 'fit', values: 'values', layout: 'layout' })[of]);
+  const guessed = (proposal.value?.reasons ?? []).filter(({ certainty }) => certainty === 'guess').map(({ of }) => ({ size: 'size', resize: 'resize', values: 'values', layout: 'layout' })[of]);
   if (!hasPictures.value || !asProposed.value || guessed.length === 0) return [];
-  return [{ level: 'fair', text: `How images are read is a guess in part (${guessed.join(', ')}): hold it against what the model was trained with.` }];
+  return [{ level: 'fair', text: `The proposed preprocessing is partly a guess (${guessed.join(', ')}): compare it with the preprocessing used in training.` }];
 }

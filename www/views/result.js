@@ -3,18 +3,18 @@
 
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
-import { wantsRun } from '../changes.js';
+import { wantsRun } from '../settings-history.js';
 import { fail } from '../messages.js';
 import { inSession, quantize } from '../run.js';
 import { blocked, model, run, tab } from '../state.js';
-import { changedOperators, worksOn } from '../words.js';
+import { changedOperators, worksOn } from '../scheme-words.js';
 import { accuracy, latency } from './accuracy.js';
 import { download, save } from './download.js';
 import { forecastAndActual } from './forecast.js';
 import { headlines } from './headlines.js';
-import { leftOut } from './misfits.js';
+import { leftOut } from './unusable-samples.js';
 import { fact, table } from './model.js';
-import { readingView } from './reading.js';
+import { readingView } from './ocr.js';
 
 /** @import { Done } from '../state.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../types.js' */
@@ -36,29 +36,29 @@ export function resultPanel(done) {
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title', 'data-result': done.id },
     h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
     h('div', { class: 'callout fair row', id: 'changed', hidden: () => !wantsRun() },
-      h('span', {}, 'This is the result of other settings or samples: for those of now the samples are run again.'),
+      h('span', {}, 'This result was made with other settings or samples. The current ones need a new calibration.'),
       h('button', { type: 'button', class: 'small', id: 'again', disabled: () => blocked.value !== '', onclick: () => void quantize() }, 'Quantize again')),
-    seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
+    seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges come from these. “Quantize again” runs all of them.`),
     leftOut(skipped),
     ...headlines(done),
     h('div', { class: 'row downloads' },
       download(done.result.file, 'application/octet-stream', fileName, 'Download model', 'primary'),
       download(report, 'text/yaml', `${stem}.yaml`, 'Download report', ''),
-      h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'Look at the layers'),
+      h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'View the layers'),
     ),
     moreFiles(stem),
     h('dl', { class: 'facts', id: 'made' },
-      ...fact(works.title, h('span', {}, changed.said, changed.more && h('span', { class: 'note more' }, changed.more))), ...fact('Calibrated on', samples), ...fact('Made in', duration(done.took)),
-      ...(memory ? fact('Most memory in use', bytes(memory.peak)) : [])),
+      ...fact(works.title, h('span', {}, changed.said, changed.more && h('span', { class: 'note more' }, changed.more))), ...fact('Calibrated on', samples), ...fact('Quantization time', duration(done.took)),
+      ...(memory ? fact('Peak memory', bytes(memory.peak)) : [])),
     () => readingView(done),
     accuracy(done),
     latency(done),
     forecastAndActual(done),
-    notes(summary.notes.slice(0, guarded), `${plural(guarded, 'tensor')} guarded: eight bits would have ruined ${guarded === 1 ? 'it' : 'them'}`),
-    notes(summary.notes.slice(guarded), guarded > 0 ? `${plural(summary.notes.length - guarded, 'note')} more` : plural(summary.notes.length, 'note')),
+    notes(summary.notes.slice(0, guarded), `${plural(guarded, 'tensor')} in mixed precision: 8 bits are too coarse for ${guarded === 1 ? 'it' : 'them'}`),
+    notes(summary.notes.slice(guarded), guarded > 0 ? `${plural(summary.notes.length - guarded, 'more note')}` : plural(summary.notes.length, 'note')),
     left(summary.nodes.filter((node) => !node.quantized), works),
     tensors(summary.tensors),
-    done.calibration && done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'What was changed before quantizing'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
+    done.calibration && done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'Graph changes before quantization'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
   );
 }
 
@@ -69,7 +69,7 @@ const notes = (said, title) => said.length > 0 && h('details', { open: said.leng
 
 /** Other forms of what was measured. @type {['html' | 'trace' | 'speedscope' | 'csv' | 'modelExplorer', string, string, string][]} */
 const forms = [
-  ['html', 'Report as a page', 'report.html', 'text/html'],
+  ['html', 'HTML report', 'report.html', 'text/html'],
   ['trace', 'Chrome trace', 'trace.json', 'application/json'],
   ['speedscope', 'speedscope', 'speedscope.json', 'application/json'],
   ['csv', 'Layers as CSV', 'timed.csv', 'text/csv'],
@@ -86,15 +86,15 @@ function moreFiles(stem) {
           await inSession();
           save(await /** @type {import('../octet.js').Model} */ (model.peek()).export(kind), type, `${stem}.${ending}`);
         } catch (error) {
-          fail(`${text} could not be made`, error, 'Measure the time first, or again after a reload: most of these tell what was measured.');
+          fail(`${text} could not be created`, error, 'Measure the time first (again after a reload): most of these files hold measurements.');
         }
       } }, text))),
-    h('p', { class: 'note' }, 'For a browser without a network, Perfetto, speedscope.app, spreadsheets and Model Explorer. They tell what was measured so far.'));
+    h('p', { class: 'note' }, 'For an offline browser, Perfetto, speedscope.app, spreadsheets and Model Explorer. They contain what has been measured so far.'));
 }
 
 /** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes @param {ReturnType<typeof worksOn>} works */
 function left(nodes, works) {
-  if (nodes.length === 0) return h('p', {}, `Every operator that computes works ${works.on}.`);
+  if (nodes.length === 0) return h('p', {}, `Every operator that computes runs ${works.on}.`);
   /** @type {Map<string, { operator: string, reason: string, names: string[] }>} */
   const groups = new Map();
   for (const { node, operator, reason } of nodes) {
@@ -106,7 +106,7 @@ function left(nodes, works) {
   const rows = [...groups.values()].sort((a, b) => b.names.length - a.names.length);
   return h('div', { class: 'gap' },
     h('h3', {}, `${plural(nodes.length, 'operator stays', 'operators stay')} ${works.unlike}`),
-    table(['Operator', 'Nodes', 'Why', 'Which'], rows.map(({ operator, reason, names }) => [
+    table(['Operator', 'Nodes', 'Why', 'Names'], rows.map(({ operator, reason, names }) => [
       operator, count(names.length), reason,
       names.length === 1 ? h('code', {}, names[0]) : h('details', {}, h('summary', {}, `${count(names.length)} names`), h('ul', { class: 'names' }, ...names.slice(0, shown).map((name) => h('li', {}, h('code', {}, name))))),
     ]), [1]),

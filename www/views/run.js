@@ -5,11 +5,11 @@ import { h } from '../dom.js';
 import { bytes, duration, plural, timeLeft } from '../format.js';
 import { signal, effect } from '../signals.js';
 import { cancel, quantize, suffice } from '../run.js';
-import { inWords, needsSamples } from '../document.js';
+import { inWords, needsSamples } from '../settings-document.js';
 import { blocked, done, opening, run, settings } from '../state.js';
 import { cancelOpening } from '../studio.js';
-import { curve } from './curve.js';
-import { filling } from './filling.js';
+import { curve } from './memory-curve.js';
+import { filling } from './live-ranges.js';
 
 export function runPanel() {
   return h('section', { class: 'panel run', 'aria-labelledby': 'run-title' },
@@ -19,7 +19,7 @@ export function runPanel() {
       type: 'button', id: 'run', class: 'primary wide', 'aria-disabled': () => (blocked.value ? 'true' : null), 'aria-describedby': 'run-why',
       onclick: () => blocked.peek() || quantize(),
     }, () => (done.value ? 'Quantize again' : needsSamples(settings.value.document) ? 'Calibrate and quantize' : 'Quantize')),
-    h('p', { class: 'note', id: 'run-why' }, () => blocked.value || `${inWords(settings.value.document).replace(/^./, (letter) => letter.toUpperCase())}. Nothing is changed in your file.`),
+    h('p', { class: 'note', id: 'run-why' }, () => blocked.value || `${inWords(settings.value.document).replace(/^./, (letter) => letter.toUpperCase())}. Your file is not changed.`),
   );
 }
 
@@ -34,7 +34,7 @@ export function openingPanel() {
     h('p', { class: 'note' }, () => {
       const { stage = '', done = 0, of = 0, unit } = opening.value?.progress ?? {};
       if (unit !== 'bytes') return stage;
-      return done < of ? `${bytes(done)} of ${bytes(of)}` : `${bytes(of)} read; reading the graph`;
+      return done < of ? `${bytes(done)} of ${bytes(of)}` : `${bytes(of)} read; parsing the graph`;
     }),
     h('div', { class: 'row' }, h('button', { type: 'button', class: 'quiet', onclick: cancelOpening }, 'Cancel')),
   );
@@ -52,9 +52,9 @@ export function progressPanel() {
     h('div', { class: 'row' },
       h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'),
       // There from the first sample on, as long as samples are counted the first time.
-      h('button', { type: 'button', id: 'enough', 'aria-disabled': () => (canSuffice() ? null : 'true'), 'aria-describedby': 'enough-why', onclick: () => canSuffice() && suffice() }, 'Stop and use what there is'),
+      h('button', { type: 'button', id: 'enough', 'aria-disabled': () => (canSuffice() ? null : 'true'), 'aria-describedby': 'enough-why', onclick: () => canSuffice() && suffice() }, 'Stop and use the samples so far'),
       h('span', { class: 'note', id: 'enough-why' }, () => (canSuffice()
-        ? `Goes on with the ${plural(run.value?.progress.done ?? 0, 'sample')} seen so far. Escape cancels.`
+        ? `Continues with the ${plural(run.value?.progress.done ?? 0, 'sample')} seen so far. Escape cancels.`
         : 'Escape cancels. Model, samples and settings are kept.'))),
     h('dl', { class: 'facts live' },
       ...live('Samples', () => {
@@ -68,8 +68,8 @@ export function progressPanel() {
         if (!now?.samplesStarted || done === 0 || done === of) return '–';
         return timeLeft(((clock.value - now.samplesStarted) / done) * (of - done)).replace(' left', '');
       }),
-      ...live('Memory in use', () => bytes(run.value?.progress.memory?.live)),
-      ...live('Memory held', () => bytes(run.value?.progress.memory?.pages)),
+      ...live('Live memory', () => bytes(run.value?.progress.memory?.live)),
+      ...live('WebAssembly memory', () => bytes(run.value?.progress.memory?.pages)),
     ),
     h('div', {}, () => run.value && run.value.curve.length > 1 && curve(run.value.curve)),
     filling(),

@@ -3,12 +3,13 @@
 
 import { h } from '../dom.js';
 import { abilities, capabilities, run, settings } from '../state.js';
+import { methods } from '../methods.js';
 import { set } from '../studio.js';
-import { adopt, change } from '../changes.js';
-import { canonical, defaultMethod, get } from '../document.js';
-import { documentEditor } from './document.js';
+import { adopt, change } from '../settings-history.js';
+import { canonical, defaultMethod, get } from '../settings-document.js';
+import { documentEditor } from './settings-document.js';
 
-/** @import { Path } from '../document.js' */
+/** @import { Path } from '../settings-document.js' */
 
 /** A run that calibrates; one that only makes the result of other settings is over in a moment, and the next follows it. */
 const busy = () => run.value !== null && !run.value.quick;
@@ -16,37 +17,26 @@ const busy = () => run.value !== null && !run.value.quick;
 /** @param {Event} event */
 const chosen = (event) => /** @type {HTMLSelectElement} */ (event.target).value;
 
-/** How ranges are chosen. Changing it takes no new calibration. @type {[string, string][]} */
-const methods = [
-  ['auto', 'Least expected error (auto)'],
-  ['minmax', 'All that was seen, as ONNX Runtime (minmax)'],
-  ['mse', 'Least squared error (mse)'],
-  ['percentile:99.999', '99.999 % of what was seen'],
-  ['percentile:99.9', '99.9 % of what was seen'],
-  ['entropy', 'Least information lost (entropy)'],
-  ['moving-average', 'Mean of ends (moving-average)'],
-];
-
 /** @type {[string, string, string][]} */
 const schemes = [
-  ['static', 'Static, from samples', 'Weights and activations become integers; their scales are found from your samples. The smallest and fastest models.'],
-  ['dynamic', 'Dynamic, as it runs', 'Needs no samples; for transformers and LSTMs on processors.'],
+  ['static', 'Static, from samples', 'Weights and activations become integers, with scales calibrated on your samples. Gives the smallest and fastest models.'],
+  ['dynamic', 'Dynamic, at run time', 'Activations are quantized at each inference. Needs no samples; for transformers and LSTMs on CPUs.'],
   ['weights', 'Weights only, 8 bits', 'Needs no samples. A quarter of the size, computed in float.'],
-  ['blocks', 'Weights in blocks', 'Needs no samples, but for gptq: 2 to 8 bits. For the large matrices of language models.'],
+  ['blocks', 'Block-wise weights', '2 to 8 bits, for the large matrices of language models. Needs no samples, except with gptq.'],
   ['float16', 'Half precision', 'Needs no samples. Half the size, no integers.'],
 ];
 /** @type {[string, string][]} */
 const formats = [
   ['qdq', 'QDQ (every runtime)'],
   ['qoperator', 'Integer operators (ONNX Runtime)'],
-  ['simulated', 'Simulated: the numbers, weights readable'],
+  ['simulated', 'Simulated: same results, float weights'],
 ];
 
 /** Presets of the whole document. @type {[string, string, import('../types.js').QuantizeSettings][]} */
 const careful = [
   ['balanced', 'Balanced', {}],
-  ['fast', 'Fast: nothing guarded', { guard: false }],
-  ['onnxruntime', 'As ONNX Runtime: all that was seen (minmax)', { method: 'minmax' }],
+  ['fast', 'Fast: no mixed precision', { guard: false }],
+  ['onnxruntime', 'As ONNX Runtime (minmax)', { method: 'minmax' }],
 ];
 
 /** What the document says of it, or what it means where it says nothing. @param {Path} path @param {unknown} otherwise */
@@ -62,31 +52,31 @@ export function settingsPanel() {
     h('fieldset', { disabled: busy },
       h('legend', { class: 'unseen' }, 'Quantization'),
       choice('Preset', 'whole', () => careful.find(([, , document]) => canonical(document) === canonical(settings.value.document))?.[0] ?? '',
-        [['', 'Your own'], ...careful.map(([key, text]) => [key, text])], (key) => {
+        [['', 'Custom'], ...careful.map(([key, text]) => [key, text])], (key) => {
           const found = careful.find(([name]) => name === key);
           if (found) adopt(found[2]);
         }),
-      choice('What becomes integers', 'scheme', scheme, schemes.map(([key, text]) => [key, text]), (value) => say(['scheme'], value, 'static')),
+      choice('Scheme', 'scheme', scheme, schemes.map(([key, text]) => [key, text]), (value) => say(['scheme'], value, 'static')),
       h('p', { class: 'note' }, () => schemes.find(([key]) => key === scheme())?.[2] ?? ''),
       h('div', { class: 'gap', hidden: () => !isStatic() },
-        choice('Ranges', 'method', () => String(said(['method'], defaultMethod)), () => {
+        choice('Range method', 'method', () => String(said(['method'], defaultMethod)), () => {
           const now = String(said(['method'], defaultMethod));
           return methods.some(([key]) => key === now) ? methods : [...methods, [now, now]];
         }, (method) => say(['method'], method, defaultMethod)),
         h('p', { class: 'note', id: 'method-cost', hidden: () => said(['method'], defaultMethod) !== 'auto' },
-          'Up to twelve of the first values get 16 bits, which makes a run slower: by about a fifth, by more where they are large. minmax or “fine_first: 0” takes that back.'),
+          'auto gives up to twelve early activations 16 bits. This makes a run about 20 % slower, or more where they are large. minmax or “fine_first: 0” avoids it.'),
         choice('Activations', 'activations', () => String(said(['activations', 'type'], 'u8')),
           [['u8', 'uint8 (widest support)'], ['i8', 'int8'], ['u16', 'uint16'], ['i16', 'int16']], (value) => say(['activations', 'type'], value, 'u8')),
-        choice('Weights rounded', 'rounding', () => String(said(['rounding'], 'nearest')), [['nearest', 'each to the nearest'], ['gptq', 'together (gptq: slower, closer)']], (value) => say(['rounding'], value, 'nearest')),
-        choice('Written as', 'format', () => String(said(['format'], 'qdq')), formats, (value) => say(['format'], value, 'qdq')),
-        tick('per-channel', 'One weight scale per channel', 'More accurate; a few old runtimes want one per tensor.', ['weights', 'per_channel'], true),
-        tick('equalize', 'Even out channels', 'Large and small ones get closer before they are rounded, for one more pass over the samples.', ['equalize'], false),
-        tick('guard', 'Guard coarse tensors', 'What eight bits would ruin gets sixteen, or stays float; the result says which.', ['guard'], true),
+        choice('Weight rounding', 'rounding', () => String(said(['rounding'], 'nearest')), [['nearest', 'to nearest'], ['gptq', 'GPTQ (slower, more accurate)']], (value) => say(['rounding'], value, 'nearest')),
+        choice('Format', 'format', () => String(said(['format'], 'qdq')), formats, (value) => say(['format'], value, 'qdq')),
+        tick('per-channel', 'Per-channel weight scales', 'More accurate; a few old runtimes need one scale per tensor.', ['weights', 'per_channel'], true),
+        tick('equalize', 'Equalize channels', 'Rescales neighbouring layers so that their channels have similar ranges. Takes one more pass over the samples.', ['equalize'], false),
+        tick('guard', 'Mixed precision', 'Tensors for which 8 bits are too coarse get 16 bits or stay float; the result lists them.', ['guard'], true),
       ),
       h('div', { class: 'gap', hidden: () => scheme() !== 'blocks' },
         choice('Bits', 'bits', () => String(said(['blocks', 'bits'], 4)), [['2', '2'], ['4', '4'], ['8', '8']], (value) => say(['blocks', 'bits'], Number(value), 4)),
         choice('Method', 'block-method', () => String(said(['blocks', 'method'], 'rtn')), [['rtn', 'rtn'], ['search', 'search'], ['gptq', 'gptq (with samples)']], (value) => say(['blocks', 'method'], value, 'rtn')),
-        choice('Block', 'block', () => String(said(['blocks', 'size'], 32)), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => say(['blocks', 'size'], Number(value), 32)),
+        choice('Block size', 'block', () => String(said(['blocks', 'size'], 32)), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => say(['blocks', 'size'], Number(value), 32)),
       ),
       threads(),
     ),

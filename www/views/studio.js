@@ -14,7 +14,7 @@ import { overview } from './overview.js';
 import { layersView } from './layers.js';
 import { inspector } from './inspector.js';
 import { problemPanel } from './problem.js';
-import { foot } from './foot.js';
+import { foot } from './status-bar.js';
 import { tabs } from './tabs.js';
 
 class Studio extends HTMLElement {

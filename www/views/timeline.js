@@ -4,8 +4,8 @@
 import { h, svg } from '../dom.js';
 import { bytes, count, duration, plural } from '../format.js';
 import { done, run } from '../state.js';
-import { curve, curveTable } from './curve.js';
-import { layerLanes } from './lanes.js';
+import { curve, curveTable } from './memory-curve.js';
+import { layerLanes } from './layer-timeline.js';
 import { fact, table } from './model.js';
 
 /** @import { Run } from '../state.js' */
@@ -66,15 +66,15 @@ function story(points) {
   });
   return h('div', { class: 'stack' },
     h('dl', { class: 'facts' },
-      ...fact('Whole run', duration(last.at)), ...fact('Most in use', bytes(last.memory.peak)), ...fact('Held at the start', bytes(first.memory.pages)),
-      ...fact('Held at the end', bytes(last.memory.pages)), ...fact('Growths seen', count(growths)),
+      ...fact('Whole run', duration(last.at)), ...fact('Peak live memory', bytes(last.memory.peak)), ...fact('WebAssembly memory at the start', bytes(first.memory.pages)),
+      ...fact('At the end', bytes(last.memory.pages)), ...fact('Growths', count(growths)),
     ),
     picture,
-    table(['Stage', 'Begins', 'Takes', 'Samples', 'Held at its end', 'Growths'], all.map((stage) => [
+    table(['Stage', 'Start', 'Duration', 'Samples', 'WebAssembly memory at its end', 'Growths'], all.map((stage) => [
       stage.name, duration(stage.from), duration(stage.to - stage.from), stage.samples > 0 ? plural(stage.samples, 'sample') : '', bytes(stage.pages), count(stage.grown),
     ]), [1, 2, 3, 4, 5]),
     h('h3', {}, 'Memory'),
     curve(points), curveTable(points),
-    h('p', { class: 'note' }, 'The page’s memory only grows: what was held once stays held until the engine is started anew. Growths between two checkpoints count as one.'),
+    h('p', { class: 'note' }, 'WebAssembly memory only grows; it is released when the engine restarts. Growths between two checkpoints count as one.'),
   );
 }

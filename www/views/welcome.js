@@ -4,14 +4,14 @@
 import { h } from '../dom.js';
 import { bytes, plural } from '../format.js';
 import { demos, openDemo } from '../demo.js';
-import { forget, goOn, kept } from '../kept.js';
+import { forget, goOn, kept } from '../persistence.js';
 import { capabilities, engine } from '../state.js';
 import { take } from '../studio.js';
-import { pick } from './pick.js';
+import { pick } from './file-picker.js';
 
 export function welcome() {
   return h('div', { class: 'welcome' },
-    h('h1', {}, 'Make an ONNX model a quarter of its size'),
+    h('h1', {}, 'Shrink an ONNX model to a quarter of its size'),
     h('p', { class: 'lead' }, 'Octet quantizes float models to int8 with your own data, in this page. Nothing to install, nothing is sent anywhere.'),
     h('div', { class: 'drop' },
       h('p', { class: 'drop-title' }, 'Drop an .onnx file here'),

@@ -244,8 +244,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         out.display(),
         summary.nodes.len(),
         match summary.scheme {
-            Scheme::Static | Scheme::Dynamic => "on integers",
-            Scheme::Weights | Scheme::Blocks => "with weights as integers",
+            Scheme::Static | Scheme::Dynamic => "in integer arithmetic",
+            Scheme::Weights | Scheme::Blocks => "with integer weights",
             Scheme::Float16 => "in half precision",
         }
     ))

@@ -1,45 +1,46 @@
-//! Auto: for each tensor the best of several methods.
+//! The method `auto`: for each tensor the best range of several methods.
 //!
-//! By the mean squared error alone the best is always what the method `mse` finds, which clips the far values
-//! even where that gains next to nothing. But the far values are often what a network goes by: the score of
-//! the one box, the class that is sure. So the whole range, percentiles and `mse` propose a range each, and of those whose
-//! expected error
-//! is nearly the least the widest is taken: tails go only where they are worth it. They are worth less where most
-//! values have integers enough with the tail, too: there the widest may cost more. And where these integers are
-//! enough for more than was seen, the range has as much [`Headroom`] as further samples are expected to need.
+//! By the mean squared error alone the best range is always that of `mse`, which clips outliers
+//! even for a negligible gain. Outliers are often what a network depends on: the score of the only
+//! box, the class with high confidence. Therefore the full range, percentiles and `mse` each
+//! propose a range. Among those whose expected error is nearly the least, the widest is taken, so
+//! outliers are clipped only for a real gain. If most values have enough integers even in the wider
+//! range, its error may exceed the least by more. If there are enough integers beyond the observed
+//! range as well, the range gets as much [`Headroom`] as further samples are expected to need.
 
-use super::super::distribution::Distribution;
+use super::super::distribution::ValueDistribution;
 use super::super::expected_error::{ExpectedError, Power};
-use super::super::{Observation, Range, Target};
+use super::super::{IntegerRange, Observation, Range};
 use super::headroom::Headroom;
 use super::{mse, percentile};
 
-/// The percentiles among the candidates.
+/// Percentiles among the candidates.
 const PERCENTILES: [f64; 4] = [99.9, 99.99, 99.999, 99.9999];
-/// How much more than the least squared error is nearly the least: 0.4 dB.
+/// Limit of the error relative to the least: 0.4 dB.
 const NEARLY: f64 = 1.1;
-/// The same where half of the values have this many integers or more: 1.8 dB. Chosen by the tasks of the corpus
-/// (docs/accuracy.md).
+/// The limit if half of the values have at least `PLENTY` integers: 1.8 dB. Chosen by the tasks of
+/// the corpus (docs/accuracy.md).
 const NEARLY_OF_PLENTY: f64 = 1.5;
 const PLENTY: f64 = 20.0;
-/// Headroom that could save no more than this share of what rounding costs is not looked for.
+/// Headroom is not computed if it can save at most this fraction of the rounding error.
 const NOT_WORTH: f64 = 0.01;
 
-/// The widest of the proposed ranges whose expected squared error is nearly the least, with headroom.
-pub(super) fn range(seen: &Observation, target: &Target) -> Range {
-    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
-    let Some(values) = Distribution::of(seen) else {
+/// The widest of the proposed ranges whose expected squared error is nearly the least, with
+/// headroom.
+pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
+    let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
+    let Some(values) = ValueDistribution::from_statistics(stats) else {
         return all;
     };
-    let percentiles = percentile::ranges(seen, PERCENTILES, target);
+    let percentiles = percentile::ranges(stats, PERCENTILES, target);
     let any_scale = [all].into_iter().chain(percentiles);
     let proposed = any_scale
         .map(|range| match target.power_of_two.is_asked() {
             true => target.power_of_two_range(range),
             false => range,
         })
-        .chain([mse::range(seen, target)]);
-    let error = ExpectedError::of(&values);
+        .chain([mse::range(stats, target)]);
+    let error = ExpectedError::new(&values);
     let judged: Vec<(Range, f64)> = proposed
         .map(|range| (range, error.mean(target.grid(range), Power::Squared)))
         .collect();
@@ -51,9 +52,12 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
         let (min, max) = target.covered(range);
         max - min
     };
-    // Of what has no bulk, being a few points, no tail can take integers away.
-    let bulk = seen.bulk().map_or(f64::INFINITY, |bulk| bulk.width);
-    let plenty = |range| bulk * target.steps() >= PLENTY * width(range);
+    // Without a shortest half the values are a few points, and a wider range costs them no
+    // integers.
+    let half = stats
+        .shortest_half()
+        .map_or(f64::INFINITY, |half| half.width);
+    let plenty = |range| half * target.steps() >= PLENTY * width(range);
     let nearly = |range| match plenty(range) {
         true => NEARLY_OF_PLENTY,
         false => NEARLY,
@@ -65,10 +69,11 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
             (best, widest) = (range, width(range));
         }
     }
-    // A mirrored range has room enough at one end as a rule, and one of powers of two at both.
+    // A symmetric range usually has headroom at one end, and a range with a power-of-two scale at
+    // both.
     let headroom = match target.symmetric || target.power_of_two.is_asked() {
         true => None,
-        false => Headroom::of(seen),
+        false => Headroom::new(stats),
     };
     let Some(headroom) = headroom else {
         return best;
@@ -95,30 +100,30 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
 mod tests {
     use super::*;
 
-    fn cost(seen: &Observation, range: Range) -> f64 {
-        let error = ExpectedError::of(&Distribution::of(seen).unwrap());
-        error.mean(Target::default().grid(range), Power::Squared)
+    fn cost(stats: &Observation, range: Range) -> f64 {
+        let error = ExpectedError::new(&ValueDistribution::from_statistics(stats).unwrap());
+        error.mean(IntegerRange::default().grid(range), Power::Squared)
     }
 
     #[test]
     fn it_is_nearly_as_good_as_the_best_and_no_narrower() {
         let values: Vec<f32> = (-3000..5000).map(|i| (i as f32 / 2000.0).powi(5)).collect();
-        let seen = Observation::of(&values);
-        let target = Target::default();
-        let (found, best) = (range(&seen, &target), mse::range(&seen, &target));
-        assert!(cost(&seen, found) <= cost(&seen, best) * NEARLY_OF_PLENTY);
+        let stats = Observation::from_values(&values);
+        let target = IntegerRange::default();
+        let (found, best) = (range(&stats, &target), mse::range(&stats, &target));
+        assert!(cost(&stats, found) <= cost(&stats, best) * NEARLY_OF_PLENTY);
         assert!(found.max - found.min >= best.max - best.min);
     }
 
     #[test]
     fn a_tail_is_cut_sooner_where_integers_are_scarce() {
-        // One value at 1.2, the others within ±1: steps of 2.2 / 255 instead of 2 / 255 cost (2.2 / 2)² = 1.21 times
-        // as much, and cutting the one off next to nothing.
+        // One value at 1.2, the others within ±1. Steps of 2.2/255 instead of 2/255 cost (2.2/2)² =
+        // 1.21 times as much, and clipping the outlier costs next to nothing.
         let whole = |factor: f32| {
             let even = (-200_000..200_000).map(|i| i as f32 / 200_000.0);
             let most = even.clone().map(|value| value * factor);
             let values = Vec::from_iter(even.step_by(10).chain(most).chain([1.2]));
-            range(&Observation::of(&values), &Target::default()).max == 1.2
+            range(&Observation::from_values(&values), &IntegerRange::default()).max == 1.2
         };
         assert!(whole(1.0), "half of the values have 116 integers");
         assert!(!whole(0.1), "half of the values have 13 integers");
@@ -126,17 +131,17 @@ mod tests {
 
     #[test]
     fn few_values_have_headroom_and_many_do_not() {
-        // Ten samples, even but for the last end: at 1 in five of them, further off in the others.
+        // Ten uniform samples; their maximum is 1 in five of them and greater in the others.
         let found = |values: usize| {
             let mut all = Observation::new();
             for sample in 0..10 {
                 let end = 1.0 + (sample as f32 - 4.0).max(0.0) / 20.0;
                 let even = (0..values).map(|i| i as f32 / values as f32);
-                let mut seen = Observation::of(&Vec::from_iter(even.chain([end])));
-                seen.end_sample();
-                all.merge(&seen);
+                let mut stats = Observation::from_values(&Vec::from_iter(even.chain([end])));
+                stats.end_sample();
+                all.merge(&stats);
             }
-            range(&all, &Target::default()).max
+            range(&all, &IntegerRange::default()).max
         };
         assert!(found(100) > 1.26, "{}", found(100));
         assert!(found(100_000) <= 1.25, "{}", found(100_000));
@@ -145,8 +150,8 @@ mod tests {
     #[test]
     fn a_tail_that_costs_next_to_nothing_stays() {
         let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).collect();
-        let seen = Observation::of(&values);
+        let stats = Observation::from_values(&values);
         let all = Range::new(0.0, 0.999);
-        assert_eq!(range(&seen, &Target::default()), all);
+        assert_eq!(range(&stats, &IntegerRange::default()), all);
     }
 }

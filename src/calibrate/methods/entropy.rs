@@ -1,45 +1,45 @@
-//! Entropy: the range after which the distribution of the values looks most as it did before.
+//! The method `entropy`: the range that preserves the distribution of the values best.
 //!
-//! As TensorRT describes it: for each candidate range, P is the distribution of the values in their bins with
-//! what lies outside put into the outermost bins, Q what is left of it once as many bins as there are integers
-//! have taken its bins together and spread their content evenly over those that were not empty. The range of
-//! the least Kullback-Leibler divergence Σ P·log(P/Q) is taken.
+//! The method of TensorRT. For each candidate range, P is the distribution over the bins inside,
+//! with the outliers added to the outermost bins. Q is P after quantization: the bins are merged
+//! into one group per integer, and each group's count is spread evenly over its non-empty bins. The
+//! range with the least Kullback-Leibler divergence Σ P·log(P/Q) is taken.
 //!
-//! With c the count of a bin, P = c/N and Q = g/(k·M), where g is the content of the group it falls in, k how
-//! many of the group's bins are not empty, and M what lies inside. So the divergence is
-//! (Σ c·log c - Σ g·log(g/k))/N + log M - log N: with running sums of c, k and c·log c a candidate costs one
-//! logarithm a group.
+//! Let c be the count of a bin: P = c/N and Q = g/(k·M). Here g is the count of the bin's group, k
+//! the number of non-empty bins in the group, and M the count inside. The divergence is then (Σ
+//! c·log c - Σ g·log(g/k))/N + log M - log N. With running sums of c, k and c·log c a candidate
+//! costs one logarithm per group.
 //!
-//! Counts are samples of a smooth distribution, and the unevenness that chance gives them is lost too when
-//! bins are taken together. In the mean that adds (bins - groups)/2N to the divergence, where no group is
-//! empty (Miller and Madow); in a tensor of few values it outweighs all else and would have the range cut
-//! down to as many bins as there are levels. It is taken off.
+//! Counts are samples of a smooth distribution, and merging bins also removes their random
+//! unevenness. This adds (bins - groups)/2N to the expected divergence if no group is empty (Miller
+//! and Madow). In a tensor of few values this bias dominates, and the range would shrink to one bin
+//! per level. It is subtracted.
 //!
-//! Exact zeros are left out: they come back exactly whatever the range, and where a Relu made
-//! most values zero nothing else would be heard.
+//! Exact zeros are excluded. They are exact in every range, and after a Relu they would dominate
+//! the distribution.
 
 use octet_kernels::{Running, log2};
 
 #[cfg(test)]
 use super::super::distribution::Bin;
-use super::super::distribution::Distribution;
-use super::super::{Observation, Range, Target};
+use super::super::distribution::ValueDistribution;
+use super::super::{IntegerRange, Observation, Range};
 
-/// `1 / (2·ln 2)`: a half, in bits.
+/// `1 / (2·ln 2)`: one half, in bits.
 const HALF_IN_BITS: f64 = 0.5 * std::f64::consts::LOG2_E;
 
-/// The range of the least divergence.
-pub(super) fn range(seen: &Observation, target: &Target) -> Range {
-    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+/// The range with the least divergence.
+pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
+    let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
     let values = match target.symmetric {
-        true => Distribution::of_magnitudes(seen),
-        false => Distribution::of(seen),
+        true => ValueDistribution::from_magnitudes(stats),
+        false => ValueDistribution::from_statistics(stats),
     };
-    let Some(bins) = values.as_ref().and_then(Bins::of) else {
+    let Some(bins) = values.as_ref().and_then(Bins::new) else {
         return all;
     };
     let found = if target.symmetric {
-        // Magnitudes share the integers on one side of zero.
+        // Magnitudes use the integers on one side of zero.
         let levels = (target.steps() / 2.0).floor() as usize + 1;
         let (_, end) = bins.best_upper(0, levels);
         let end = bins.edge(end);
@@ -49,7 +49,7 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
         let (mut least, mut upper) = bins.best_upper(0, levels);
         let mut lower = 0;
         if all.min < 0.0 && all.max > 0.0 {
-            // One end at a time, each for the other as it was found last.
+            // Optimizes one end at a time, with the best other end so far.
             let (cost, found) = bins.best_lower(upper, levels);
             if cost < least {
                 (least, lower) = (cost, found);
@@ -64,20 +64,21 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     found.within(all)
 }
 
-/// Bins side by side, with running sums: entry i is of the bins before bin i.
+/// Consecutive bins with running sums: entry i sums the bins before bin i.
 struct Bins {
     counts: Vec<f64>,
     mass: Vec<f64>,
     filled: Vec<f64>,
-    /// Of count·log count.
+    /// Running sum of count·log count.
     information: Vec<f64>,
     first: f64,
     width: f64,
 }
 
 impl Bins {
-    /// The bins from the first to the last that hold anything but zeros; `None` where all is zero.
-    fn of(values: &Distribution) -> Option<Bins> {
+    /// The bins from the first to the last that hold nonzero values, or `None` if all values are
+    /// zero.
+    fn new(values: &ValueDistribution) -> Option<Bins> {
         let kept = || {
             values
                 .bins
@@ -111,13 +112,13 @@ impl Bins {
         self.counts.len()
     }
 
-    /// The lower edge of a bin, which is the upper one of the bin before.
+    /// Lower edge of a bin, which is the upper edge of the previous bin.
     fn edge(&self, bin: usize) -> f64 {
         (self.first + bin as f64) * self.width
     }
 
-    /// The divergence, less what chance adds, of keeping the bins from `start` to before `end`, in `levels` groups. The outermost
-    /// bins must not be empty.
+    /// Bias-corrected divergence of keeping the bins `start..end`, in `levels` groups. The
+    /// outermost bins must not be empty.
     fn divergence(&self, start: usize, end: usize, levels: usize) -> f64 {
         let (head, tail) = (self.counts[start], self.counts[end - 1]);
         let all = self.mass[self.len()];
@@ -142,13 +143,13 @@ impl Bins {
         (sum - by_chance) / all + log2(inside) - log2(all)
     }
 
-    /// Whether most values are inside. Clipped to a few bins, or one, a distribution has nothing left that
-    /// could differ, and would seem to have lost nothing.
+    /// Returns true if most values are inside. A distribution clipped to very few bins cannot
+    /// differ any more and would appear to lose nothing.
     fn holds_most(&self, start: usize, end: usize) -> bool {
         2.0 * (self.mass[end] - self.mass[start]) >= self.mass[self.len()]
     }
 
-    /// The best end above `start`, with its divergence; of equals the furthest.
+    /// The upper end with the least divergence, and that divergence. Ties go to the widest range.
     fn best_upper(&self, start: usize, levels: usize) -> (f64, usize) {
         let ends = (start + 1..=self.len()).rev();
         let filled = ends.filter(|&end| self.counts[end - 1] > 0.0 && self.holds_most(start, end));
@@ -156,7 +157,7 @@ impl Bins {
         best(ends, |end| self.divergence(start, end, levels))
     }
 
-    /// The best start below `end`, with its divergence; of equals the furthest.
+    /// The lower end with the least divergence, and that divergence. Ties go to the widest range.
     fn best_lower(&self, end: usize, levels: usize) -> (f64, usize) {
         let starts = 0..end;
         let filled =
@@ -166,8 +167,8 @@ impl Bins {
     }
 }
 
-/// The places that leave at least `levels` bins, and the first that leaves fewer: a range that ends in empty
-/// bins is that of the last filled one, and none finer is worth looking at.
+/// The candidates that leave at least `levels` bins, and the first that leaves fewer. Candidates
+/// that end in empty bins equal the one at the last non-empty bin, and finer ranges never win.
 fn down_to(
     levels: usize,
     places: impl Iterator<Item = usize>,
@@ -183,8 +184,9 @@ fn down_to(
     kept
 }
 
-/// The place of the least cost, with it; of equals the first. One place in so many that 64 are tried first,
-/// then those around the best of them eight times as densely, until every one is tried.
+/// Returns the least cost and its candidate; ties go to the first. About 64 evenly spaced
+/// candidates are tried first. Each round then tries those near the best at an eight times finer
+/// spacing, until the spacing is one.
 fn best(places: Vec<usize>, cost: impl Fn(usize) -> f64) -> (f64, usize) {
     let mut step = (places.len() / 64).max(1);
     let (mut from, mut to) = (0, places.len());
@@ -219,12 +221,12 @@ mod tests {
             upper: f64::from(index) + 1.0,
             count,
         });
-        let values = Distribution {
+        let values = ValueDistribution {
             bins: bins.collect(),
             total: counts.iter().sum(),
             width: 1.0,
         };
-        Bins::of(&values).unwrap()
+        Bins::new(&values).unwrap()
     }
 
     /// The divergence by its definition.
@@ -284,13 +286,13 @@ mod tests {
                 "{start}..{end}: {found} for {defined}"
             );
         }
-        // One level a bin and nothing outside loses nothing.
+        // One bin per level and no outliers: nothing is lost.
         assert!(bins.divergence(0, 10, 10).abs() < 1e-12);
     }
 
     #[test]
     fn a_long_thin_tail_is_cut() {
-        // A bell with one far value: what is lost in the bell outweighs it.
+        // A bell curve with one outlier: the loss inside the bell outweighs the outlier.
         let mut values = Vec::new();
         for i in -400..=400 {
             let x = i as f32 / 100.0;
@@ -298,9 +300,12 @@ mod tests {
             values.extend(std::iter::repeat_n(x, copies));
         }
         values.push(80.0);
-        let found = range(&Observation::of(&values), &Target::default());
+        let found = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(found.max > 2.0 && found.max < 40.0, "{found:?}");
-        let mirrored = range(&Observation::of(&values), &Target::new(-127, 127, true));
+        let mirrored = range(
+            &Observation::from_values(&values),
+            &IntegerRange::new(-127, 127, true),
+        );
         assert!(mirrored.max > 2.0 && mirrored.max < 40.0, "{mirrored:?}");
     }
 
@@ -308,7 +313,7 @@ mod tests {
     fn a_far_value_on_each_side_does_not_take_the_range_with_it() {
         let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
         values.extend([-40.0, 50.0]);
-        let found = range(&Observation::of(&values), &Target::default());
+        let found = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(found.min <= -0.99 && found.max >= 0.99, "{found:?}");
     }
 
@@ -317,10 +322,10 @@ mod tests {
         let values: Vec<f32> = (1..5000).map(|i| (i as f32 / 500.0).powi(2)).collect();
         let mut more = values.clone();
         more.extend([0.0; 100_000]);
-        let target = Target::default();
+        let target = IntegerRange::default();
         assert_eq!(
-            range(&Observation::of(&more), &target).max,
-            range(&Observation::of(&values), &target).max
+            range(&Observation::from_values(&more), &target).max,
+            range(&Observation::from_values(&values), &target).max
         );
     }
 }

@@ -1,20 +1,21 @@
-//! Headroom: what further samples may bring beyond all that was seen, and what it would cost to cut it off.
+//! Headroom: the expected values of further samples beyond the observed range, and the cost of
+//! clipping them.
 //!
-//! Of N samples each has a greatest value. Where these thin out exponentially, the greatest of N lies β·ln N above
-//! that of one in the mean (Gumbel), so what was seen tells β = (greatest - mean of the greatest) / ln N. A further
-//! sample reaches more than u beyond all with a probability of about e^(-u/β) / N, and then by β more in the mean;
-//! the square of what it is cut off by has the mean 2β². Shared by all V values of a sample, that is
-//! 2β²·e^(-u/β) / (N·V) to each: next to nothing for a large image, more than all rounding for the hundred
-//! values that a network's last layers hold.
+//! Each of N samples has a maximum. If the maxima have an exponential tail, the greatest of N lies
+//! β·ln N above the mean of one (Gumbel). Hence β = (greatest - mean of the maxima) / ln N. A
+//! further sample exceeds the observed range by more than u with a probability of about e^(-u/β) /
+//! N. It then exceeds u by β in the mean, and the mean square of the clipped part is 2β². Divided
+//! among all V values of a sample this is 2β²·e^(-u/β) / (N·V) per value. It is negligible for a
+//! large image, but exceeds the rounding error for the hundred values of a network's last layers.
 
 use octet_kernels::log2;
 
 use super::super::{Observation, Range};
 
-/// What is expected beyond the ends of what was seen.
+/// Expected values beyond the ends of the observed range.
 pub(super) struct Headroom {
-    seen: Range,
-    /// How far the ends lie from those of a sample in the mean.
+    observed: Range,
+    /// Distance of the observed maximum from the mean maximum of a sample.
     above: f64,
     below: f64,
     /// `1 / ln N`.
@@ -25,36 +26,36 @@ pub(super) struct Headroom {
     values: f64,
 }
 
-/// In how many steps an end is moved outwards, up to as far again as it lies from the mean: as far as N times as
-/// many samples would move it. After k of them e^(-u/β) is N^(-k/STEPS), as the whole way is β·ln N; of three square
-/// roots, which are the same bits everywhere.
+/// Number of steps in which an end moves outwards. The last step moves it by its distance from the
+/// mean, β·ln N, as far as N times as many samples would. After k steps e^(-u/β) is N^(-k/STEPS).
+/// Three square roots compute this root, so the bits are the same on every machine.
 const STEPS: i32 = 8;
 
 impl Headroom {
-    /// Of what was seen; `None` where fewer than two samples ended, which tell nothing of a third.
-    pub(super) fn of(seen: &Observation) -> Option<Headroom> {
-        let mean = seen.mean_ends().filter(|_| seen.samples() > 1)?;
-        let all = Range::new(seen.min()?, seen.max()?);
-        let samples = seen.samples() as f64;
+    /// Returns `None` for fewer than two samples, which have no distance to a mean.
+    pub(super) fn new(stats: &Observation) -> Option<Headroom> {
+        let mean = stats.mean_ends().filter(|_| stats.samples() > 1)?;
+        let all = Range::new(stats.min()?, stats.max()?);
+        let samples = stats.samples() as f64;
         Some(Headroom {
-            seen: all,
+            observed: all,
             above: f64::from(all.max) - f64::from(mean.max),
             below: f64::from(mean.min) - f64::from(all.min),
             per_logarithm: 1.0 / (log2(samples) * std::f64::consts::LN_2),
             root: 1.0 / samples.sqrt().sqrt().sqrt(),
-            values: seen.finite_count() as f64,
+            values: stats.finite_count() as f64,
         })
     }
 
-    /// `range` and such as reach further, at ends that nothing was cut off at; each with the mean squared error to be
-    /// expected of what further samples bring outside.
+    /// `range` and wider ranges, at ends where nothing was clipped. Each comes with the expected
+    /// mean squared error of further samples that exceed it.
     pub(super) fn wider(&self, range: Range) -> Vec<(Range, f64)> {
         let part = |step: i32, spread: f64| spread * f64::from(step) / f64::from(STEPS);
-        let upper = |step| (f64::from(self.seen.max) + part(step, self.above)) as f32;
-        let lower = |step| (f64::from(self.seen.min) - part(step, self.below)) as f32;
-        // Zero always has an integer: there is nothing to gain where an end isn't beyond it.
-        let upwards = range.max >= self.seen.max && range.max > 0.0 && self.above > 0.0;
-        let downwards = range.min <= self.seen.min && range.min < 0.0 && self.below > 0.0;
+        let upper = |step| (f64::from(self.observed.max) + part(step, self.above)) as f32;
+        let lower = |step| (f64::from(self.observed.min) - part(step, self.below)) as f32;
+        // Zero always has an integer, so an end at zero has nothing to gain.
+        let upwards = range.max >= self.observed.max && range.max > 0.0 && self.above > 0.0;
+        let downwards = range.min <= self.observed.min && range.min < 0.0 && self.below > 0.0;
         let mut found = Vec::new();
         for up in 0..=if upwards { STEPS } else { 0 } {
             for down in 0..=if downwards { STEPS } else { 0 } {
@@ -69,7 +70,7 @@ impl Headroom {
         found
     }
 
-    /// What is expected beyond an end so many steps outwards.
+    /// Expected cost beyond an end after this number of steps outwards.
     fn cost(&self, spread: f64, steps: i32) -> f64 {
         let typical = spread.max(0.0) * self.per_logarithm;
         let share = (0..steps).fold(1.0, |share, _| share * self.root);
@@ -84,17 +85,18 @@ mod tests {
     fn samples(of: impl IntoIterator<Item = Vec<f32>>) -> Observation {
         let mut all = Observation::new();
         for values in of {
-            let mut seen = Observation::of(&values);
-            seen.end_sample();
-            all.merge(&seen);
+            let mut stats = Observation::from_values(&values);
+            stats.end_sample();
+            all.merge(&stats);
         }
         all
     }
 
     #[test]
     fn the_cost_falls_by_the_number_of_samples_on_the_whole_way() {
-        // Greatest values 1 and 3: the mean is 2, so β = 1 / ln 2, and the whole way is 1.
-        let headroom = Headroom::of(&samples([vec![0.0, 1.0], vec![0.0, 3.0]])).unwrap();
+        // The maxima 1 and 3 have the mean 2, so β = 1 / ln 2, and the last step moves the end by
+        // 1.
+        let headroom = Headroom::new(&samples([vec![0.0, 1.0], vec![0.0, 3.0]])).unwrap();
         let found = headroom.wider(Range::new(0.0, 3.0));
         let (first, last) = (found[0], found[STEPS as usize]);
         let typical = 1.0 / std::f64::consts::LN_2;
@@ -107,13 +109,16 @@ mod tests {
     fn ends_that_never_move_have_none() {
         let clipped = samples([vec![0.0, 1.0, 6.0], vec![0.0, 2.0, 6.0]]);
         let range = Range::new(0.0, 6.0);
-        assert_eq!(Headroom::of(&clipped).unwrap().wider(range), [(range, 0.0)]);
-        assert!(Headroom::of(&samples([vec![1.0, 2.0]])).is_none());
+        assert_eq!(
+            Headroom::new(&clipped).unwrap().wider(range),
+            [(range, 0.0)]
+        );
+        assert!(Headroom::new(&samples([vec![1.0, 2.0]])).is_none());
     }
 
     #[test]
     fn an_end_that_was_cut_stays_cut() {
-        let headroom = Headroom::of(&samples([vec![-1.0, 1.0], vec![-2.0, 3.0]])).unwrap();
+        let headroom = Headroom::new(&samples([vec![-1.0, 1.0], vec![-2.0, 3.0]])).unwrap();
         let found = headroom.wider(Range::new(-2.0, 2.5));
         assert!(found.iter().all(|(range, _)| range.max == 2.5));
         assert_eq!(found.len(), STEPS as usize + 1);

@@ -1,12 +1,14 @@
-//! The methods that turn what was seen of a tensor into the range its integers cover, one a file.
+//! Calibration methods: each turns tensor statistics into a range. One file per method.
 //!
-//! All but ONNX Runtime's own work on what one pass over the samples left, so that changing the method needs
-//! no new pass. No range reaches beyond what was seen, but that of `auto`, and of a scale that has to be a power of two.
+//! All methods except ONNX Runtime's use the statistics of one pass over the samples, so a change
+//! of the method needs no new pass. No range exceeds the observed values, except with `auto` and
+//! with power-of-two scales.
 
 mod auto;
 mod entropy;
 mod headroom;
 mod layerwise;
+mod list;
 mod mse;
 mod name;
 mod onnx_runtime;
@@ -14,71 +16,76 @@ mod percentile;
 
 use serde::{Deserialize, Serialize};
 
-use super::numpy_histogram::Layout;
-use super::{Observation, PowerOfTwo, Range, Target};
+use super::numpy_histogram::HistogramLayout;
+use super::{IntegerRange, Observation, PowerOfTwo, Range};
 
+pub use list::{METHODS, MethodEntry};
 pub use name::MethodError;
 
-/// How a range is chosen. In settings, on the command line and in reports it stands as text, such as
+/// The calibration method. Settings, command line and reports write it as text, such as
 /// `percentile:99.9`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Method {
-    /// From the least to the greatest value seen.
+    /// From the minimum to the maximum of all values.
     MinMax,
-    /// From the mean over samples of the least value to that of the greatest.
+    /// From the mean minimum of a sample to the mean maximum.
     MovingAverage,
-    /// So many per cent of the values; above 0, to 100.
+    /// This percentage of the values; above 0, at most 100.
     Percentile(f64),
-    /// The range that loses the least information: the least divergence between the values' distribution
-    /// before and after.
+    /// The range that loses the least information: the least divergence between the distributions
+    /// before and after quantization.
     Entropy,
     /// The range of the least expected squared error.
     Mse,
-    /// The same among those whose scale is a power of two.
+    /// The range of the least expected squared error among those whose scale is a power of two.
     MsePowerOfTwo,
-    /// The best of the percentiles 99.99, 99.999 and 99.99999, tensor by tensor.
+    /// The best of the percentiles 99.99, 99.999 and 99.99999 for each tensor.
     LayerwisePercentile(Measure),
-    /// The best of the other methods, tensor by tensor, by an error that minds the tails.
+    /// The best of several methods for each tensor; clips outliers only for a real gain.
     #[default]
     Auto,
-    /// ONNX Runtime's `Percentile` calibration with its defaults: of magnitudes.
+    /// ONNX Runtime's `Percentile` calibration with its defaults, on magnitudes.
     OrtPercentile(f64),
     /// ONNX Runtime's `Entropy` calibration.
     OrtEntropy {
-        /// Its `num_bins`.
+        /// ONNX Runtime's `num_bins`.
         bins: usize,
-        /// Its `num_quantized_bins`.
+        /// ONNX Runtime's `num_quantized_bins`.
         levels: usize,
     },
 }
 
-/// What makes one range better than another.
+/// The error that `layerwise-percentile` minimizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
-    /// The mean absolute error.
+    /// Mean absolute error.
     #[default]
     Mae,
-    /// The mean squared error.
+    /// Mean squared error.
     Mse,
 }
 
-/// The method's second pass over the samples was not made.
+/// The extra pass over the samples that the method needs was not run.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the method {0} counts the samples a second time, once their range is known, and they were run only once: \
-     run them again after beginning its second pass"
+    "the method {0} needs a second pass over the samples, and they were run only once: start its second pass and \
+     run the same samples again"
 )]
 pub struct SecondPassMissing(pub Method);
 
 impl Method {
-    /// The range of what was seen; [0, 0] where no finite value was.
-    pub fn range(&self, seen: &Observation, target: &Target) -> Result<Range, SecondPassMissing> {
-        let (Some(min), Some(max)) = (seen.min(), seen.max()) else {
+    /// The range for these statistics; [0, 0] if there are no finite values.
+    pub fn range(
+        &self,
+        stats: &Observation,
+        target: &IntegerRange,
+    ) -> Result<Range, SecondPassMissing> {
+        let (Some(min), Some(max)) = (stats.min(), stats.max()) else {
             return Ok(Range::new(0.0, 0.0));
         };
         let all = Range::new(min, max);
-        let target = Target {
+        let target = IntegerRange {
             power_of_two: match *self {
                 Method::MsePowerOfTwo => PowerOfTwo::Covering,
                 _ => target.power_of_two,
@@ -87,16 +94,16 @@ impl Method {
         };
         let range = match *self {
             Method::MinMax => all,
-            Method::MovingAverage => seen.mean_ends().unwrap_or(all).within(all),
-            Method::Percentile(percent) => percentile::range(seen, percent, &target),
-            Method::Entropy => entropy::range(seen, &target),
-            Method::Mse | Method::MsePowerOfTwo => return Ok(mse::range(seen, &target)),
-            Method::LayerwisePercentile(measure) => layerwise::range(seen, measure, &target),
-            Method::Auto => return Ok(auto::range(seen, &target)),
+            Method::MovingAverage => stats.mean_ends().unwrap_or(all).within(all),
+            Method::Percentile(percent) => percentile::range(stats, percent, &target),
+            Method::Entropy => entropy::range(stats, &target),
+            Method::Mse | Method::MsePowerOfTwo => return Ok(mse::range(stats, &target)),
+            Method::LayerwisePercentile(measure) => layerwise::range(stats, measure, &target),
+            Method::Auto => return Ok(auto::range(stats, &target)),
             Method::OrtPercentile(_) | Method::OrtEntropy { .. } => match self.second_pass() {
                 None => all,
                 Some(layout) => {
-                    let counted = seen.second_pass().filter(|c| c.layout() == layout);
+                    let counted = stats.second_pass().filter(|c| c.layout() == layout);
                     let counted = counted.ok_or(SecondPassMissing(*self))?;
                     match *self {
                         Method::OrtPercentile(percent) => {
@@ -116,20 +123,20 @@ impl Method {
         })
     }
 
-    /// Whether it is one of ONNX Runtime's own.
-    pub fn is_onnx_runtimes(&self) -> bool {
+    /// Returns true for ONNX Runtime's own methods.
+    pub fn is_onnx_runtime(&self) -> bool {
         matches!(self, Method::OrtPercentile(_) | Method::OrtEntropy { .. })
     }
 
-    /// What must be counted in a second pass over the samples, for the methods that need one.
-    pub fn second_pass(&self) -> Option<Layout> {
+    /// The histogram that an extra pass over the samples must count, for the methods that need one.
+    pub fn second_pass(&self) -> Option<HistogramLayout> {
         match *self {
-            Method::OrtPercentile(_) => Some(Layout {
+            Method::OrtPercentile(_) => Some(HistogramLayout {
                 bins: 2048,
                 magnitudes: true,
             }),
-            // With one candidate there is nothing to count for.
-            Method::OrtEntropy { bins, levels } if bins / 2 > levels / 2 => Some(Layout {
+            // With a single candidate no histogram is needed.
+            Method::OrtEntropy { bins, levels } if bins / 2 > levels / 2 => Some(HistogramLayout {
                 bins,
                 magnitudes: false,
             }),
@@ -137,13 +144,13 @@ impl Method {
         }
     }
 
-    /// What a person should know who chose this method.
+    /// A note for users of this method.
     pub fn note(&self) -> Option<String> {
         match *self {
             Method::OrtEntropy { bins, levels } if self.second_pass().is_none() => Some(format!(
-                "ONNX Runtime's entropy calibration with {bins} bins and {levels} levels compares a single \
-                 candidate, the whole range: it is minmax. The method entropy searches, and so does \
-                 ort-entropy:2048/128"
+                "ONNX Runtime's entropy calibration with {bins} bins and {levels} levels has a single \
+                 candidate, the whole range, so it equals minmax. The methods entropy and \
+                 ort-entropy:2048/128 search for a better range"
             )),
             _ => None,
         }
@@ -156,32 +163,36 @@ mod tests {
 
     #[test]
     fn min_max_is_from_the_least_to_the_greatest_value() {
-        let seen = Observation::of(&[0.25, -1.5, 3.0]);
-        let range = |seen| Method::MinMax.range(seen, &Target::default()).unwrap();
-        assert_eq!(range(&seen), Range::new(-1.5, 3.0));
+        let stats = Observation::from_values(&[0.25, -1.5, 3.0]);
+        let range = |stats| {
+            Method::MinMax
+                .range(stats, &IntegerRange::default())
+                .unwrap()
+        };
+        assert_eq!(range(&stats), Range::new(-1.5, 3.0));
         assert_eq!(range(&Observation::new()), Range::new(0.0, 0.0));
     }
 
     #[test]
     fn a_moving_average_is_the_mean_of_the_samples_ends() {
-        let mut seen = Observation::new();
+        let mut stats = Observation::new();
         for values in [[-1.0, 2.0], [-2.0, 5.0], [0.0, 2.0]] {
             let mut sample = Observation::new();
             sample.observe(&values);
             sample.end_sample();
-            seen.merge(&sample);
+            stats.merge(&sample);
         }
         let range = Method::MovingAverage
-            .range(&seen, &Target::default())
+            .range(&stats, &IntegerRange::default())
             .unwrap();
         assert_eq!(range, Range::new(-1.0, 3.0));
     }
 
     #[test]
     fn a_second_pass_that_was_not_made_is_asked_for() {
-        let seen = Observation::of(&[1.0, 2.0]);
+        let stats = Observation::from_values(&[1.0, 2.0]);
         let error = Method::OrtPercentile(99.9)
-            .range(&seen, &Target::default())
+            .range(&stats, &IntegerRange::default())
             .unwrap_err();
         assert!(error.to_string().contains("ort-percentile:99.9"), "{error}");
     }
@@ -189,9 +200,9 @@ mod tests {
     #[test]
     fn ort_entropy_with_its_defaults_is_min_max_and_says_so() {
         let method: Method = "ort-entropy".parse().unwrap();
-        let seen = Observation::of(&[-0.5, 2.0, 1.0]);
+        let stats = Observation::from_values(&[-0.5, 2.0, 1.0]);
         assert_eq!(
-            method.range(&seen, &Target::default()).unwrap(),
+            method.range(&stats, &IntegerRange::default()).unwrap(),
             Range::new(-0.5, 2.0)
         );
         assert!(method.note().unwrap().contains("minmax"));
@@ -212,18 +223,18 @@ mod tests {
             &[1e30, 1e-30, 0.0],
         ];
         for values in odd {
-            let mut seen = Observation::new();
-            seen.observe(values);
-            seen.end_sample();
+            let mut stats = Observation::new();
+            stats.observe(values);
+            stats.end_sample();
             for name in name::EXAMPLES {
                 let method: Method = name.parse().unwrap();
                 if let Some(layout) = method.second_pass() {
-                    let mut counted = super::super::NumpyHistogram::new(layout, &seen);
+                    let mut counted = super::super::NumpyHistogram::new(layout, &stats);
                     counted.count(values);
-                    seen.set_second_pass(counted);
+                    stats.set_second_pass(counted);
                 }
-                for target in [Target::default(), Target::new(-127, 127, true)] {
-                    let found = method.range(&seen, &target).unwrap();
+                for target in [IntegerRange::default(), IntegerRange::new(-127, 127, true)] {
+                    let found = method.range(&stats, &target).unwrap();
                     assert!(found.min <= found.max, "{name} of {values:?}: {found:?}");
                     assert!(
                         found.min.is_finite() && found.max.is_finite(),

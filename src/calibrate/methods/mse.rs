@@ -1,34 +1,35 @@
-//! MSE: the range of the least expected squared error, for any scale or for powers of two.
+//! The method `mse`: the range of the least expected squared error, for any scale or for powers of
+//! two.
 //!
-//! What clipping costs and what rounding costs is exact for the distribution ([`ExpectedError`]); the search
-//! is not, but it starts from the whole range and takes only what is better. It looks first at ranges that
-//! shrink from either end or both by a fifth at a time, on bins taken eight at a time, then moves each end by
-//! less and less, and does the last, smallest moves on all bins.
+//! The cost of clipping and rounding is exact for the distribution ([`ExpectedError`]). The search
+//! is heuristic, but it starts from the full range and accepts only improvements. It first tries
+//! ranges that shrink by a fifth at a time from either or both ends, on groups of eight bins. Then
+//! it moves each end in ever smaller steps, the last of them on single bins.
 
-use super::super::distribution::Distribution;
+use super::super::distribution::ValueDistribution;
 use super::super::expected_error::{ExpectedError, Power};
-use super::super::target::{exponent_of, power_of_two};
-use super::super::{Observation, Range, Target};
+use super::super::integer_range::{exponent_of, power_of_two};
+use super::super::{IntegerRange, Observation, Range};
 
-/// How much an end shrinks from one start to the next, and how often: down to 1/200 of the range.
+/// Factor by which an end shrinks, and number of times: down to 1/200 of the range.
 const SHRINK: (f64, usize) = (0.8, 24);
-/// Moves of the ends on bins taken together, and on all bins.
+/// Relative moves of the ends on grouped bins and on single bins.
 const COARSE_MOVES: [f64; 3] = [0.1, 0.05, 0.025];
 const FINE_MOVES: [f64; 2] = [0.02, 0.008];
-/// Bins taken together at first.
+/// Bins per group.
 const TOGETHER: i32 = 8;
-/// How often all moves of one size are tried at most.
+/// Maximum number of rounds per size of move.
 const ROUNDS: usize = 4;
 
 /// The range of the least expected squared error.
-pub(super) fn range(seen: &Observation, target: &Target) -> Range {
-    let Some(values) = Distribution::of(seen) else {
+pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
+    let Some(values) = ValueDistribution::from_statistics(stats) else {
         return Range::new(0.0, 0.0);
     };
-    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+    let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
     let (coarse, fine) = (
-        ExpectedError::of(&values.coarser(TOGETHER)),
-        ExpectedError::of(&values),
+        ExpectedError::new(&values.coarser(TOGETHER)),
+        ExpectedError::new(&values),
     );
     if target.power_of_two.is_asked() {
         return power_of_two_range(&coarse, &fine, target, all);
@@ -46,14 +47,14 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
 /// The best range so far.
 struct Search<'a> {
     error: &'a ExpectedError,
-    target: &'a Target,
+    target: &'a IntegerRange,
     all: Range,
     best: Range,
     cost: f64,
 }
 
 impl Search<'_> {
-    fn new<'a>(error: &'a ExpectedError, target: &'a Target, all: Range) -> Search<'a> {
+    fn new<'a>(error: &'a ExpectedError, target: &'a IntegerRange, all: Range) -> Search<'a> {
         Search {
             error,
             target,
@@ -63,7 +64,7 @@ impl Search<'_> {
         }
     }
 
-    /// Takes the range if it is better; says whether it was.
+    /// Accepts the range if it is better, and returns whether it is.
     fn consider(&mut self, range: Range) -> bool {
         let range = range.within(self.all);
         if range == self.best {
@@ -77,7 +78,7 @@ impl Search<'_> {
         better
     }
 
-    /// Takes the range whose ends are those of `from` times these, mirrored where it must be.
+    /// Tries `from` with its ends scaled by these factors, mirrored if the range must be symmetric.
     fn scaled(&mut self, from: Range, lower: f64, upper: f64) -> bool {
         let (mut min, mut max) = (f64::from(from.min) * lower, f64::from(from.max) * upper);
         if self.target.symmetric {
@@ -100,7 +101,7 @@ impl Search<'_> {
         }
     }
 
-    /// Moves one end or both by `size` of their own for as long as that makes it better.
+    /// Moves each end by the fraction `size` while this reduces the error.
     fn climb(&mut self, size: f64) {
         let (less, more) = (1.0 - size, 1.0 + size);
         let moves: &[(f64, f64)] = match self.target.symmetric {
@@ -119,12 +120,12 @@ impl Search<'_> {
     }
 }
 
-/// The best among ranges whose scale is a power of two: eight scales, the coarsest of which clips nothing,
-/// and for each the place of zero among the integers.
+/// The best range among those whose scale is a power of two. It tries eight scales, the coarsest of
+/// which clips nothing, and for each scale the zero points.
 fn power_of_two_range(
     coarse: &ExpectedError,
     fine: &ExpectedError,
-    target: &Target,
+    target: &IntegerRange,
     all: Range,
 ) -> Range {
     let whole = target.power_of_two_range(all);
@@ -136,7 +137,7 @@ fn power_of_two_range(
     for exponent in (widest - 7).max(-126)..=widest {
         let (min, max) = target.covered(all);
         let scale = power_of_two(exponent);
-        // In steps: the ends of what was seen, and how much the integers can't hold.
+        // In steps: the ends of the observed values, and the excess over the integers.
         let (min, max) = (
             (min / scale).round_ties_even(),
             (max / scale).round_ties_even(),
@@ -148,7 +149,8 @@ fn power_of_two_range(
         };
         // Zero is always among the integers.
         let places = (min.max(-target.steps()), (min + over).min(0.0));
-        // Begin with what is over cut from both ends in proportion, then move by less and less.
+        // Starts with the excess clipped from both ends in proportion, then moves in ever smaller
+        // steps.
         let proportional = (min + over * (min / (min - max).min(-1.0))).round_ties_even();
         let mut lowest = proportional.max(places.0).min(places.1);
         let mut least = cost(lowest, coarse).map_or(f64::INFINITY, |(_, cost)| cost);
@@ -182,17 +184,18 @@ mod tests {
     use super::*;
     use crate::calibrate::PowerOfTwo;
 
-    fn cost(seen: &Observation, target: &Target, range: Range) -> f64 {
-        ExpectedError::of(&Distribution::of(seen).unwrap()).mean(target.grid(range), Power::Squared)
+    fn cost(stats: &Observation, target: &IntegerRange, range: Range) -> f64 {
+        ExpectedError::new(&ValueDistribution::from_statistics(stats).unwrap())
+            .mean(target.grid(range), Power::Squared)
     }
 
     #[test]
     fn a_far_value_among_many_is_clipped() {
-        // 2^20 values up to 1, one at 2. Steps of 2/255 cost (2/255)²/12 = 5.1e-6 in the mean, of 1/255 a
-        // quarter of that, and the one clipped to 1 costs 1/2^20 = 1e-6.
+        // 2^20 values up to 1, one at 2. Steps of 2/255 cost (2/255)²/12 = 5.1e-6 in the mean, and
+        // steps of 1/255 a quarter of that. Clipping the outlier to 1 costs 1/2^20 = 1e-6.
         let mut values: Vec<f32> = (0..1 << 20).map(|i| i as f32 / 1_048_576.0).collect();
         values.push(2.0);
-        let found = range(&Observation::of(&values), &Target::default());
+        let found = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(
             found.min == 0.0 && (found.max - 1.0).abs() < 0.08,
             "{found:?}"
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn even_values_keep_their_whole_range() {
         let values: Vec<f32> = (0..10_000).map(|i| i as f32 / 5_000.0 - 1.0).collect();
-        let found = range(&Observation::of(&values), &Target::default());
+        let found = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(found.min < -0.985 && found.max > 0.985, "{found:?}");
     }
 
@@ -212,29 +215,32 @@ mod tests {
             .map(|i| (i as f32 / 5_000.0 - 1.0).powi(5) * 3.0)
             .collect();
         for target in [
-            Target::default(),
-            Target::new(-127, 127, true),
-            Target::new(-128, 127, false),
+            IntegerRange::default(),
+            IntegerRange::new(-127, 127, true),
+            IntegerRange::new(-128, 127, false),
         ] {
-            let target = Target {
+            let target = IntegerRange {
                 power_of_two: PowerOfTwo::Covering,
                 ..target
             };
             let scale = target
-                .grid(range(&Observation::of(&values), &target))
+                .grid(range(&Observation::from_values(&values), &target))
                 .unwrap()
                 .scale;
             assert_eq!(scale, power_of_two(exponent_of(scale)), "{target:?}");
         }
-        // Zero stays among the integers where values have one sign.
-        let target = Target {
+        // Zero stays among the integers for values of one sign.
+        let target = IntegerRange {
             power_of_two: PowerOfTwo::Covering,
-            ..Target::default()
+            ..IntegerRange::default()
         };
         let positive: Vec<f32> = values.iter().map(|v| v.abs()).collect();
         let negative: Vec<f32> = values.iter().map(|v| -v.abs()).collect();
-        assert_eq!(range(&Observation::of(&positive), &target).min, 0.0);
-        assert!(range(&Observation::of(&negative), &target).max >= 0.0);
+        assert_eq!(
+            range(&Observation::from_values(&positive), &target).min,
+            0.0
+        );
+        assert!(range(&Observation::from_values(&negative), &target).max >= 0.0);
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -263,28 +269,28 @@ mod tests {
             fn it_is_never_worse_than_min_max_and_never_beyond_what_was_seen(
                 values in long_tailed(1..400), symmetric: bool,
             ) {
-                let seen = Observation::of(&values);
-                let target = if symmetric { Target::new(-127, 127, true) } else { Target::default() };
-                let all = Range::new(seen.min().unwrap(), seen.max().unwrap());
-                let found = range(&seen, &target);
+                let stats = Observation::from_values(&values);
+                let target = if symmetric { IntegerRange::new(-127, 127, true) } else { IntegerRange::default() };
+                let all = Range::new(stats.min().unwrap(), stats.max().unwrap());
+                let found = range(&stats, &target);
                 prop_assert_eq!(found.within(all), found);
-                prop_assert!(cost(&seen, &target, found) <= cost(&seen, &target, all));
-                let target = Target { power_of_two: PowerOfTwo::Covering, ..target };
-                let (found, whole) = (range(&seen, &target), target.power_of_two_range(all));
-                prop_assert!(cost(&seen, &target, found) <= cost(&seen, &target, whole));
+                prop_assert!(cost(&stats, &target, found) <= cost(&stats, &target, all));
+                let target = IntegerRange { power_of_two: PowerOfTwo::Covering, ..target };
+                let (found, whole) = (range(&stats, &target), target.power_of_two_range(all));
+                prop_assert!(cost(&stats, &target, found) <= cost(&stats, &target, whole));
             }
 
-            // Of few values in few bins, the cost jumps from range to range.
+            // With few values in few bins, the cost changes abruptly from range to range.
             #[test]
             fn it_comes_near_the_best_of_many(values in long_tailed(100..400)) {
-                let seen = Observation::of(&values);
-                let target = Target::new(-127, 127, true);
-                let end = f64::from(seen.max().unwrap()).max(-f64::from(seen.min().unwrap()));
+                let stats = Observation::from_values(&values);
+                let target = IntegerRange::new(-127, 127, true);
+                let end = f64::from(stats.max().unwrap()).max(-f64::from(stats.min().unwrap()));
                 let least = (1..=400)
                     .map(|i| (end * f64::from(i) / 400.0) as f32)
-                    .map(|end| cost(&seen, &target, Range::new(-end, end)))
+                    .map(|end| cost(&stats, &target, Range::new(-end, end)))
                     .fold(f64::INFINITY, f64::min);
-                prop_assert!(cost(&seen, &target, range(&seen, &target)) <= least * 1.5 + 1e-300);
+                prop_assert!(cost(&stats, &target, range(&stats, &target)) <= least * 1.5 + 1e-300);
             }
         }
     }

@@ -1,13 +1,14 @@
-//! Methods as text: the same in settings, on the command line, in JavaScript and in reports.
+//! Methods as text, in settings, on the command line, in JavaScript and in reports.
 
 use std::fmt;
 use std::str::FromStr;
 
+use super::list::METHODS;
 use super::{Measure, Method};
 
-/// Every method, with a parameter where it takes one.
+/// Every method, with a parameter where it has one.
 #[cfg(test)]
-pub(super) const EXAMPLES: [&str; 12] = [
+pub(super) const EXAMPLES: &[&str] = &[
     "minmax",
     "moving-average",
     "percentile:99.9",
@@ -22,31 +23,33 @@ pub(super) const EXAMPLES: [&str; 12] = [
     "ort-entropy:2048/128",
 ];
 
-/// The names, as they are listed for a person.
-const NAMES: &str = "minmax, moving-average, percentile, entropy, mse, mse-power-of-two, layerwise-percentile, \
-                     auto, ort-percentile or ort-entropy";
-
-/// A text that is no method.
+/// A text that is not a method.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum MethodError {
-    #[error("there is no calibration method \"{0}\": choose {NAMES}")]
+    #[error("there is no calibration method \"{0}\"; choose {names}", names = names())]
     Unknown(String),
-    #[error("the calibration method \"{given}\" is not understood: write it as {form}")]
-    Parameter { given: String, form: &'static str },
+    #[error("the calibration method \"{text}\" is not understood: write it as {form}")]
+    Parameter { text: String, form: &'static str },
     #[error(
-        "the calibration method \"{given}\" has {bins} bins and {levels} levels, but levels are made of whole bins: give as many bins as \
-         levels at least, bins first, as in ort-entropy:2048/128"
+        "the calibration method \"{text}\" has {bins} bins and {levels} levels, but a level has at least one bin: \
+         use at least as many bins as levels, bins first, as in ort-entropy:2048/128"
     )]
     FewBins {
-        given: String,
+        text: String,
         bins: usize,
         levels: usize,
     },
 }
 
-/// What ONNX Runtime cuts at, and so do we where no number is given.
-const PERCENT: f64 = 99.999;
+/// The names of all methods, as a list in words.
+fn names() -> String {
+    let names: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
+    match names.split_last() {
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
 
 impl FromStr for Method {
     type Err = MethodError;
@@ -58,7 +61,7 @@ impl FromStr for Method {
             None => (lower.as_str(), None),
         };
         let wrong = |form| MethodError::Parameter {
-            given: text.into(),
+            text: text.into(),
             form,
         };
         let plain = |method, form| match parameter {
@@ -94,7 +97,7 @@ impl FromStr for Method {
                 match bins >= levels {
                     true => Ok(Method::OrtEntropy { bins, levels }),
                     false => Err(MethodError::FewBins {
-                        given: text.into(),
+                        text: text.into(),
                         bins,
                         levels,
                     }),
@@ -105,16 +108,16 @@ impl FromStr for Method {
     }
 }
 
-/// Whether these are all the signs of a text: neither `+5` nor `1e1` is how a number is written here, nor in the schema of
-/// the settings.
-fn is_of(signs: &str, text: &str) -> bool {
-    text.chars().all(|sign| signs.contains(sign))
+/// Returns true if the text has only these characters. Numbers such as `+5` and `1e1` are not
+/// allowed here, nor in the settings' schema.
+fn has_only(characters: &str, text: &str) -> bool {
+    text.chars().all(|character| characters.contains(character))
 }
 
 fn percent(parameter: Option<&str>) -> Option<f64> {
     let percent = match parameter {
         None => PERCENT,
-        Some(number) if is_of("0123456789.", number) => number.parse().ok()?,
+        Some(number) if has_only("0123456789.", number) => number.parse().ok()?,
         Some(_) => return None,
     };
     (percent > 0.0 && percent <= 100.0).then_some(percent)
@@ -126,7 +129,7 @@ fn bins_and_levels(parameter: Option<&str>) -> Option<(usize, usize)> {
     };
     let (bins, levels) = pair
         .split_once('/')
-        .filter(|_| is_of("0123456789/", pair))?;
+        .filter(|_| has_only("0123456789/", pair))?;
     let number = |text: &str| text.parse().ok().filter(|n| (2..=65536).contains(n));
     Some((number(bins)?, number(levels)?))
 }
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn names_read_back() {
-        for name in EXAMPLES {
+        for &name in EXAMPLES {
             assert_eq!(name.parse::<Method>().unwrap().to_string(), name);
         }
         for (short, long) in [
@@ -185,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_method_is_refused_with_what_is() {
+    fn an_invalid_method_is_refused_with_the_valid_form() {
         for (text, words) in [
-            ("median", "minmax, moving-average, percentile"),
+            ("median", "auto, minmax, mse, percentile"),
             ("", "auto"),
             ("percentile:0", "percentile:99.99"),
             ("percentile:101", "at most 100"),

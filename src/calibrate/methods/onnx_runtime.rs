@@ -1,16 +1,16 @@
-//! ONNX Runtime's own percentile and entropy calibration, for those who need its numbers.
+//! ONNX Runtime's own percentile and entropy calibration, for exact comparisons with it.
 //!
-//! As `onnxruntime.quantization` 1.31 computes them from all samples collected at once, over the histograms of
-//! [`NumpyHistogram`]. Percentile is the same to the bit. Entropy follows the same steps in the same
-//! precision, sums in numpy's pairwise order included; only the logarithm is rounded correctly here, and
-//! within a few units of the last place there (which depends on the processor it runs on), so that two
-//! candidates equal to seven digits may change places.
+//! These follow `onnxruntime.quantization` 1.31 with all samples collected at once, over the
+//! histograms of [`NumpyHistogram`]. Percentile gives identical bits. Entropy follows the same
+//! steps in the same precision, including numpy's pairwise order of sums. Only the logarithm
+//! differs: here it is correctly rounded, there it is within a few units of the last place,
+//! depending on the processor. Candidates that agree to seven digits may therefore swap places.
 
 use octet_kernels::log2;
 
 use super::super::{NumpyHistogram, Range};
 
-/// `compute_percentile` of magnitudes.
+/// ONNX Runtime's `compute_percentile` with magnitudes.
 pub(super) fn percentile(counted: &NumpyHistogram, percent: f64, all: Range) -> Range {
     let total = counted.total() as f64;
     let mut share = 0.0;
@@ -18,7 +18,7 @@ pub(super) fn percentile(counted: &NumpyHistogram, percent: f64, all: Range) -> 
         share += count as f64 / total;
         share >= percent / 100.0
     });
-    // Beyond the last bin there is one more edge.
+    // There is one more edge than bins.
     let bin = bin.unwrap_or(counted.counts().len());
     match counted.edges().get(bin) {
         Some(&edge) => clamped(-edge, edge, all),
@@ -26,8 +26,9 @@ pub(super) fn percentile(counted: &NumpyHistogram, percent: f64, all: Range) -> 
     }
 }
 
-/// Clamps as they do, each end by its own side only. That may leave the lower end above the upper one, where
-/// nothing seen is near zero; as zero joins every range later, the end nearer to it stands for both.
+/// Clamps each end on its own side only, as ONNX Runtime does. If no value is near zero, the lower
+/// end may then exceed the upper end. Every range is later extended to zero, so both ends become
+/// the one nearer to zero.
 fn clamped(min: f32, max: f32, all: Range) -> Range {
     let (min, max) = (min.max(all.min), max.min(all.max));
     if min <= max {
@@ -39,8 +40,8 @@ fn clamped(min: f32, max: f32, all: Range) -> Range {
     }
 }
 
-/// `get_entropy_threshold`: of all ranges around the middle bin the one whose distribution, taken together
-/// into `levels`, diverges the least.
+/// ONNX Runtime's `get_entropy_threshold`. Of all ranges around the middle bin it takes the one
+/// with the least divergence after merging into `levels` groups.
 pub(super) fn entropy(counted: &NumpyHistogram, levels: usize, all: Range) -> Range {
     let (counts, edges) = (counted.counts(), counted.edges());
     if edges.is_empty() {
@@ -67,7 +68,8 @@ fn divergence(counts: &[u64], start: usize, end: usize, levels: usize) -> f32 {
     let last = p.len() - 1;
     p[0] += counts[..start].iter().sum::<u64>();
     p[last] += counts[end..].iter().sum::<u64>();
-    // As many bins to a level; those left over go to the last level but get nothing back from it.
+    // Every level has the same number of bins. Leftover bins count in the last level but get no
+    // part of Q.
     let merged = inside.len() / levels;
     let mut q = vec![0u64; p.len()];
     for level in 0..levels {
@@ -80,7 +82,7 @@ fn divergence(counts: &[u64], start: usize, end: usize, levels: usize) -> f32 {
         let content: u64 = inside[from..upto].iter().sum();
         let filled = p[from..to].iter().filter(|&&count| count > 0).count();
         if filled > 0 {
-            // Whole numbers, the fraction dropped.
+            // Integers: the fraction is truncated.
             q[from..to].fill((content as f64 / filled as f64) as u64);
         }
     }
@@ -90,7 +92,7 @@ fn divergence(counts: &[u64], start: usize, end: usize, levels: usize) -> f32 {
     }
 }
 
-/// Zeros become a ten-thousandth, taken from the others; `None` where all are zero.
+/// Replaces zeros by 0.0001, subtracted from the other counts. Returns `None` if all are zero.
 fn smoothed(counts: &[u64]) -> Option<Vec<f32>> {
     const EPSILON: f64 = 0.0001;
     let zeros = counts.iter().filter(|&&count| count == 0).count();
@@ -116,12 +118,12 @@ fn relative_entropy(p: &[f32], q: &[f32]) -> f32 {
     pairwise_sum(&terms)
 }
 
-/// The natural logarithm of a positive f32, as near as f32 has it.
+/// The natural logarithm of a positive f32, correctly rounded to f32.
 fn logarithm(x: f32) -> f32 {
     (log2(f64::from(x)) * std::f64::consts::LN_2) as f32
 }
 
-/// The sum in the order of numpy: eight running sums over up to 128 numbers, more in halves.
+/// The sum in numpy's order: eight running sums over up to 128 numbers, halves for more.
 fn pairwise_sum(values: &[f32]) -> f32 {
     let count = values.len();
     if count < 8 {
@@ -148,22 +150,22 @@ fn pairwise_sum(values: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Layout, Observation};
+    use super::super::super::{HistogramLayout, Observation};
     use super::*;
 
     fn counted(values: &[f32], bins: usize, magnitudes: bool) -> (NumpyHistogram, Range) {
-        let seen = Observation::of(values);
-        let mut counted = NumpyHistogram::new(Layout { bins, magnitudes }, &seen);
+        let stats = Observation::from_values(values);
+        let mut counted = NumpyHistogram::new(HistogramLayout { bins, magnitudes }, &stats);
         counted.count(values);
         (
             counted,
-            Range::new(seen.min().unwrap(), seen.max().unwrap()),
+            Range::new(stats.min().unwrap(), stats.max().unwrap()),
         )
     }
 
     #[test]
     fn a_percentile_is_the_lower_edge_of_its_bin_on_both_sides() {
-        // Magnitudes 0 to 8 in 8 bins: 1, 1, …, 1, 2. At 50 % the fifth bin is reached.
+        // Magnitudes 0 to 8 in 8 bins: 1, 1, …, 1, 2. The fifth bin reaches 50 %.
         let values = [0.0, -1.0, 2.0, 3.0, -4.0, 5.0, 6.0, 7.0, 8.0];
         let (counted, all) = counted(&values, 8, true);
         assert_eq!(percentile(&counted, 50.0, all), Range::new(-4.0, 4.0));

@@ -1,25 +1,26 @@
-//! Percentile: so many per cent of the values are inside, and a few far ones don't spoil the scale.
+//! The method `percentile`: a given percentage of the values is inside, so a few outliers do not
+//! coarsen the scale.
 
-use super::super::distribution::Distribution;
-use super::super::{Observation, Range, Target};
+use super::super::distribution::ValueDistribution;
+use super::super::{IntegerRange, Observation, Range};
 
-/// The range that holds `percent` per cent of the values: half of the others are cut below and half above,
-/// or, for a symmetric target, those of the greatest magnitude. Inside a bin values lie evenly.
-pub(super) fn range(seen: &Observation, percent: f64, target: &Target) -> Range {
-    let [range] = ranges(seen, [percent], target);
+/// The range that holds `percent` percent of the values. Half of the others are clipped on each
+/// side. A symmetric target clips those of the greatest magnitude. Values are uniform within a bin.
+pub(super) fn range(stats: &Observation, percent: f64, target: &IntegerRange) -> Range {
+    let [range] = ranges(stats, [percent], target);
     range
 }
 
-/// The same for several at once, which look at the distribution made once.
+/// The ranges for several percentages, from one distribution.
 pub(super) fn ranges<const N: usize>(
-    seen: &Observation,
+    stats: &Observation,
     percents: [f64; N],
-    target: &Target,
+    target: &IntegerRange,
 ) -> [Range; N] {
-    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+    let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
     let values = match target.symmetric {
-        true => Distribution::of_magnitudes(seen),
-        false => Distribution::of(seen),
+        true => ValueDistribution::from_magnitudes(stats),
+        false => ValueDistribution::from_statistics(stats),
     };
     percents.map(|percent| {
         let outside = (1.0 - percent / 100.0).max(0.0);
@@ -36,7 +37,7 @@ pub(super) fn ranges<const N: usize>(
                 }
             });
         let found = found.within(all);
-        // With most values outside, the cuts may pass each other inside one bin.
+        // If most values are outside, the ends may cross within one bin.
         Range::new(found.min.min(found.max), found.max)
     })
 }
@@ -47,16 +48,16 @@ mod tests {
 
     #[test]
     fn half_of_what_is_outside_is_cut_on_each_side() {
-        // 1000 values, one a bin or fewer: 1 % outside are 5 below and 5 above.
+        // 1000 values, at most one per bin: 1 % outside are 5 below and 5 above.
         let values: Vec<f32> = (0..1000).map(|i| i as f32 - 400.0).collect();
-        let seen = Observation::of(&values);
-        let found = range(&seen, 99.0, &Target::default());
+        let stats = Observation::from_values(&values);
+        let found = range(&stats, 99.0, &IntegerRange::default());
         assert!(
             (found.min + 395.0).abs() <= 0.5 && (found.max - 594.0).abs() <= 1.0,
             "{found:?}"
         );
-        // Mirrored, all ten are cut where the magnitudes are greatest: above.
-        let found = range(&seen, 99.0, &Target::new(-127, 127, true));
+        // Symmetric: all ten are clipped at the greatest magnitudes, which are positive.
+        let found = range(&stats, 99.0, &IntegerRange::new(-127, 127, true));
         assert!(
             found.min == -400.0 && (found.max - 589.0).abs() <= 1.0,
             "{found:?}"
@@ -67,14 +68,22 @@ mod tests {
     fn zeros_count_as_values_but_not_as_small_ones() {
         let mut values = vec![0.0f32; 990];
         values.extend((1..=10).map(|i| i as f32));
-        let found = range(&Observation::of(&values), 99.0, &Target::default());
+        let found = range(
+            &Observation::from_values(&values),
+            99.0,
+            &IntegerRange::default(),
+        );
         assert!(
             found.min == 0.0 && (found.max - 5.0).abs() < 0.01,
             "{found:?}"
         );
-        // The least of those that are not zero would come at 98 %.
+        // The smallest nonzero value would be reached at 98 %.
         assert_eq!(
-            range(&Observation::of(&values), 97.0, &Target::default()),
+            range(
+                &Observation::from_values(&values),
+                97.0,
+                &IntegerRange::default()
+            ),
             Range::new(0.0, 0.0)
         );
     }
@@ -90,18 +99,18 @@ mod tests {
                 values in proptest::collection::vec(-10f32..20.0, 1..200),
                 a in 1e-3f64..=100.0, b in 1e-3f64..=100.0, symmetric: bool,
             ) {
-                let seen = Observation::of(&values);
-                let target = Target { symmetric, ..Target::default() };
-                let (less, more) = (range(&seen, a.min(b), &target), range(&seen, a.max(b), &target));
-                // Only where the cuts pass each other, below 50 %, is a lower end moved.
+                let stats = Observation::from_values(&values);
+                let target = IntegerRange { symmetric, ..IntegerRange::default() };
+                let (less, more) = (range(&stats, a.min(b), &target), range(&stats, a.max(b), &target));
+                // The lower end moves only where the ends cross, below 50 %.
                 if a.min(b) >= 50.0 {
                     prop_assert!(more.min <= less.min, "{less:?} {more:?}");
                 }
                 prop_assert!(less.max <= more.max, "{less:?} {more:?}");
-                let all = Range::new(seen.min().unwrap(), seen.max().unwrap());
+                let all = Range::new(stats.min().unwrap(), stats.max().unwrap());
                 prop_assert_eq!(more.within(all), more);
                 if !symmetric {
-                    prop_assert_eq!(range(&seen, 100.0, &target), all);
+                    prop_assert_eq!(range(&stats, 100.0, &target), all);
                 }
             }
         }

@@ -10,8 +10,9 @@ use super::difference::Difference;
 use super::kinds::{Ending, OutputKind};
 
 /// Numbers of confident boxes and of those that match.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "BoxMatches")]
 pub struct FoundAgain {
     /// Confident boxes of the float model, those with a score of at least 0.25.
     pub confident: u64,
@@ -24,8 +25,9 @@ pub struct FoundAgain {
 
 /// SQNR of box coordinates and scores in one output, in decibels. Coordinates are large and would
 /// hide the error of the scores.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "DetectionErrors")]
 pub struct Parts {
     /// SQNR of the coordinates.
     pub boxes: f64,

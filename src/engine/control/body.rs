@@ -1,42 +1,42 @@
-//! A graph that a node holds, with what it takes from the graphs around it.
+//! The body of a control flow node, with the values it captures from the graphs around it.
 
 use super::super::EngineError;
-use super::super::execute::Run;
-use super::{Form, Held, Piece, Said};
+use super::super::execute::RunContext;
+use super::{ExecutionMode, LiveValues, NodeLabel, Submodel};
 use crate::graph::Model;
 use crate::onnx::schema::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use crate::tensor::Tensor;
 
-pub(super) struct Body {
-    piece: Piece,
-    /// Values of the graph around it, behind its own inputs.
+pub(super) struct BodyGraph {
+    piece: Submodel,
+    /// Captured values of the enclosing graph; they follow the body's own inputs.
     captured: Vec<String>,
-    /// Its own inputs, as the file declares them.
+    /// The body's own inputs as declared in the file.
     pub(super) inputs: Vec<ValueInfoProto>,
     pub(super) outputs: Vec<ValueInfoProto>,
 }
 
-impl Body {
-    /// The graph in an attribute of a node of this model.
+impl BodyGraph {
+    /// Builds the body from an attribute of a node of this model.
     pub(super) fn new(
         model: &Model,
         node: &NodeProto,
         attribute: &str,
-        form: Form,
-    ) -> Result<Body, EngineError> {
-        let said = Said::of(node);
+        mode: ExecutionMode,
+    ) -> Result<BodyGraph, EngineError> {
+        let label = NodeLabel::new(node);
         let graph = node.attribute(attribute).and_then(|a| a.g.as_ref());
         let Some(graph) = graph else {
-            return Err(said.wrong(attribute, "missing", "a graph"));
+            return Err(label.error(attribute, "missing", "a graph"));
         };
         let (inputs, outputs) = (graph.input.clone(), graph.output.clone());
         let mut names: Vec<String> = inputs.iter().filter_map(|v| v.name.clone()).collect();
         if names.len() != inputs.len() || outputs.iter().any(|output| output.name.is_none()) {
-            let wanted = "a name for each input and output";
-            return Err(said.wrong(attribute, "a graph without some names", wanted));
+            let expected = "a name for each input and output";
+            return Err(label.error(attribute, "a graph without some names", expected));
         }
         let mut whole = GraphProto {
-            // What is fed is known when it is.
+            // Types of inputs are known only at a run.
             value_info: Vec::new(),
             ..graph.clone()
         };
@@ -61,57 +61,60 @@ impl Body {
             graph: Some(whole),
             ..model.header().clone()
         };
-        let wrong = |error: crate::graph::GraphError| said.wrong(attribute, error, "a whole graph");
-        let body = Model::from_proto(header).map_err(wrong)?;
+        let invalid =
+            |error: crate::graph::GraphError| label.error(attribute, error, "a whole graph");
+        let body = Model::from_proto(header).map_err(invalid)?;
         names.extend(captured.iter().cloned());
-        Ok(Body {
-            piece: Piece::body(body, names, form),
+        Ok(BodyGraph {
+            piece: Submodel::body(body, names, mode),
             captured,
             inputs,
             outputs,
         })
     }
 
-    /// That it has so many inputs and outputs.
+    /// Fails unless the body has these numbers of inputs and outputs.
     pub(super) fn fits(
         &self,
-        said: &Said,
+        label: &NodeLabel,
         inputs: usize,
         outputs: usize,
     ) -> Result<(), EngineError> {
-        let found = (self.inputs.len(), self.outputs.len());
-        match found == (inputs, outputs) {
+        let actual = (self.inputs.len(), self.outputs.len());
+        match actual == (inputs, outputs) {
             true => Ok(()),
             false => {
                 let words = |(inputs, outputs)| format!("of {inputs} inputs and {outputs} outputs");
-                Err(said.wrong("the graph it holds", words(found), words((inputs, outputs))))
+                Err(label.error("its graph", words(actual), words((inputs, outputs))))
             }
         }
     }
 
-    /// What it makes of these.
+    /// Runs the body on these inputs.
     pub(super) fn run(
         &self,
-        said: &Said,
+        label: &NodeLabel,
         mut fed: Vec<Tensor>,
-        held: &Held,
-        run: &mut Run,
+        live: &LiveValues,
+        run: &mut RunContext,
     ) -> Result<Vec<Tensor>, EngineError> {
         for name in &self.captured {
-            fed.push(said.held(held, name)?.clone());
+            fed.push(label.input(live, name)?.clone());
         }
         let unseen = &mut |_: usize, _: &[&[f32]], _: &[usize]| {};
         self.piece.run(fed, run.inside(unseen))
     }
 }
 
-/// A list of integers of a node, as many as there are `values`; the usual ones where it has none.
+/// An integer list of a node with one entry for each of `values`; zeros if the attribute is absent.
 pub(super) fn list(node: &NodeProto, key: &str, values: usize) -> Result<Vec<i64>, EngineError> {
     let Some(AttributeProto { ints, .. }) = node.attribute(key) else {
         return Ok(vec![0; values]);
     };
     match ints.len() == values {
         true => Ok(ints.clone()),
-        false => Err(Said::of(node).wrong(key, format!("{ints:?}"), format!("{values} integers"))),
+        false => {
+            Err(NodeLabel::new(node).error(key, format!("{ints:?}"), format!("{values} integers")))
+        }
     }
 }

@@ -1,127 +1,136 @@
-//! If, Loop and Scan: nodes that hold graphs of their own, and say how often and of what these are computed.
+//! Control flow: If, Loop and Scan, which hold graphs of their own.
 //!
-//! tract has no Loop, and wants the shapes of an If and a Scan before they are computed. So a model is cut at these nodes
-//! ([`super::parts`]), and what they hold is run here, each by an engine of its own with the shapes of the moment.
+//! tract has no Loop, and needs the shapes of an If and a Scan before they run. So [`super::parts`]
+//! splits the model at these nodes. This module runs their bodies, each in an engine of its own,
+//! planned for the shapes of the current run.
 
 mod body;
-mod choice;
-mod elements;
-mod piece;
-mod repeat;
-mod scan;
+mod if_node;
+mod loop_node;
+mod scan_node;
+mod slices;
+mod submodel;
 #[cfg(test)]
 mod tests;
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
-pub(super) use piece::{Form, Piece};
+pub(super) use submodel::{ExecutionMode, Submodel};
 
 use super::EngineError;
-use super::execute::Run;
+use super::execute::RunContext;
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::tensor::{Tensor, Values};
-use choice::Choice;
-use repeat::Repeat;
-use scan::Scan;
+use if_node::IfNode;
+use loop_node::LoopNode;
+use scan_node::ScanNode;
 
-/// Graphs are held in graphs to this depth: each takes room on the stack.
-const DEEPEST: usize = 16;
+/// Maximum depth of nested graphs; each level takes stack.
+const MAX_DEPTH: usize = 16;
 
-/// All loops of a run make so many turns together; one that never ends would hold a person up for ever.
-pub(super) const TURNS: usize = 1_000_000;
+/// Maximum number of iterations of all loops of a run, so that an endless loop ends.
+pub(super) const MAX_ITERATIONS: usize = 1_000_000;
 
-/// What a loop carries on has so many elements at most, and what it keeps of all its turns: half a gigabyte of floats, each of which is
-/// there several times while a turn is made.
-const MOST: usize = 1 << 27;
+/// Maximum number of elements that a loop carries, and that it collects over all iterations. It is
+/// half a gigabyte of floats, and several copies of each exist during an iteration.
+const MAX_ELEMENTS: usize = 1 << 27;
 
-/// What is known by name while a model runs.
-pub(super) type Held = HashMap<String, Tensor>;
+/// The live values of a run, by name.
+pub(super) type LiveValues = HashMap<String, Tensor>;
 
-/// Whether a node holds graphs that are computed here.
+/// Returns true if a node holds graphs.
 pub(super) fn holds_graphs(node: &NodeProto) -> bool {
     ["If", "Loop", "Scan"]
         .iter()
         .any(|operator| node.is(operator))
 }
 
-/// One such node.
-pub(super) enum Control {
-    Choice(Choice),
-    Repeat(Repeat),
-    Scan(Scan),
+/// A control flow node.
+pub(super) enum ControlNode {
+    If(IfNode),
+    Loop(LoopNode),
+    Scan(ScanNode),
 }
 
-impl Control {
-    /// The node in a prepared model; its bodies run in this form.
-    pub(super) fn new(model: &Model, node: &NodeProto, form: Form) -> Result<Control, EngineError> {
-        let said = Said::of(node);
-        if form.depth == DEEPEST {
-            let found = "deeper";
-            return Err(said.wrong("its place in other graphs", found, "16 graphs deep at most"));
+impl ControlNode {
+    /// Builds the node of a prepared model; its bodies run in this mode.
+    pub(super) fn new(
+        model: &Model,
+        node: &NodeProto,
+        mode: ExecutionMode,
+    ) -> Result<ControlNode, EngineError> {
+        let label = NodeLabel::new(node);
+        if mode.depth == MAX_DEPTH {
+            let actual = "deeper";
+            return Err(label.error("its nesting", actual, "at most 16 graphs deep"));
         }
-        let form = Form {
-            depth: form.depth + 1,
-            ..form
+        let mode = ExecutionMode {
+            depth: mode.depth + 1,
+            ..mode
         };
         Ok(match node.op_type.as_deref() {
-            Some("If") => Control::Choice(Choice::new(model, node, form)?),
-            Some("Loop") => Control::Repeat(Repeat::new(model, node, form)?),
-            _ => Control::Scan(Scan::new(model, node, form)?),
+            Some("If") => ControlNode::If(IfNode::new(model, node, mode)?),
+            Some("Loop") => ControlNode::Loop(LoopNode::new(model, node, mode)?),
+            _ => ControlNode::Scan(ScanNode::new(model, node, mode)?),
         })
     }
 
-    /// Its outputs.
-    pub(super) fn run(&self, held: &Held, run: &mut Run) -> Result<Vec<Tensor>, EngineError> {
+    /// Runs the node and returns its outputs.
+    pub(super) fn run(
+        &self,
+        live: &LiveValues,
+        run: &mut RunContext,
+    ) -> Result<Vec<Tensor>, EngineError> {
         match self {
-            Control::Choice(choice) => choice.run(held, run),
-            Control::Repeat(repeat) => repeat.run(held, run),
-            Control::Scan(scan) => scan.run(held, run),
+            ControlNode::If(node) => node.run(live, run),
+            ControlNode::Loop(node) => node.run(live, run),
+            ControlNode::Scan(node) => node.run(live, run),
         }
     }
 }
 
-/// A node as errors name it.
+/// A node as named in errors.
 #[derive(Clone)]
-struct Said {
+struct NodeLabel {
     operator: String,
     node: String,
 }
 
-impl Said {
-    fn of(node: &NodeProto) -> Said {
-        Said {
+impl NodeLabel {
+    fn new(node: &NodeProto) -> NodeLabel {
+        NodeLabel {
             operator: node.operator(),
             node: node.title().to_owned(),
         }
     }
 
-    fn wrong(&self, what: &str, found: impl ToString, wanted: impl ToString) -> EngineError {
+    fn error(&self, what: &str, actual: impl ToString, expected: impl ToString) -> EngineError {
         EngineError::Node {
             operator: self.operator.clone(),
             node: self.node.clone(),
             what: what.to_owned(),
-            found: found.to_string(),
-            wanted: wanted.to_string(),
+            actual: actual.to_string(),
+            expected: expected.to_string(),
         }
     }
 
-    fn held<'a>(&self, held: &'a Held, name: &str) -> Result<&'a Tensor, EngineError> {
-        held.get(name)
-            .ok_or_else(|| self.wrong(&format!("its input `{name}`"), "absent", "there"))
+    fn input<'a>(&self, live: &'a LiveValues, name: &str) -> Result<&'a Tensor, EngineError> {
+        live.get(name)
+            .ok_or_else(|| self.error(&format!("its input `{name}`"), "missing", "given"))
     }
 
-    /// The one truth value of a tensor.
-    fn truth(&self, what: &str, tensor: &Tensor) -> Result<bool, EngineError> {
+    /// The single boolean of a tensor.
+    fn boolean(&self, what: &str, tensor: &Tensor) -> Result<bool, EngineError> {
         match tensor.values() {
             Values::Bool(one) if one.len() == 1 => Ok(one[0]),
-            _ => Err(self.wrong(what, in_words(tensor), "one truth value")),
+            _ => Err(self.error(what, describe(tensor), "one truth value")),
         }
     }
 
-    /// Counts a turn of a loop of this node.
-    fn turn(&self, left: &Cell<usize>) -> Result<(), EngineError> {
+    /// Counts an iteration of a loop of this node.
+    fn count_iteration(&self, left: &Cell<usize>) -> Result<(), EngineError> {
         match left.get().checked_sub(1) {
             Some(less) => {
                 left.set(less);
@@ -130,23 +139,23 @@ impl Said {
             None => Err(EngineError::Endless {
                 operator: self.operator.clone(),
                 node: self.node.clone(),
-                turns: TURNS,
+                iterations: MAX_ITERATIONS,
             }),
         }
     }
 
-    /// That there is room for what a loop carries on or keeps.
-    fn room(&self, what: &str, elements: usize) -> Result<(), EngineError> {
-        match elements > MOST {
+    /// Fails if a loop carries or collects more elements than [`MAX_ELEMENTS`].
+    fn check_size(&self, what: &str, elements: usize) -> Result<(), EngineError> {
+        match elements > MAX_ELEMENTS {
             true => {
-                let found = format!("of {elements} elements");
-                Err(self.wrong(what, found, format!("of {MOST} at most")))
+                let actual = format!("of {elements} elements");
+                Err(self.error(what, actual, format!("of {MAX_ELEMENTS} at most")))
             }
             false => Ok(()),
         }
     }
 }
 
-fn in_words(tensor: &Tensor) -> String {
+fn describe(tensor: &Tensor) -> String {
     format!("{} of {:?}", tensor.element_type().name(), tensor.shape())
 }

@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::elements::{slice, stacked};
+use super::slices::{slice, stacked};
 use crate::engine::{Engine, EngineError, Timing, Watched};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::*;
@@ -16,7 +16,8 @@ fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
     NodeProto::new(operator, output, inputs, &[output])
 }
 
-/// A Loop of so many turns, each of which puts the double of what it is given, plus `w`, behind that; in front and behind are sums.
+/// A Loop of `turns` iterations. Each appends `2 v + w` to the carried value `v`. Additions and
+/// products surround it.
 fn model(turns: i64) -> Model {
     let body = GraphProto {
         node: vec![
@@ -77,7 +78,7 @@ fn what_a_loop_carries_grows_and_what_follows_goes_with_it() {
         (2, &[0.75, 1.75, 1.75, 3.75]),
     ] {
         let engine = Engine::new(model(turns), vec![]);
-        // Again, by the plans that are there.
+        // The second run uses the plans of the first.
         for _ in 0..2 {
             let made = engine.run(&[floats(&[1.0])], |_, _| {}, || false).unwrap();
             assert_eq!(made[0].as_f32().unwrap(), expected);
@@ -86,7 +87,7 @@ fn what_a_loop_carries_grows_and_what_follows_goes_with_it() {
     }
 }
 
-/// Before and behind the loop a value is read that is quantized to integers of these bits.
+/// A value quantized to this element type is read before and behind the loop.
 #[test]
 fn integers_of_few_bits_stand_beside_a_loop() {
     for (element, most) in [(DataType::Uint4, 15.0), (DataType::Int4, 7.0)] {
@@ -106,7 +107,7 @@ fn integers_of_few_bits_stand_beside_a_loop() {
         let model = Model::from_proto(proto).unwrap();
         let float = Engine::new(model.clone(), vec![]);
         for engine in [float, Engine::new(model, vec![]).on_integers()] {
-            // Far beyond what they hold.
+            // Far outside the range of these integers.
             let made = engine.run(&[floats(&[20.0])], |_, _| {}, || false).unwrap();
             let a = most * 0.5;
             assert_eq!(made[0].as_f32().unwrap(), [a * 0.5, (2.0 * a + 0.5) * 0.5]);
@@ -177,9 +178,9 @@ fn every_step_begins_and_ends_in_its_order() {
         steps.layers
     );
     let work = engine
-        .route(&sample, &|| false)
+        .run_plan(&sample, &|| false)
         .unwrap()
-        .outline(|_| 0)
+        .cost_estimate(|_| 0)
         .work;
     assert!(work.iter().sum::<u64>() > 0);
 }
@@ -207,7 +208,7 @@ fn a_look_at_what_a_loop_makes_can_be_stopped_too() {
     let stopped = [
         engine.steps(&sample, &after_some()).map(|_| ()),
         engine.fused(&sample, &after_some()).map(|_| ()),
-        engine.route(&sample, &after_some()).map(|_| ()),
+        engine.run_plan(&sample, &after_some()).map(|_| ()),
     ];
     for found in stopped {
         assert!(matches!(found, Err(EngineError::Stopped)), "{found:?}");
@@ -234,17 +235,21 @@ fn what_is_cut_along_an_axis_and_stacked_again_is_what_it_was() {
 
 #[test]
 fn parts_hand_over_what_others_read_and_nothing_else() {
-    let form = super::Form {
+    let mode = super::ExecutionMode {
         kernels: false,
         integers: false,
         depth: 0,
     };
-    let parts = crate::engine::parts::cut(&model(1), &[], form)
+    let partition = crate::engine::partition::partition(&model(1), &[], mode)
         .unwrap()
         .unwrap();
-    let handed: HashMap<usize, (Vec<String>, Vec<String>)> = parts.handed().enumerate().collect();
+    let interfaces: HashMap<usize, (Vec<String>, Vec<String>)> =
+        partition.interfaces().enumerate().collect();
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(handed[&0], (names(&["x"]), names(&["a", "turns"])));
-    assert_eq!(handed[&1], (names(&["l", "x"]), names(&["beside", "y"])));
-    assert_eq!(handed.len(), 2);
+    assert_eq!(interfaces[&0], (names(&["x"]), names(&["a", "turns"])));
+    assert_eq!(
+        interfaces[&1],
+        (names(&["l", "x"]), names(&["beside", "y"]))
+    );
+    assert_eq!(interfaces.len(), 2);
 }

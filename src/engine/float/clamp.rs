@@ -1,4 +1,4 @@
-//! Values raised to a lower bound and lowered to an upper one, in one pass and in place.
+//! Clamps values between two bounds, in one pass and in place.
 
 use tract_onnx::tract_core::{as_op, op_as_typed_op, op_out_of_plan};
 use tract_onnx::tract_hir::internal::*;
@@ -14,14 +14,14 @@ impl Clamp {
         Clamp { low, high }
     }
 
-    /// This clamp and another behind it.
+    /// This clamp followed by another.
     pub(super) fn then(self, next: Clamp) -> Clamp {
         let clamp = |value: f32| value.max(next.low).min(next.high);
         Clamp::new(clamp(self.low), clamp(self.high))
     }
 
-    /// What is no number stays none.
-    fn of(self, value: f32) -> f32 {
+    /// NaN stays NaN.
+    fn apply(self, value: f32) -> f32 {
         let raised = if value < self.low { self.low } else { value };
         if self.high < raised {
             self.high
@@ -31,7 +31,7 @@ impl Clamp {
     }
 }
 
-// Neither bound is ever NaN.
+// The bounds are never NaN.
 impl Eq for Clamp {}
 
 impl std::hash::Hash for Clamp {
@@ -54,7 +54,7 @@ impl EvalOp for Clamp {
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let mut values = args_1!(inputs).into_tensor();
         for value in values.try_as_plain_ram_mut()?.as_slice_mut::<f32>()? {
-            *value = self.of(*value);
+            *value = self.apply(*value);
         }
         Ok(tvec!(values.into_tvalue()))
     }

@@ -1,4 +1,4 @@
-//! A convolution run by our kernels, its weights read where they lie in the file.
+//! A convolution on our float kernels that reads its weights from the model's bytes.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use tract_onnx::tract_hir::internal::*;
 use super::clamp::Clamp;
 use crate::engine::weights;
 
-/// Stands where tract's convolution stood.
+/// Replaces tract's convolution.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Convolution {
+pub(in crate::engine) struct FloatConvolution {
     kernel: Arc<float::Convolution<Bytes>>,
     clamp: Clamp,
-    /// The picture that goes out, with batch and channels.
+    /// Shape of the output, with batch and channels.
     shape: TVec<usize>,
 }
 
-impl Convolution {
-    /// The same convolution, if it is one that our kernels take: two-dimensional, channels first, of floats,
-    /// its sizes and weights known.
-    pub(super) fn of(
+impl FloatConvolution {
+    /// Replaces a convolution that our kernels support: float, two-dimensional, channels first,
+    /// with known sizes and constant weights.
+    pub(super) fn from_tract(
         conv: &Conv,
         model: &TypedModel,
         node: &TypedNode,
-    ) -> TractResult<Option<Convolution>> {
+    ) -> TractResult<Option<FloatConvolution>> {
         let fact = model.outlet_fact(node.inputs[0])?;
         let pool = &conv.pool_spec;
         if fact.datum_type != f32::datum_type()
@@ -67,25 +67,25 @@ impl Convolution {
             [all] => vec![*all; conv.output_channels()],
             each => each.to_vec(),
         };
-        // What our kernels don't take stays tract's.
+        // tract runs a convolution that our kernels don't support.
         let kernel = float::Convolution::new(geometry, weights, bias).ok();
-        Ok(kernel.map(|kernel| Convolution {
+        Ok(kernel.map(|kernel| FloatConvolution {
             kernel: Arc::new(kernel),
             clamp: Clamp::new(f32::NEG_INFINITY, f32::INFINITY),
             shape,
         }))
     }
 
-    /// The same with a clamp behind it.
-    pub(super) fn clamped(&self, clamp: Clamp) -> Convolution {
-        Convolution {
+    /// Appends a clamp.
+    pub(super) fn clamped(&self, clamp: Clamp) -> FloatConvolution {
+        FloatConvolution {
             clamp: self.clamp.then(clamp),
             ..self.clone()
         }
     }
 }
 
-/// The bytes of a weight: those of the file, or of a constant that was computed.
+/// The bytes of a weight: in the file, or of a computed constant.
 fn weights(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Bytes>> {
     if let Some(bytes) = weights::in_file(model, outlet)? {
         return Ok(Some(bytes));
@@ -97,8 +97,8 @@ fn weights(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Bytes>> {
     Ok(Some(floats.flat_map(|float| float.to_le_bytes()).collect()))
 }
 
-/// The value of an outlet that nothing fed can change. (tract only keeps what constants lead to where it is
-/// small.)
+/// The value of an outlet that doesn't depend on the inputs. (tract keeps only small results of
+/// constants.)
 fn constant(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Arc<Tensor>>> {
     if let Some(known) = &model.outlet_fact(outlet)?.konst {
         return Ok(Some(known.clone()));
@@ -121,21 +121,21 @@ fn constant(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Arc<Tens
     Ok(outputs.map(|outputs| outputs[outlet.slot].clone().into_arc_tensor()))
 }
 
-impl PartialEq for Convolution {
-    fn eq(&self, other: &Convolution) -> bool {
+impl PartialEq for FloatConvolution {
+    fn eq(&self, other: &FloatConvolution) -> bool {
         Arc::ptr_eq(&self.kernel, &other.kernel) && self.clamp == other.clamp
     }
 }
 
-impl Eq for Convolution {}
+impl Eq for FloatConvolution {}
 
-impl std::hash::Hash for Convolution {
+impl std::hash::Hash for FloatConvolution {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         (Arc::as_ptr(&self.kernel), self.clamp).hash(state);
     }
 }
 
-impl Op for Convolution {
+impl Op for FloatConvolution {
     fn name(&self) -> StaticName {
         "Convolution".into()
     }
@@ -147,12 +147,13 @@ impl Op for Convolution {
     op_as_typed_op!();
 }
 
-impl EvalOp for Convolution {
+impl EvalOp for FloatConvolution {
     op_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let input = args_1!(inputs);
-        // SAFETY: every float is written below, or the error drops the tensor unread; floats need no drop.
+        // SAFETY: every float is written below, or the error drops the tensor unread; floats need
+        // no drop.
         let mut output = unsafe { Tensor::uninitialized::<f32>(&self.shape)? };
         let geometry = self.kernel.geometry();
         let values = input.try_as_plain_ram()?.as_slice::<f32>()?;
@@ -167,13 +168,13 @@ impl EvalOp for Convolution {
     }
 }
 
-impl TypedOp for Convolution {
+impl TypedOp for FloatConvolution {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         Ok(tvec!(inputs[0].datum_type.fact(&self.shape)))
     }
 
     fn cost(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<(Cost, TDim)>> {
-        // Every element that goes out is a sum over the channels of its group and the window.
+        // Each output element is a sum over the window and the channels of its group.
         let geometry = self.kernel.geometry();
         let each =
             geometry.input_channels / geometry.groups * geometry.kernel[0] * geometry.kernel[1];

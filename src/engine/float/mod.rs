@@ -1,8 +1,9 @@
-//! Our float kernels in tract's place, where they are faster: convolutions, and the clamps behind them.
+//! Replaces tract's float convolutions, and the clamps behind them, by our kernels where those are
+//! faster.
 //!
-//! [`with_kernels`] rewrites a typed model, before tract declutters it, so that a two-dimensional convolution
-//! with constant weights becomes one [`Convolution`] with its weights packed in it. A clamp that nothing else
-//! comes before is done where the convolution writes its sums.
+//! [`with_kernels`] rewrites a typed model before tract declutters it. A two-dimensional
+//! convolution with constant weights becomes a [`FloatConvolution`] that holds its packed weights. A
+//! clamp directly behind it runs where the convolution stores its accumulators.
 
 mod clamp;
 mod convolution;
@@ -16,19 +17,19 @@ use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::math::{Max, Min};
 
 use clamp::Clamp;
-pub(super) use convolution::Convolution;
+pub(super) use convolution::FloatConvolution;
 
-/// Whose kernels run float convolutions. Both compute the same sums in another order.
+/// The kernels for float convolutions. Both compute the same sums, in different order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloatKernels {
-    /// Ours, the faster ones in a browser.
+    /// Our kernels, faster in a browser.
     Octet,
-    /// tract's, the faster ones natively.
+    /// tract's kernels, faster natively.
     Tract,
 }
 
 impl FloatKernels {
-    /// All, and what each is called.
+    /// All choices, with their names.
     pub const ALL: [(&str, FloatKernels); 2] = [
         ("octet", FloatKernels::Octet),
         ("tract", FloatKernels::Tract),
@@ -42,12 +43,12 @@ impl std::str::FromStr for FloatKernels {
         let found = FloatKernels::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, kernels)| *kernels).ok_or_else(|| {
             let names = FloatKernels::ALL.map(|(known, _)| known).join(" or ");
-            format!("there are no float kernels called `{name}`: choose {names}")
+            format!("unknown float kernels `{name}`; use {names}")
         })
     }
 }
 
-/// The same model with our kernels.
+/// Rewrites a model to use our kernels.
 pub(super) fn with_kernels(model: &TypedModel) -> TractResult<TypedModel> {
     Kernels.translate_model(model)
 }
@@ -66,7 +67,7 @@ impl Translate<TypedFact, Box<dyn TypedOp>, TypedFact, Box<dyn TypedOp>> for Ker
         mapping: &HashMap<OutletId, OutletId>,
     ) -> TractResult<Wires> {
         if let Some(conv) = node.op_as::<Conv>()
-            && let Some(ours) = Convolution::of(conv, source, node)?
+            && let Some(ours) = FloatConvolution::from_tract(conv, source, node)?
         {
             return target.wire_node(&node.name, ours, &[mapping[&node.inputs[0]]]);
         }
@@ -77,11 +78,11 @@ impl Translate<TypedFact, Box<dyn TypedOp>, TypedFact, Box<dyn TypedOp>> for Ker
     }
 }
 
-/// The clamp that a minimum or maximum with one constant is.
+/// Returns the clamp that a minimum or maximum with a constant computes.
 fn bounds(model: &TypedModel, node: &TypedNode) -> Option<Clamp> {
     let operation = node.op_as::<TypedBinOp>()?;
     let fact = model.outlet_fact(node.inputs[0]).ok()?;
-    // A bound of more dimensions would make the result larger.
+    // A bound with more dimensions would enlarge the result.
     if fact.datum_type != f32::datum_type() || node.outputs[0].fact.shape != fact.shape {
         return None;
     }
@@ -99,7 +100,8 @@ fn bounds(model: &TypedModel, node: &TypedNode) -> Option<Clamp> {
         .then(|| Clamp::new(f32::NEG_INFINITY, bound))
 }
 
-/// Puts a clamp into what makes its input, if nothing else reads that, or behind it.
+/// Fuses a clamp into the producer of its input if it is the only reader; otherwise adds it as an
+/// operator.
 fn clamped(
     clamp: Clamp,
     source: &TypedModel,
@@ -114,7 +116,7 @@ fn clamped(
     let producer = &mut target.nodes[made.node];
     if alone {
         let fused: Option<Box<dyn TypedOp>> =
-            if let Some(convolution) = producer.op_as::<Convolution>() {
+            if let Some(convolution) = producer.op_as::<FloatConvolution>() {
                 Some(Box::new(convolution.clamped(clamp)))
             } else {
                 let before = producer.op_as::<Clamp>();

@@ -1,10 +1,10 @@
-//! Our kernels against tract's own, on models of one convolution and what may stand behind it.
+//! Compares our kernels with tract's, on models of one convolution and the operators behind it.
 
 use tract_onnx::prelude::*;
 
 use super::with_kernels;
 use crate::engine::Engine;
-use crate::engine::load::{Weights, load};
+use crate::engine::load::{WeightMode, load};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{
     AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
@@ -52,12 +52,13 @@ fn conv(inputs: &[&str], output: &str) -> NodeProto {
     NodeProto::new("Conv", output, inputs, &[output])
 }
 
-/// The operators of the model with our kernels, and that both ways give the same.
+/// Returns the operators of the model with our kernels; fails if both kernels give different
+/// results.
 fn checked(input: &[usize], model: Model) -> Vec<String> {
     let mut loaded = load(
         &model,
         &[],
-        Weights::Values { kernels: true },
+        WeightMode::Values { kernels: true },
         &Default::default(),
         None,
     )
@@ -99,7 +100,7 @@ fn convolutions_of_every_kind_are_ours_and_give_what_tract_gives() {
     let cases = [
         ([2, 3, 9, 10], [5, 3, 3, 3], vec![]),
         ([1, 3, 9, 10], [5, 3, 1, 1], vec![ints("strides", &[2, 2])]),
-        // So large that the weight is read in the file.
+        // Large enough that the weight is read from the file.
         ([1, 32, 9, 10], [41, 32, 3, 3], vec![ints("pads", &[1; 4])]),
         (
             [1, 4, 9, 10],

@@ -1,18 +1,18 @@
-//! Constants that are quantized or dequantized: computed once, here.
+//! Constant folding of QuantizeLinear and DequantizeLinear.
 
 use crate::graph::{Graph, Model};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::prepare::position;
 
-/// Gives every QuantizeLinear of a constant its integers: weights that lie as floats in the file are constants
-/// of integers then, like those of other files.
+/// Folds every QuantizeLinear of a constant. Weights stored as floats thereby become integer
+/// constants, as in other files.
 pub(super) fn fold_quantized(model: &mut Model, watched: &[String]) {
     fold_with(model, watched, quantized);
     fold_with(model, watched, clipped);
 }
 
-/// Gives every DequantizeLinear of a constant its result as a float constant, so that weights of any integer
-/// type reach the engine.
+/// Folds every DequantizeLinear of a constant into a float constant, so tract sees no weights of
+/// other integer types.
 pub(super) fn fold(model: &mut Model, watched: &[String]) {
     fold_with(model, watched, dequantized);
 }
@@ -29,7 +29,8 @@ fn fold_with(
         .iter()
         .enumerate()
         .filter_map(|(index, node)| Some((index, result(graph, node)?)))
-        // What is an output or watched keeps its node: the engine shows what nodes make.
+        // Outputs and watched values keep their node, because the engine can show only results of
+        // nodes.
         .filter(|(_, tensor)| !uses.is_output(tensor.title()))
         .filter(|(_, tensor)| !watched.iter().any(|name| name == tensor.title()))
         .collect();
@@ -39,8 +40,8 @@ fn fold_with(
     }
 }
 
-/// The scales and zero points of a node on a constant, and which of them each element has.
-struct Linear {
+/// Scales and zero points of a node with a constant input, and their assignment to elements.
+struct ElementParameters {
     scales: Vec<f32>,
     zero_points: Vec<i64>,
     block: usize,
@@ -48,8 +49,8 @@ struct Linear {
     inner: usize,
 }
 
-impl Linear {
-    fn of(graph: &Graph, node: &NodeProto, shape: &[usize]) -> Option<Linear> {
+impl ElementParameters {
+    fn new(graph: &Graph, node: &NodeProto, shape: &[usize]) -> Option<ElementParameters> {
         let constant = |slot| graph.initializers.get(node.input_at(slot)?);
         let scale = constant(1)?;
         let scales = scale.to_f32().ok()?;
@@ -64,7 +65,7 @@ impl Linear {
         let block = usize::try_from(node.int("block_size").unwrap_or(0)).ok()?;
         if scales.len() == 1 {
             let (size, inner) = (1, 1);
-            return Some(Linear {
+            return Some(ElementParameters {
                 scales,
                 zero_points,
                 block,
@@ -79,7 +80,7 @@ impl Linear {
             0 => size,
             _ => outer * size.div_ceil(block) * inner,
         };
-        (scales.len() == wanted).then_some(Linear {
+        (scales.len() == wanted).then_some(ElementParameters {
             scales,
             zero_points,
             block,
@@ -89,7 +90,7 @@ impl Linear {
     }
 
     fn at(&self, index: usize) -> (f32, i64) {
-        let Linear {
+        let ElementParameters {
             block, size, inner, ..
         } = *self;
         let place = match (self.scales.len(), block) {
@@ -104,15 +105,15 @@ impl Linear {
     }
 }
 
-/// What a DequantizeLinear makes of a constant, computed as it would; `None` where it reads no constant or its
-/// scales don't fit.
+/// Folds a DequantizeLinear exactly as the operator computes it; `None` if its input is not
+/// constant or its scales do not fit.
 pub(super) fn dequantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
     if !node.is("DequantizeLinear") {
         return None;
     }
     let tensor = graph.initializers.get(node.input_at(0)?)?;
     let shape = tensor.shape().ok()?;
-    let linear = Linear::of(graph, node, &shape)?;
+    let linear = ElementParameters::new(graph, node, &shape)?;
     let integers = tensor.to_i64().ok()?;
     let real = |(index, &integer): (usize, &i64)| {
         let (scale, zero_point) = linear.at(index);
@@ -124,7 +125,7 @@ pub(super) fn dequantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto
         .then(|| TensorProto::from_f32(name, &shape, &values))
 }
 
-/// The same of a Clip of bytes.
+/// Folds a Clip of a constant byte tensor.
 fn clipped(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
     let constant = |slot: usize| graph.initializers.get(node.input_at(slot)?);
     let tensor = constant(0).filter(|_| node.is("Clip"))?;
@@ -143,14 +144,14 @@ fn clipped(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
     Some(TensorProto::from_raw(name, element, &shape, bytes.into()))
 }
 
-/// The same of a QuantizeLinear that makes eight bits.
+/// Folds a QuantizeLinear of a constant to eight bits.
 fn quantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
     if !node.is("QuantizeLinear") || node.int("output_dtype").unwrap_or(0) != 0 {
         return None;
     }
     let tensor = graph.initializers.get(node.input_at(0)?)?;
     let shape = tensor.shape().ok()?;
-    let linear = Linear::of(graph, node, &shape)?;
+    let linear = ElementParameters::new(graph, node, &shape)?;
     let element = match node.input_at(2) {
         Some(name) => graph.initializers.get(name)?.element().ok()?,
         None => DataType::Uint8,

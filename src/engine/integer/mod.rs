@@ -1,20 +1,21 @@
-//! Quantized models as fused integer regions.
+//! Compiler for quantized models: from QDQ graphs to integer regions.
 //!
-//! [`fuse`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, whoever wrote it, and
-//! the shapes of one run. What matches becomes regions: each one operator for tract, with eight-bit integers,
-//! channels last, and one arena inside. What doesn't match stays float, and is listed with the reason.
+//! [`fuse`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, from any
+//! tool, and the shapes of one run. Matched nodes become regions. Each region is one operator for
+//! tract. Inside, it uses eight-bit integers, channels-last layout and one arena. Unmatched nodes
+//! stay float and are listed with the reason.
 
-pub(super) mod blocks;
 mod constants;
-mod expand;
-pub(super) mod few;
-pub(super) mod linear;
+mod decompose;
+pub(super) mod matmul_nbits;
 pub(super) mod operator;
 mod pattern;
 mod program;
+mod qdq_propagation;
 mod quantization;
+pub(super) mod quantize_linear;
 mod region;
-mod spread;
+pub(super) mod sub_byte;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -28,62 +29,62 @@ use crate::graph::{Dim, MICROSOFT, Model, TensorType};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
 use crate::tensor::Tensor;
 pub(super) use pattern::Scope;
-use pattern::{Kind, Network, Operand, Operation, Step, Value};
-pub(super) use program::{Program, call_ahead};
+use pattern::{ElementKind, Ir, IrValue, Operand, Operation, Step};
+pub(super) use program::{Program, wake_ahead};
 
-/// What stands in a graph that tract is given, beside its nodes.
+/// Data that tract's graph refers to but does not contain.
 #[derive(Default)]
-pub(super) struct Beside {
-    /// What integer regions run.
+pub(super) struct GraphData {
+    /// Programs of the integer regions.
     pub(super) programs: Vec<Arc<Program>>,
-    /// What products with weights in blocks multiply by.
+    /// Weights of the block-wise products.
     pub(super) blocks: Vec<Arc<BlockWeights>>,
 }
 
-/// What one node of a quantized model runs as.
+/// Execution of one node of a quantized model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FusedNode {
-    /// The node, by the name a person knows it by.
+    /// Display name of the node.
     pub node: String,
-    /// Its operator.
+    /// Operator of the node.
     pub operator: String,
-    /// The nodes that run with it: Relu, QuantizeLinear and the like.
+    /// Nodes that run as part of it: Relu, QuantizeLinear and the like.
     pub fused: Vec<String>,
-    /// What it is inside a region; empty where it runs in float.
+    /// Operation inside a region; empty for a float node.
     pub operation: String,
-    /// The region it runs in.
+    /// Index of its region.
     pub region: Option<usize>,
-    /// The form of the kernel, where it has several.
+    /// ISA and algorithm of the kernel, for kernels with variants.
     pub kernel: Option<String>,
-    /// Element types of what goes in.
+    /// Element types of the inputs.
     pub inputs: Vec<String>,
-    /// Element type of what comes out.
+    /// Element type of the output.
     pub output: String,
-    /// Shapes of what goes in.
+    /// Shapes of the inputs.
     pub input_shapes: Vec<Vec<usize>>,
-    /// Shape of what comes out.
+    /// Shape of the output.
     pub output_shape: Vec<usize>,
-    /// Why it runs in float; `None` for what doesn't.
+    /// Reason for the fallback to float; `None` for integer nodes.
     pub reason: Option<String>,
 }
 
-/// A model whose regions are single nodes, and what they run.
+/// A model with one node per region, and the data of these nodes.
 pub(super) struct Fused {
     pub(super) model: Model,
-    pub(super) beside: Beside,
+    pub(super) data: GraphData,
     pub(super) nodes: Vec<FusedNode>,
-    /// For each region, the place in `nodes` of each of its steps.
+    /// For each region and each of its steps, the index into `nodes`.
     pub(super) steps: Vec<Vec<usize>>,
 }
 
-/// Whether there is anything to fuse in a model.
+/// True if the model contains anything to fuse.
 pub(super) fn has_integers(model: &Model) -> bool {
-    expand::has_integers(model) || has_defined(model)
+    decompose::has_integers(model) || has_integer_operators(model)
 }
 
-/// Whether there are operators that are defined on integers, which run as such in any case.
-pub(super) fn has_defined(model: &Model) -> bool {
+/// True if the model has operators defined on integers. These run on integers in every mode.
+pub(super) fn has_integer_operators(model: &Model) -> bool {
     let defined = [
         "DynamicQuantizeLinear",
         "MatMulInteger",
@@ -95,33 +96,34 @@ pub(super) fn has_defined(model: &Model) -> bool {
     nodes.any(|node| defined.contains(&node.op_type.as_deref().unwrap_or_default()))
 }
 
-/// The model with operators of ONNX Runtime's own as those of ONNX, which tract knows; values keep their names.
-pub(super) fn written_out(model: &Model) -> Cow<'_, Model> {
+/// Rewrites ONNX Runtime's own operators as ONNX operators, which tract knows. Value names stay the
+/// same.
+pub(super) fn decomposed(model: &Model) -> Cow<'_, Model> {
     let theirs = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
     if !model.graph.nodes.iter().any(theirs) {
         return Cow::Borrowed(model);
     }
     let mut written = model.clone();
-    match expand::expand(&mut written) {
+    match decompose::decompose(&mut written) {
         0 => Cow::Borrowed(model),
         _ => Cow::Owned(written),
     }
 }
 
-/// The model with integer operators as pairs, and its dequantized constants as floats: what runs in float
-/// throughout.
-pub(super) fn in_float(model: &Model, watched: &[String]) -> (Model, Beside) {
+/// The model for float execution: integer operators become QDQ pairs, dequantized constants become
+/// float constants.
+pub(super) fn in_float(model: &Model, watched: &[String]) -> (Model, GraphData) {
     let mut model = model.clone();
-    let blocks = blocks::replace(&mut model, watched);
-    expand::expand(&mut model);
-    few::widen(&mut model);
+    let blocks = matmul_nbits::replace(&mut model, watched);
+    decompose::decompose(&mut model);
+    sub_byte::widen(&mut model);
     constants::fold_quantized(&mut model, watched);
     constants::fold(&mut model, watched);
     let programs = Vec::new();
-    (model, Beside { programs, blocks })
+    (model, GraphData { programs, blocks })
 }
 
-/// Fuses what matches, for inputs of these types and shapes.
+/// Compiles all matches for inputs of these types and shapes.
 pub(super) fn fuse(
     model: &Model,
     inputs: &[Tensor],
@@ -130,32 +132,33 @@ pub(super) fn fuse(
 ) -> Result<Fused, EngineError> {
     let given = model;
     let mut model = given.clone();
-    let blocks = blocks::replace(&mut model, watched);
-    expand::expand(&mut model);
-    few::widen(&mut model);
+    let blocks = matmul_nbits::replace(&mut model, watched);
+    decompose::decompose(&mut model);
+    sub_byte::widen(&mut model);
     constants::fold_quantized(&mut model, watched);
-    spread::spread(&mut model, watched);
+    qdq_propagation::propagate(&mut model, watched);
     let types = super::infer_types_of(&model, inputs)?;
     let mut refused: HashMap<usize, String> = HashMap::new();
     loop {
-        let network = pattern::network(&model, &types, watched, &refused, scope);
-        let regions = region::regions(&model.graph, &network, watched);
+        let ir = pattern::build_ir(&model, &types, watched, &refused, scope);
+        let regions = region::regions(&model.graph, &ir, watched);
         let mut programs = Vec::with_capacity(regions.len());
         let before = refused.len();
         for region in &regions {
-            match Program::new(&network, region) {
+            match Program::new(&ir, region) {
                 Ok(program) => programs.push(Arc::new(program)),
                 Err(error) => {
-                    let nodes = &network.steps[error.step].nodes;
+                    let nodes = &ir.steps[error.step].nodes;
                     refused.extend(nodes.iter().map(|&node| (node, error.reason.clone())));
                 }
             }
         }
-        // A step that can't be compiled runs in float, and the rest is cut anew.
+        // A step that cannot be compiled runs in float, and the remaining steps are partitioned
+        // again.
         if refused.len() == before {
-            let beside = Beside { programs, blocks };
-            let mut fused = finished(model, &network, &regions, beside, (&types, watched))?;
-            // Nodes that were written here are nobody's.
+            let data = GraphData { programs, blocks };
+            let mut fused = assemble(model, &ir, &regions, data, (&types, watched))?;
+            // Nodes that this compiler inserted are not listed.
             let titles: HashSet<&str> = given.graph.nodes.iter().map(NodeProto::title).collect();
             for node in &mut fused.nodes {
                 node.fused.retain(|title| titles.contains(title.as_str()));
@@ -165,39 +168,39 @@ pub(super) fn fuse(
     }
 }
 
-/// The list of a model of which nothing is fused, for a reason that holds for all of it.
-pub(super) fn unfused(model: &Model, reason: &str) -> Vec<FusedNode> {
+/// The node list of a model without regions; one reason applies to all nodes.
+pub(super) fn all_float(model: &Model, reason: &str) -> Vec<FusedNode> {
     let nodes = model.graph.nodes.iter();
     nodes
-        .map(|node| in_words(node, reason, &BTreeMap::new()))
+        .map(|node| float_node(node, reason, &BTreeMap::new()))
         .collect()
 }
 
-fn finished(
+fn assemble(
     mut model: Model,
-    network: &Network,
+    ir: &Ir,
     regions: &[region::Region],
-    beside: Beside,
+    data: GraphData,
     (types, watched): (&BTreeMap<String, TensorType>, &[String]),
 ) -> Result<Fused, EngineError> {
     let mut nodes = Vec::new();
     let mut steps = Vec::with_capacity(regions.len());
-    let taken = network
+    let taken = ir
         .steps
         .iter()
         .flat_map(|step| step.nodes.iter().copied())
         .collect();
-    for (place, (region, program)) in regions.iter().zip(&beside.programs).enumerate() {
+    for (place, (region, program)) in regions.iter().zip(&data.programs).enumerate() {
         let mut places = Vec::with_capacity(region.steps.len());
         for &index in &region.steps {
             places.push(nodes.len());
-            let step = &network.steps[index];
-            nodes.push(listed(step, place, program.form(index), &model, network));
+            let step = &ir.steps[index];
+            nodes.push(integer_node(step, place, program.form(index), &model, ir));
         }
         steps.push(places);
     }
-    for (index, reason) in &network.floats {
-        nodes.push(in_words(&model.graph.nodes[*index], reason, types));
+    for (index, reason) in &ir.floats {
+        nodes.push(float_node(&model.graph.nodes[*index], reason, types));
     }
     model.graph.remove_nodes(&taken);
     for (place, region) in regions.iter().enumerate() {
@@ -211,36 +214,36 @@ fn finished(
             ..NodeProto::default()
         });
     }
-    model.graph.sweep_around(watched);
+    model.graph.remove_unused_except(watched);
     constants::fold(&mut model, watched);
-    model.graph.sweep_around(watched);
+    model.graph.remove_unused_except(watched);
     // In an order in which each node follows what it reads.
     let model = Model::from_proto(model.to_proto()).map_err(|error| EngineError::Plan {
-        detail: format!("the integer regions don't fit the graph: {error}"),
+        detail: format!("the graph with integer regions is not valid: {error}"),
     })?;
     Ok(Fused {
         model,
-        beside,
+        data,
         nodes,
         steps,
     })
 }
 
-fn type_name(value: Option<&Value>) -> String {
+fn type_name(value: Option<&IrValue>) -> String {
     match value.map(|value| value.kind) {
-        Some(Kind::Byte { signed: true }) => "int8".into(),
-        Some(Kind::Byte { signed: false }) => "uint8".into(),
-        Some(Kind::Sum) => "int32".into(),
-        Some(Kind::Float) | None => "float32".into(),
+        Some(ElementKind::Byte { signed: true }) => "int8".into(),
+        Some(ElementKind::Byte { signed: false }) => "uint8".into(),
+        Some(ElementKind::Accumulator) => "int32".into(),
+        Some(ElementKind::Float) | None => "float32".into(),
     }
 }
 
-fn listed(
+fn integer_node(
     step: &Step,
     region: usize,
     form: Option<String>,
     model: &Model,
-    network: &Network,
+    ir: &Ir,
 ) -> FusedNode {
     let titles = step
         .nodes
@@ -252,22 +255,22 @@ fn listed(
             constant.shape.clone(),
         ),
         Operand::Reals(shape, _) => ("float32".to_owned(), shape.clone()),
-        Operand::Wide(name, wide) => {
-            let value = network.values.get(name);
+        Operand::Int16(name, int16) => {
+            let value = ir.values.get(name);
             let shape = value.map(|value| value.shape.clone());
-            (wide.type_name().to_owned(), shape.unwrap_or_default())
+            (int16.type_name().to_owned(), shape.unwrap_or_default())
         }
-        Operand::Integers(name, _) | Operand::Bytes(name) | Operand::Floats(name) => {
-            let value = network.values.get(name);
+        Operand::Int8(name, _) | Operand::Bytes(name) | Operand::Floats(name) => {
+            let value = ir.values.get(name);
             let shape = value.map(|value| value.shape.clone());
             (type_name(value), shape.unwrap_or_default())
         }
     };
     let (mut inputs, input_shapes): (Vec<String>, _) = step.inputs.iter().map(value).unzip();
-    if let (Operation::Choice, Some(condition)) = (&step.operation, inputs.first_mut()) {
+    if let (Operation::Where, Some(condition)) = (&step.operation, inputs.first_mut()) {
         *condition = DataType::Bool.name().to_owned();
     }
-    let output = network.values.get(&step.output);
+    let output = ir.values.get(&step.output);
     FusedNode {
         node: step.node.clone(),
         operator: step.operator.clone(),
@@ -276,8 +279,8 @@ fn listed(
         region: Some(region),
         kernel: form,
         inputs,
-        output: match step.wide {
-            Some(wide) => wide.type_name().to_owned(),
+        output: match step.int16 {
+            Some(int16) => int16.type_name().to_owned(),
             None => type_name(output),
         },
         input_shapes,
@@ -286,7 +289,7 @@ fn listed(
     }
 }
 
-fn in_words(node: &NodeProto, reason: &str, types: &BTreeMap<String, TensorType>) -> FusedNode {
+fn float_node(node: &NodeProto, reason: &str, types: &BTreeMap<String, TensorType>) -> FusedNode {
     let size = |dim: &Dim| match dim {
         Dim::Known(size) => *size,
         _ => 0,
@@ -312,8 +315,8 @@ fn in_words(node: &NodeProto, reason: &str, types: &BTreeMap<String, TensorType>
     let (output, output_shape) = node.output.first().map(known).unwrap_or_default();
     FusedNode {
         node: node.title().to_owned(),
-        operator: match node.is(blocks::OPERATOR) {
-            true => blocks::REPLACED.to_owned(),
+        operator: match node.is(matmul_nbits::OPERATOR) {
+            true => matmul_nbits::REPLACED.to_owned(),
             false => node.operator(),
         },
         fused: Vec::new(),

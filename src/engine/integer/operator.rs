@@ -1,4 +1,4 @@
-//! A region as one operator of tract's graph.
+//! An integer region as one operator of tract's graph.
 
 use std::sync::Arc;
 
@@ -11,51 +11,51 @@ use tract_onnx::tract_hir::infer::{
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
-use super::pattern::{Kind, Value};
-use super::program::{Clock, Given, Program, Sink};
+use super::pattern::{ElementKind, IrValue};
+use super::program::{InstructionClock, OutputSlice, Program, RegionInput};
 
-/// The operator's name in the graph that tract is given; never in a model that goes out.
+/// Operator name in tract's graph; exported models never contain it.
 pub(in super::super) const OPERATOR: &str = "OctetIntegers";
 
-/// The attribute that says which region a node is.
+/// Attribute with the index of the region.
 pub(in super::super) const PLACE: &str = "place";
 
-/// A region. Until its program is put in it only knows its place.
+/// An integer region. It holds only its index until its program is attached.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Integers {
+pub(in super::super) struct RegionOperator {
     pub(in super::super) place: usize,
     pub(in super::super) program: Option<Arc<Program>>,
-    /// Of each output, whether nobody in the graph reads it.
-    pub(in super::super) leaving: Vec<bool>,
+    /// For each output, true if no node of the graph reads it.
+    pub(in super::super) unread_outputs: Vec<bool>,
 }
 
-impl PartialEq for Integers {
-    fn eq(&self, other: &Integers) -> bool {
+impl PartialEq for RegionOperator {
+    fn eq(&self, other: &RegionOperator) -> bool {
         self.place == other.place
     }
 }
 
-impl Eq for Integers {}
+impl Eq for RegionOperator {}
 
-impl Integers {
+impl RegionOperator {
     fn program(&self) -> TractResult<&Program> {
         self.program
             .as_deref()
-            .context("an integer region without its program")
+            .context("an integer region has no program attached")
     }
 
-    /// How many instructions a run takes.
+    /// Number of instructions in one run.
     pub(in super::super) fn instructions(&self) -> usize {
         self.program
             .as_ref()
             .map_or(0, |program| program.instructions())
     }
 
-    /// Runs the region; `clock` hears of each instruction.
+    /// Runs the region; `clock` is called after each instruction.
     pub(in super::super) fn run(
         &self,
         inputs: &[TValue],
-        clock: Option<Clock>,
+        clock: Option<InstructionClock>,
     ) -> TractResult<TVec<TValue>> {
         let program = self.program()?;
         let mut plain = Vec::with_capacity(inputs.len());
@@ -65,19 +65,21 @@ impl Integers {
         let mut given = Vec::with_capacity(inputs.len());
         for (datum, view) in &plain {
             given.push(match datum {
-                DatumType::U8 => Given::Bytes(view.as_slice::<u8>()?),
-                DatumType::I8 => Given::Bytes(unsigned(view.as_slice::<i8>()?)),
-                DatumType::Bool => Given::Bytes(truths(view.as_slice::<bool>()?)),
-                DatumType::F32 => Given::Floats(view.as_slice::<f32>()?),
-                other => bail!("an integer region was given {other:?}"),
+                DatumType::U8 => RegionInput::Bytes(view.as_slice::<u8>()?),
+                DatumType::I8 => RegionInput::Bytes(as_bytes(view.as_slice::<i8>()?)),
+                DatumType::Bool => RegionInput::Bytes(bool_bytes(view.as_slice::<bool>()?)),
+                DatumType::F32 => RegionInput::Floats(view.as_slice::<f32>()?),
+                other => bail!("an integer region does not support inputs of type {other:?}"),
             });
         }
-        let room = |(at, value): (usize, &Value)| {
+        let allocate = |(at, value): (usize, &IrValue)| {
             let (datum, shape) = (datum(value), &value.shape);
-            // SAFETY: the program writes every element of its outputs, or the error drops them unread; numbers need no drop.
+            // SAFETY: the program writes every element of its outputs, or returns an error that
+            // drops them unread. Numbers need no drop.
             unsafe {
-                match self.leaving.get(at) {
-                    // Whoever takes it may have the memory itself (`values::from_tract`).
+                match self.unread_outputs.get(at) {
+                    // A model output may be handed on in this memory (`values::from_tract`), so its
+                    // alignment is that of its element type.
                     Some(true) => Tensor::uninitialized_aligned_dt(datum, shape, datum.size_of()),
                     _ => Tensor::uninitialized_dt(datum, shape),
                 }
@@ -86,7 +88,7 @@ impl Integers {
         let mut made = program
             .outputs()
             .enumerate()
-            .map(room)
+            .map(allocate)
             .collect::<TractResult<Vec<_>>>()?;
         let views = made.iter_mut().map(|tensor| {
             let datum = tensor.datum_type();
@@ -95,10 +97,10 @@ impl Integers {
         let mut views = views.collect::<TractResult<Vec<_>>>()?;
         let sinks = views.iter_mut().map(|(datum, view)| {
             Ok(match datum {
-                DatumType::U8 => Sink::Bytes(view.as_slice_mut::<u8>()?),
-                DatumType::I8 => Sink::Bytes(unsigned_mut(view.as_slice_mut::<i8>()?)),
-                DatumType::I32 => Sink::Sums(view.as_slice_mut::<i32>()?),
-                _ => Sink::Floats(view.as_slice_mut::<f32>()?),
+                DatumType::U8 => OutputSlice::Bytes(view.as_slice_mut::<u8>()?),
+                DatumType::I8 => OutputSlice::Bytes(as_bytes_mut(view.as_slice_mut::<i8>()?)),
+                DatumType::I32 => OutputSlice::Accumulators(view.as_slice_mut::<i32>()?),
+                _ => OutputSlice::Floats(view.as_slice_mut::<f32>()?),
             })
         });
         let mut sinks = sinks.collect::<TractResult<Vec<_>>>()?;
@@ -107,34 +109,34 @@ impl Integers {
     }
 }
 
-/// The bytes of signed integers.
-fn unsigned(integers: &[i8]) -> &[u8] {
-    // SAFETY: i8 and u8 have one size and alignment, and every byte is a value of both.
+/// Reinterprets signed integers as bytes.
+fn as_bytes(integers: &[i8]) -> &[u8] {
+    // SAFETY: i8 and u8 have the same size and alignment, and all bit patterns are valid.
     unsafe { std::slice::from_raw_parts(integers.as_ptr().cast(), integers.len()) }
 }
 
-/// The bytes of what is true or false: 1 or 0.
-fn truths(values: &[bool]) -> &[u8] {
-    // SAFETY: bool and u8 have one size and alignment, and a bool is a byte of 0 or 1.
+/// Reinterprets Booleans as bytes 0 and 1.
+fn bool_bytes(values: &[bool]) -> &[u8] {
+    // SAFETY: bool and u8 have the same size and alignment, and a bool is a byte of 0 or 1.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
 }
 
-/// The same to be written.
-fn unsigned_mut(integers: &mut [i8]) -> &mut [u8] {
-    // SAFETY: as above, and the slice is lent on as it was.
+/// Reinterprets signed integers as mutable bytes.
+fn as_bytes_mut(integers: &mut [i8]) -> &mut [u8] {
+    // SAFETY: i8 and u8 have the same layout. The borrow passes on unchanged.
     unsafe { std::slice::from_raw_parts_mut(integers.as_mut_ptr().cast(), integers.len()) }
 }
 
-fn datum(value: &Value) -> DatumType {
+fn datum(value: &IrValue) -> DatumType {
     match value.kind {
-        Kind::Byte { signed: true } => DatumType::I8,
-        Kind::Byte { signed: false } => DatumType::U8,
-        Kind::Float => DatumType::F32,
-        Kind::Sum => DatumType::I32,
+        ElementKind::Byte { signed: true } => DatumType::I8,
+        ElementKind::Byte { signed: false } => DatumType::U8,
+        ElementKind::Float => DatumType::F32,
+        ElementKind::Accumulator => DatumType::I32,
     }
 }
 
-impl Op for Integers {
+impl Op for RegionOperator {
     fn name(&self) -> StaticName {
         OPERATOR.into()
     }
@@ -142,8 +144,8 @@ impl Op for Integers {
     op_as_typed_op!();
 }
 
-impl EvalOp for Integers {
-    // What it is given is folded no further: a region of constants runs like any other.
+impl EvalOp for RegionOperator {
+    // No constant folding: a region with constant inputs runs like any other.
     not_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -151,7 +153,7 @@ impl EvalOp for Integers {
     }
 }
 
-impl TypedOp for Integers {
+impl TypedOp for RegionOperator {
     fn output_facts(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let outputs = self.program()?.outputs();
         Ok(outputs
@@ -162,7 +164,7 @@ impl TypedOp for Integers {
     as_op!();
 }
 
-impl InferenceRulesOp for Integers {
+impl InferenceRulesOp for RegionOperator {
     fn rules<'r, 'p: 'r, 's: 'r>(
         &'s self,
         solver: &mut Solver<'r>,
@@ -197,10 +199,10 @@ pub(in super::super) fn build(
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
     let place: usize = node.get_attr(PLACE)?;
     Ok((
-        Box::new(Integers {
+        Box::new(RegionOperator {
             place,
             program: None,
-            leaving: Vec::new(),
+            unread_outputs: Vec::new(),
         }),
         vec![],
     ))

@@ -1,33 +1,33 @@
-//! Scale and zero point of eight-bit integers, and the one form integers have inside a region.
+//! Quantization parameters, and the unsigned representation inside regions.
 //!
-//! ONNX has `real = (integer - zero_point) * scale` for unsigned and for signed integers. Inside a region
-//! all are unsigned: a signed integer has its top bit flipped, which adds 128, and so does its zero point.
-//! Differences, and with them the reals, stay what they were.
+//! ONNX defines `real = (integer - zero_point) * scale` for unsigned and signed integers. Inside a
+//! region all integers are unsigned. A signed integer and its zero point both have their top bit
+//! flipped, which adds 128. Their difference, and so the real value, does not change.
 
 use octet_kernels::int8::Grid;
 
-/// What the top bit of a signed integer is flipped with.
+/// Mask that flips the top bit of a signed byte.
 pub(super) const SIGN: u8 = 0x80;
 
-/// Scale and zero point of a tensor, in the unsigned form.
+/// Scale and zero point of an eight-bit tensor, in the unsigned representation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantization {
-    /// The real value of one step.
+pub struct Int8Quantization {
+    /// Real value of one integer step.
     pub scale: f32,
-    /// The integer that stands for zero, signed or not.
+    /// Unsigned integer that represents zero.
     pub zero_point: u8,
-    /// Whether the integers are signed outside the region.
+    /// True if the integers are signed outside the region.
     pub signed: bool,
 }
 
-impl Quantization {
-    /// The real that an integer stands for, computed as DequantizeLinear computes it.
+impl Int8Quantization {
+    /// Dequantizes an integer exactly as DequantizeLinear does.
     pub(super) fn real(&self, integer: u8) -> f32 {
         f32::from(i16::from(integer) - i16::from(self.zero_point)) * self.scale
     }
 
-    /// The integer of a real, computed as QuantizeLinear computes it; what is no number becomes the zero
-    /// point (ONNX doesn't say, ONNX Runtime makes it the least integer).
+    /// Quantizes a real exactly as QuantizeLinear does. NaN becomes the zero point: ONNX leaves it
+    /// open, ONNX Runtime gives the minimum integer.
     pub(super) fn integer(&self, real: f32) -> u8 {
         let steps = (real / self.scale).round_ties_even() + f32::from(self.zero_point);
         if steps.is_nan() {
@@ -36,13 +36,13 @@ impl Quantization {
         steps.clamp(0.0, 255.0) as u8
     }
 
-    /// Whether the same integers stand for the same reals.
-    pub(super) fn is_same(&self, other: &Quantization) -> bool {
+    /// True if both map the same integers to the same reals.
+    pub(super) fn is_same(&self, other: &Int8Quantization) -> bool {
         self.scale == other.scale && self.zero_point == other.zero_point
     }
 
-    /// The integers in `to` of all 256 integers of `self`; `None` where they are what they were.
-    pub(super) fn table_to(&self, to: &Quantization) -> Option<Box<[u8; 256]>> {
+    /// Requantization table from `self` to `to` for all 256 integers; `None` if it is the identity.
+    pub(super) fn table_to(&self, to: &Int8Quantization) -> Option<Box<[u8; 256]>> {
         if self.is_same(to) {
             return None;
         }
@@ -53,27 +53,28 @@ impl Quantization {
         Some(table)
     }
 
-    /// The name of the integers' type, for a person.
+    /// Display name of the integer type.
     pub(super) fn type_name(&self) -> &'static str {
         if self.signed { "int8" } else { "uint8" }
     }
 }
 
-/// What the top bit of a signed integer of 16 bits is flipped with.
+/// Mask that flips the top bit of a signed 16-bit integer.
 const WIDE_SIGN: u16 = 0x8000;
 
-/// Scale and zero point of 16-bit integers in the unsigned form. Inside a region their reals stand for them.
+/// Scale and zero point of a 16-bit tensor, in the unsigned representation. Regions compute with
+/// the reals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wide {
-    /// The reals there are.
+pub struct Int16Quantization {
+    /// Reals that the integers can represent.
     pub grid: Grid,
-    /// Whether the integers are signed outside the region.
+    /// True if the integers are signed outside the region.
     pub signed: bool,
 }
 
-impl Wide {
-    /// All integers of a scale and the zero point that the file has.
-    pub(super) fn of(scale: f32, zero_point: i64, signed: bool) -> Wide {
+impl Int16Quantization {
+    /// Parameters from the model's scale and zero point, with the full integer range.
+    pub(super) fn new(scale: f32, zero_point: i64, signed: bool) -> Int16Quantization {
         let flip = if signed { WIDE_SIGN } else { 0 };
         let grid = Grid {
             scale,
@@ -81,21 +82,22 @@ impl Wide {
             low: 0,
             high: u16::MAX,
         };
-        Wide { grid, signed }
+        Int16Quantization { grid, signed }
     }
 
-    /// With a Relu or Clip between these reals: rounding keeps order, so clamping before it and after it are the same.
-    pub(super) fn between(self, low: f32, high: f32) -> Wide {
+    /// Fuses a Relu or Clip with these bounds. Rounding is monotonic, so clamping before or after
+    /// it is the same.
+    pub(super) fn between(self, low: f32, high: f32) -> Int16Quantization {
         let (low, high) = (self.grid.integer(low), self.grid.integer(high));
         let grid = Grid {
             low,
             high: high.max(low),
             ..self.grid
         };
-        Wide { grid, ..self }
+        Int16Quantization { grid, ..self }
     }
 
-    /// The name of the integers' type, for a person.
+    /// Display name of the integer type.
     pub(super) fn type_name(&self) -> &'static str {
         if self.signed { "int16" } else { "uint16" }
     }
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn integers_and_reals_are_each_others_inverse() {
-        let quantization = Quantization {
+        let quantization = Int8Quantization {
             scale: 0.05,
             zero_point: 131,
             signed: true,
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn ties_go_to_the_even_step() {
-        let quantization = Quantization {
+        let quantization = Int8Quantization {
             scale: 1.0,
             zero_point: 10,
             signed: false,

@@ -1,28 +1,29 @@
-//! Connected steps become regions: as large as can be without a float node on a way out and back in.
+//! Partition of the steps into regions that are as large as possible.
 //!
-//! A region runs as one operator, so nothing outside may need one of its results and give it something back.
-//! Beginning with every step alone, two neighbouring regions are joined wherever no other way leads from the
-//! first to the second: joining them then makes no cycle. What stays apart has a float node in between.
+//! A region runs as one operator, so no float node may lie on a path that leaves it and returns.
+//! Initially every step is a region. Two neighbouring regions merge if no other path leads from the
+//! first to the second, because the merge then creates no cycle. Regions that stay separate have a
+//! float node between them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::pattern::{Network, Step};
+use super::pattern::{Ir, Step};
 use crate::graph::Graph;
 
 /// Steps that run as one operator.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Region {
-    /// Places in the network's steps, in order.
+    /// Indices into the steps of the IR, ascending.
     pub(super) steps: Vec<usize>,
-    /// Values from outside.
+    /// Values that the region reads from outside.
     pub(super) inputs: Vec<String>,
-    /// Values that the outside reads.
+    /// Values that nodes outside the region read.
     pub(super) outputs: Vec<String>,
 }
 
-/// Cuts a network into regions. Steps whose results nobody needs any more are left out.
-pub(super) fn regions(graph: &Graph, network: &Network, watched: &[String]) -> Vec<Region> {
-    let taken: HashSet<usize> = network
+/// Partitions the IR into regions, without steps whose results are unused.
+pub(super) fn regions(graph: &Graph, ir: &Ir, watched: &[String]) -> Vec<Region> {
+    let taken: HashSet<usize> = ir
         .steps
         .iter()
         .flat_map(|s| s.nodes.iter().copied())
@@ -35,13 +36,14 @@ pub(super) fn regions(graph: &Graph, network: &Network, watched: &[String]) -> V
         .chain(watched.iter().map(String::as_str))
         .chain(outside.values().flatten().map(String::as_str))
         .collect();
-    let live = live(&network.steps, &kept);
-    let mut parts = Parts::new(&network.steps, &live, graph, &outside);
+    let live = live(&ir.steps, &kept);
+    let mut parts = RegionPartition::new(&ir.steps, &live, graph, &outside);
     parts.join();
     parts.regions(&kept)
 }
 
-/// What each node reads that no step stands for; a DequantizeLinear that nobody outside needs is none of them.
+/// Inputs of every float node that still runs. A DequantizeLinear without float readers does not
+/// run.
 fn readers(graph: &Graph, taken: &HashSet<usize>) -> BTreeMap<usize, Vec<String>> {
     let uses = graph.uses();
     let mut needed: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -73,7 +75,7 @@ fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
     let mut live = Vec::new();
     for (index, step) in steps.iter().enumerate().rev() {
         if step
-            .made()
+            .outputs()
             .any(|name| kept.contains(name) || wanted.contains(name))
         {
             live.push(index);
@@ -84,26 +86,26 @@ fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
     live
 }
 
-/// Parts of the graph that run as one: steps joined so far, and float nodes by themselves.
-struct Parts<'a> {
+/// Partition of the items: merged steps, and float nodes by themselves.
+struct RegionPartition<'a> {
     steps: &'a [Step],
     live: &'a [usize],
     /// The part of each item: live steps first, then float nodes.
     part: Vec<usize>,
-    /// Items that read what an item makes.
+    /// For each item, the items that read its results.
     next: Vec<Vec<usize>>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RegionPartition<'a> {
     fn new(
         steps: &'a [Step],
         live: &'a [usize],
         graph: &Graph,
         outside: &BTreeMap<usize, Vec<String>>,
-    ) -> Parts<'a> {
+    ) -> RegionPartition<'a> {
         let mut makers: HashMap<&str, usize> = HashMap::new();
         for (item, &index) in live.iter().enumerate() {
-            makers.extend(steps[index].made().map(|name| (name, item)));
+            makers.extend(steps[index].outputs().map(|name| (name, item)));
         }
         for (offset, &node) in outside.keys().enumerate() {
             for output in graph.nodes[node]
@@ -129,7 +131,7 @@ impl<'a> Parts<'a> {
                 next[*maker].push(live.len() + offset);
             }
         }
-        Parts {
+        RegionPartition {
             steps,
             live,
             part: (0..next.len()).collect(),
@@ -137,7 +139,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// What an item that is a step reads; a float node's are among the kept.
+    /// Values that a step reads. Values read by float nodes are among the kept ones.
     fn read(&self, item: usize) -> impl Iterator<Item = &str> {
         let step = self.live.get(item).map(|&index| &self.steps[index]);
         step.into_iter()
@@ -152,15 +154,15 @@ impl<'a> Parts<'a> {
                     continue;
                 }
                 let (from, to) = (self.part[item], self.part[reader]);
-                if from == to || self.other_way(&members, from, to) {
+                if from == to || self.has_other_path(&members, from, to) {
                     continue;
                 }
-                // The smaller one moves.
-                let (keep, gone) = match members[from].len() >= members[to].len() {
+                // The smaller part moves into the larger.
+                let (keep, absorbed) = match members[from].len() >= members[to].len() {
                     true => (from, to),
                     false => (to, from),
                 };
-                let moved = std::mem::take(&mut members[gone]);
+                let moved = std::mem::take(&mut members[absorbed]);
                 for &member in &moved {
                     self.part[member] = keep;
                 }
@@ -169,8 +171,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether a way leads from one part to another through a third.
-    fn other_way(&self, members: &[Vec<usize>], from: usize, to: usize) -> bool {
+    /// True if a path leads from one part to the other through a third.
+    fn has_other_path(&self, members: &[Vec<usize>], from: usize, to: usize) -> bool {
         let mut seen: HashSet<usize> = HashSet::from([from, to]);
         let mut open = vec![from];
         while let Some(part) = open.pop() {
@@ -197,8 +199,10 @@ impl<'a> Parts<'a> {
             .map(|items| {
                 let inside: HashSet<usize> = items.iter().copied().collect();
                 let steps: Vec<usize> = items.iter().map(|&item| self.live[item]).collect();
-                let made: HashSet<&str> =
-                    steps.iter().flat_map(|&s| self.steps[s].made()).collect();
+                let made: HashSet<&str> = steps
+                    .iter()
+                    .flat_map(|&s| self.steps[s].outputs())
+                    .collect();
                 let read = steps.iter().flat_map(|&s| &self.steps[s].inputs);
                 let inputs: BTreeSet<&str> = read
                     .filter_map(|operand| operand.value())
@@ -210,7 +214,7 @@ impl<'a> Parts<'a> {
                         .filter(|reader| !inside.contains(reader))
                         .flat_map(|&reader| self.read(reader))
                         .collect();
-                    let made = self.steps[self.live[item]].made();
+                    let made = self.steps[self.live[item]].outputs();
                     made.filter(move |name| kept.contains(name) || left.contains(name))
                 });
                 Region {
@@ -229,19 +233,20 @@ impl<'a> Parts<'a> {
 mod tests {
     use super::*;
     use crate::engine::integer::pattern::{Operand, Operation};
-    use crate::engine::integer::quantization::Quantization;
+    use crate::engine::integer::quantization::Int8Quantization;
     use crate::graph::Model;
     use crate::onnx::schema::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
     use proptest::prelude::*;
 
-    const UNIT: Quantization = Quantization {
+    const UNIT: Int8Quantization = Int8Quantization {
         scale: 1.0,
         zero_point: 0,
         signed: false,
     };
 
-    /// Node i makes `v<i>` of the values of earlier nodes, or of the input; `integer` says which are steps.
-    fn built(nodes: &[(bool, Vec<usize>)]) -> (Graph, Network) {
+    /// Builds a graph: node i computes `v<i>` from earlier values or the input. The flag marks
+    /// steps.
+    fn built(nodes: &[(bool, Vec<usize>)]) -> (Graph, Ir) {
         let name = |i: usize| {
             if i == 0 {
                 "x".to_owned()
@@ -253,7 +258,7 @@ mod tests {
             name: Some(name),
             ..ValueInfoProto::default()
         };
-        let mut network = Network::default();
+        let mut ir = Ir::default();
         let mut made = Vec::new();
         for (i, (integer, reads)) in nodes.iter().enumerate() {
             let inputs: Vec<String> = reads.iter().map(|&r| name(r % (i + 1))).collect();
@@ -261,19 +266,16 @@ mod tests {
             let refs: Vec<&str> = inputs.iter().map(String::as_str).collect();
             made.push(NodeProto::new("Any", &output, &refs, &[&output]));
             if *integer {
-                network.steps.push(Step {
+                ir.steps.push(Step {
                     node: output.clone(),
                     operator: "Any".into(),
                     nodes: vec![i],
                     operation: Operation::Reshape,
-                    inputs: inputs
-                        .into_iter()
-                        .map(|n| Operand::Integers(n, UNIT))
-                        .collect(),
+                    inputs: inputs.into_iter().map(|n| Operand::Int8(n, UNIT)).collect(),
                     output,
-                    beside: Vec::new(),
+                    more_outputs: Vec::new(),
                     quantization: Some(UNIT),
-                    wide: None,
+                    int16: None,
                     bounds: [0, 255],
                 });
             }
@@ -289,48 +291,48 @@ mod tests {
             graph: Some(graph),
             ..ModelProto::default()
         };
-        (Model::from_proto(model).unwrap().graph, network)
+        (Model::from_proto(model).unwrap().graph, ir)
     }
 
     #[test]
     fn a_chain_is_one_region_and_a_float_node_in_it_makes_two() {
         let step = |reads: &[usize]| (true, reads.to_vec());
-        let (graph, network) = built(&[step(&[0]), step(&[1]), step(&[2, 1])]);
-        let found = regions(&graph, &network, &[]);
+        let (graph, ir) = built(&[step(&[0]), step(&[1]), step(&[2, 1])]);
+        let found = regions(&graph, &ir, &[]);
         assert_eq!(found.len(), 1);
         assert_eq!(
             (&found[0].inputs[..], &found[0].outputs[..]),
             (&["x".to_owned()][..], &["v2".to_owned()][..])
         );
 
-        let (graph, network) = built(&[step(&[0]), (false, vec![1]), step(&[2, 1])]);
-        let found = regions(&graph, &network, &[]);
+        let (graph, ir) = built(&[step(&[0]), (false, vec![1]), step(&[2, 1])]);
+        let found = regions(&graph, &ir, &[]);
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[1].inputs, ["v0", "v1"]);
     }
 
     #[test]
-    fn a_float_reader_beside_the_way_cuts_nothing() {
-        let (graph, network) = built(&[(true, vec![0]), (false, vec![1]), (true, vec![1])]);
-        let found = regions(&graph, &network, &["v1".to_owned()]);
+    fn a_float_reader_beside_the_path_splits_nothing() {
+        let (graph, ir) = built(&[(true, vec![0]), (false, vec![1]), (true, vec![1])]);
+        let found = regions(&graph, &ir, &["v1".to_owned()]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].outputs, ["v0", "v2"]);
     }
 
     #[test]
-    fn what_nobody_needs_is_in_no_region() {
-        let (graph, network) = built(&[(true, vec![0]), (true, vec![0]), (true, vec![1])]);
-        let found = regions(&graph, &network, &[]);
+    fn unused_steps_are_in_no_region() {
+        let (graph, ir) = built(&[(true, vec![0]), (true, vec![0]), (true, vec![1])]);
+        let found = regions(&graph, &ir, &[]);
         assert_eq!(found[0].steps, [0, 2], "{found:?}");
     }
 
-    /// Whether the regions and float nodes can be run in some order that makes all of them, each once.
+    /// Checks that some order runs all regions and float nodes exactly once.
     fn can_be_run(nodes: &[(bool, Vec<usize>)]) -> Result<(), String> {
-        let (graph, network) = built(nodes);
-        let found = regions(&graph, &network, &[]);
-        // As operators of a graph: values become available, until all are or nothing moves on.
+        let (graph, ir) = built(nodes);
+        let found = regions(&graph, &ir, &[]);
+        // Simulates the graph: values become available until all are, or no node can run.
         let mut known: HashSet<String> = HashSet::from(["x".to_owned()]);
-        let steps = network.steps.iter();
+        let steps = ir.steps.iter();
         let taken: HashSet<usize> = steps.flat_map(|s| s.nodes.iter().copied()).collect();
         let mut waiting: Vec<(Vec<String>, Vec<String>)> = found
             .iter()
@@ -355,11 +357,9 @@ mod tests {
         let mut seen = HashSet::new();
         let once = |step: &usize| seen.insert(*step);
         if !waiting.is_empty() {
-            Err(format!(
-                "a cycle or a value that nobody hands out: {waiting:?}"
-            ))
+            Err(format!("a cycle or a missing value: {waiting:?}"))
         } else if !known.contains(&format!("v{}", nodes.len() - 1)) {
-            Err("nobody makes the output".into())
+            Err("the output is missing".into())
         } else if !found.iter().flat_map(|region| &region.steps).all(once) {
             Err("a step runs twice".into())
         } else {
@@ -368,8 +368,8 @@ mod tests {
     }
 
     #[test]
-    fn a_way_leads_through_what_was_joined_before() {
-        // v0 and v10 are joined first; from v1 a float node leads to v10, and from v0 another to v5.
+    fn a_path_leads_through_merged_steps() {
+        // v0 and v10 merge first. A float node leads from v1 to v10, another from v0 to v5.
         let [yes, no] = [true, false];
         let nodes = [
             (yes, vec![0]),

@@ -1,5 +1,5 @@
-//! ConvTranspose, its padding worked out as ONNX Runtime does: tract's cuts off at the other end where the output's shape is told,
-//! and has no automatic padding beside it.
+//! ConvTranspose with ONNX Runtime's padding. With an explicit output shape, tract crops at the
+//! opposite end, and it doesn't combine that with automatic padding.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -7,10 +7,10 @@ use tract_onnx::tract_core::ops::cnn::{Deconv, KernelFormat, PaddingSpec, PoolSp
 use tract_onnx::tract_core::ops::nn::DataFormat;
 use tract_onnx::tract_hir::internal::*;
 
-use super::Built;
+use super::BuildResult;
 use crate::graph::{Around, Slide};
 
-/// What a node says of each axis, without its kernel.
+/// The attributes of a node, without its kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ConvTranspose {
     strides: Option<TVec<usize>>,
@@ -18,7 +18,7 @@ struct ConvTranspose {
     pads: Option<TVec<usize>>,
     automatic: Option<Automatic>,
     extra: Option<TVec<usize>>,
-    told: Option<TVec<usize>>,
+    output_shape: Option<TVec<usize>>,
     group: usize,
     biased: bool,
 }
@@ -30,16 +30,16 @@ enum Automatic {
     Valid,
 }
 
-/// What is cut off of an axis before and after, and put behind it.
+/// Elements cropped before and after an axis, and elements appended.
 #[derive(Clone, Copy)]
-struct Cut {
+struct Crop {
     before: usize,
     after: usize,
     extra: usize,
     made: usize,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let automatic = match node.get_attr_opt::<&str>("auto_pad")? {
         Some("SAME_UPPER") => Some(Automatic::Upper),
         Some("SAME_LOWER") => Some(Automatic::Lower),
@@ -52,7 +52,7 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
         pads: node.get_attr_opt_tvec("pads")?,
         automatic,
         extra: node.get_attr_opt_tvec("output_padding")?,
-        told: node.get_attr_opt_tvec("output_shape")?,
+        output_shape: node.get_attr_opt_tvec("output_shape")?,
         group: node.get_attr_opt("group")?.unwrap_or(1),
         biased: node.input.get(2).is_some_and(|bias| !bias.is_empty()),
     };
@@ -60,8 +60,8 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 impl ConvTranspose {
-    /// How the window slides along an axis, of `kernel` sizes.
-    fn slide(&self, kernel: &[usize], axis: usize) -> Slide {
+    /// The window along an axis, for a kernel of these sizes.
+    fn window(&self, kernel: &[usize], axis: usize) -> Slide {
         let number = |list: &Option<TVec<usize>>, at: usize, usual: usize| {
             list.as_ref().and_then(|l| l.get(at)).map_or(usual, |&v| v) as i64
         };
@@ -81,26 +81,29 @@ impl ConvTranspose {
         }
     }
 
-    fn cut(&self, kernel: &[usize], axis: usize, size: usize) -> TractResult<Cut> {
-        let slide = self.slide(kernel, axis);
+    fn cut(&self, kernel: &[usize], axis: usize, size: usize) -> TractResult<Crop> {
+        let window = self.window(kernel, axis);
         let extra = self.extra.as_ref().and_then(|extra| extra.get(axis));
         let extra = extra.map_or(0, |&extra| extra as i64);
-        let told = self.told.as_ref().and_then(|told| told.get(axis));
-        let (before, made) = match told {
-            Some(&told) => slide.made_to(told as i64, size as i64, extra),
-            None => slide.made(size as i64, extra),
+        let output_shape = self
+            .output_shape
+            .as_ref()
+            .and_then(|output_shape| output_shape.get(axis));
+        let (before, made) = match output_shape {
+            Some(&output_shape) => window.made_to(output_shape as i64, size as i64, extra),
+            None => window.made(size as i64, extra),
         };
-        let spread = slide.spread(size as i64, extra);
-        // Of a size that is told, what lies behind all that is made gets the bias only.
+        let spread = window.spread(size as i64, extra);
+        // With an explicit output size, positions beyond the result hold only the bias.
         let after = spread - before - made;
         let number = |value: i64| {
             usize::try_from(value).with_context(|| {
                 format!(
-                    "of {size} values {spread} are made, of which none would be left on axis {axis}"
+                    "the output has {spread} elements on axis {axis} for an input of {size}, and its padding would remove all of them"
                 )
             })
         };
-        Ok(Cut {
+        Ok(Crop {
             before: number(before)?,
             after: number(after.max(0))?,
             extra: number(extra - after.min(0))?,
@@ -137,7 +140,7 @@ impl Expansion for ConvTranspose {
         }
         solver.given(&weight.shape, move |solver, weight| {
             let kernel: Result<Vec<usize>, _> = weight.iter().skip(2).map(TDim::to_usize).collect();
-            // A weight that is computed may have any.
+            // A computed weight may have any shape.
             let Ok(kernel) = kernel else { return Ok(()) };
             for axis in 0..kernel.len() {
                 let kernel = kernel.clone();
@@ -163,29 +166,34 @@ impl Expansion for ConvTranspose {
     ) -> TractResult<TVec<OutletId>> {
         let fact = model.outlet_fact(inputs[0])?.clone();
         let sizes = fact.shape.as_concrete();
-        let sizes = sizes.context("the shape of its input is only known when the model has run")?;
+        let sizes = sizes.context("the shape of its input depends on values of the run")?;
         let weight = model.outlet_fact(inputs[1])?.shape.clone();
         let weight = weight.as_concrete();
-        let weight =
-            weight.context("the shape of its weight is only known when the model has run")?;
+        let weight = weight.context("the shape of its weight depends on values of the run")?;
         let kernel = &weight[2..];
         let cuts = sizes[2..].iter().enumerate();
         let cuts = cuts.map(|(axis, &size)| self.cut(kernel, axis, size));
-        let cuts = cuts.collect::<TractResult<TVec<Cut>>>()?;
-        let all = |of: fn(&Cut) -> usize| cuts.iter().map(of).collect::<TVec<usize>>();
+        let cuts = cuts.collect::<TractResult<TVec<Crop>>>()?;
+        let all = |of: fn(&Crop) -> usize| cuts.iter().map(of).collect::<TVec<usize>>();
         let slides: TVec<Slide> = (0..kernel.len())
-            .map(|axis| self.slide(kernel, axis))
+            .map(|axis| self.window(kernel, axis))
             .collect();
         let window = PoolSpec::new(
             DataFormat::NCHW,
             kernel.into(),
             PaddingSpec::Explicit(all(|cut| cut.before), all(|cut| cut.after)),
-            Some(slides.iter().map(|slide| slide.dilation as usize).collect()),
-            Some(slides.iter().map(|slide| slide.stride as usize).collect()),
+            Some(
+                slides
+                    .iter()
+                    .map(|window| window.dilation as usize)
+                    .collect(),
+            ),
+            Some(slides.iter().map(|window| window.stride as usize).collect()),
             weight[0],
             weight[1] * self.group,
         );
-        // ONNX has the channels of all groups in front, then those that a group makes; tract wants what all groups make in front.
+        // ONNX orders the weight as [groups · inputs, outputs of a group]; tract wants [groups ·
+        // outputs, inputs of a group].
         let name = |part: &str| format!("{prefix}.weight_{part}");
         let parted = AxisOp::wire_split_axis(model, name("groups"), inputs[1], 0, self.group)?;
         let turned = model.wire_node(name("turned"), AxisOp::Move(1, 2), &parted)?;

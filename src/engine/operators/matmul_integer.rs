@@ -1,4 +1,5 @@
-//! MatMulInteger, of vectors too: tract's takes them for matrices, and gives a result of another shape or panics.
+//! MatMulInteger with vectors too: tract reads them as matrices, and returns another shape or
+//! panics.
 
 use tract_onnx::model::{ParsingContext, optional_inputs};
 use tract_onnx::pb::NodeProto;
@@ -8,15 +9,15 @@ use tract_onnx::tract_core::ops::math;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::matmul::{MatMulInference, compute_shapes};
 
-use super::Built;
+use super::BuildResult;
 
-/// Which inputs are the zero points of both factors.
+/// The input slots of both zero points.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MatMulInteger {
     zero_points: [Option<usize>; 2],
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mut optional = optional_inputs(node).skip(2);
     let zero_points = [optional.next().flatten(), optional.next().flatten()];
     Ok((expand(MatMulInteger { zero_points }), vec![]))
@@ -45,7 +46,7 @@ impl Expansion for MatMulInteger {
         solver.given_2(shapes.0, shapes.1, move |solver, left, right| {
             ensure!(
                 !left.is_empty() && !right.is_empty(),
-                "its factors {left:?} and {right:?} are no matrices that fit"
+                "its inputs of shapes {left:?} and {right:?} can't be multiplied"
             );
             let (_, _, _, made) = compute_shapes(left, right, false, false, false)?;
             solver.equals(&outputs[0].shape, made)
@@ -73,7 +74,7 @@ impl Expansion for MatMulInteger {
             if let Some(slot) = zero_point {
                 let name = format!("{prefix}.zero_point_{at}");
                 let mut zero = model.wire_node(&name, cast(integers), &[inputs[slot]])?[0];
-                // Those of rows stand beside them.
+                // Zero points per row get an axis for the columns.
                 if at == 0 && model.outlet_fact(zero)?.rank() == 1 {
                     zero = model.wire_node(format!("{name}.rows"), AxisOp::Add(1), &[zero])?[0];
                 }
@@ -88,7 +89,7 @@ impl Expansion for MatMulInteger {
             false => format!("{prefix}.with_{}", behind - step),
         };
         let mut wire = MatMulInference::default().wire(&name(0), model, &factors)?;
-        // The axes that were added go again, the last one first.
+        // Added axes are removed, the last one first.
         let rank = model.outlet_fact(wire[0])?.rank();
         let added = [(vectors[1], rank - 1), (vectors[0], rank - 2)];
         for (step, (_, axis)) in added.into_iter().filter(|(vector, _)| *vector).enumerate() {

@@ -1,11 +1,12 @@
-//! Operators that tract hasn't, or not as ONNX Runtime computes them: ours, registered with tract or in the place of its own.
+//! Operators that tract lacks or computes differently from ONNX Runtime. They are added to tract's
+//! or replace them.
 
-mod control;
+mod activations;
+mod constant_of_shape;
 mod conv_transpose;
-mod curves;
-mod direct;
-mod filled;
+mod declared_types;
 mod matmul_integer;
+mod native;
 mod pad;
 mod recurrent;
 mod resize;
@@ -15,31 +16,33 @@ use tract_onnx::Onnx;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::prepare::position;
-pub(super) use direct::Direct;
+pub(super) use native::NativeOperator;
 pub(super) use recurrent::in_order;
 
-type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
+type BuildResult = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
-/// Puts ours beside tract's, and in the place of some. Where only types are asked for, what makes names of sizes has a type alone.
+/// Registers our operators. For type inference, operators with data-dependent sizes infer only the
+/// type.
 pub(super) fn register(onnx: &mut Onnx, only_types: bool) {
     if only_types {
         onnx.op_register
-            .insert("NonMaxSuppression", control::selection);
+            .insert("NonMaxSuppression", declared_types::data_dependent);
     }
-    onnx.op_register.insert("Celu", curves::celu);
-    onnx.op_register.insert("ConstantOfShape", filled::build);
+    onnx.op_register.insert("Celu", activations::celu);
+    onnx.op_register
+        .insert("ConstantOfShape", constant_of_shape::build);
     onnx.op_register
         .insert("ConvTranspose", conv_transpose::build);
-    direct::register(onnx);
+    native::register(onnx);
     for operator in ["If", "Loop", "Scan"] {
-        onnx.op_register.insert(operator, control::build);
+        onnx.op_register.insert(operator, declared_types::build);
     }
     onnx.op_register
         .insert("MatMulInteger", matmul_integer::build);
     onnx.op_register.insert("Pad", pad::build);
     resize::register(onnx);
     onnx.op_register.insert("Slice", slice::build);
-    onnx.op_register.insert("Softplus", curves::softplus);
+    onnx.op_register.insert("Softplus", activations::softplus);
 }
 
 /// The integers of a constant.
@@ -50,7 +53,7 @@ fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
 
 /// An axis counted from the front.
 fn axis_of(axis: i64, rank: usize) -> TractResult<usize> {
-    position(axis, rank).with_context(|| format!("the axis {axis} is none of {rank}"))
+    position(axis, rank).with_context(|| format!("axis {axis} is outside a tensor of {rank} axes"))
 }
 
 #[cfg(test)]

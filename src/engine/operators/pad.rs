@@ -1,12 +1,12 @@
-//! Pad with all that ONNX knows: tract's takes a constant for the mode where both are there, knows no pads that cut off, and
-//! doesn't wrap.
+//! Pad with all features of ONNX. tract reads a constant as the mode if both are present, and
+//! supports neither negative pads nor wrap.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::array::{Gather, Pad as Padded, PadMode, Slice};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Built, axis_of, integers};
+use super::{BuildResult, axis_of, integers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mode {
@@ -19,19 +19,19 @@ enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pad {
     mode: Mode,
-    /// Which input is the constant, and which has the axes.
+    /// The input slots of the constant and of the axes.
     constant: Option<usize>,
     axes: Option<usize>,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mode = match node.get_attr_opt::<&str>("mode")? {
         None | Some("constant") => Mode::Constant,
         Some("reflect") => Mode::Reflect,
         Some("edge") => Mode::Edge,
         Some("wrap") => Mode::Wrap,
         Some(other) => {
-            bail!("a Pad of mode `{other}`: constant, reflect, edge and wrap are known here")
+            bail!("its mode `{other}` is not supported; use constant, reflect, edge or wrap")
         }
     };
     let mut optional = tract_onnx::model::optional_inputs(node).skip(2);
@@ -43,7 +43,7 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
     Ok((expand(pad), vec![]))
 }
 
-/// What is put before each axis and behind it; what is less than 0 is cut off.
+/// Pads before and behind each axis; negative values crop.
 fn around(pads: &[i64], axes: Option<&[i64]>, rank: usize) -> TractResult<Vec<[i64; 2]>> {
     let axes = match axes {
         Some(axes) => axes.iter().map(|&axis| axis_of(axis, rank)).collect(),
@@ -51,7 +51,7 @@ fn around(pads: &[i64], axes: Option<&[i64]>, rank: usize) -> TractResult<Vec<[i
     }?;
     ensure!(
         pads.len() == 2 * axes.len(),
-        "{} pads for {} axes: two for each are needed",
+        "it has {} pads for {} axes and must have two for each",
         pads.len(),
         axes.len()
     );
@@ -82,7 +82,7 @@ impl Expansion for Pad {
         let given: Vec<_> = given.map(|slot| &inputs[slot].value).collect();
         solver.given_all(given, move |solver, given: Vec<Arc<Tensor>>| {
             let axes = given.get(1).map(|axes| integers(axes)).transpose()?;
-            // Sizes of the model may be in them, of which no number is known.
+            // Symbolic sizes have no numeric value.
             let Ok(pads) = integers(&given[0]) else {
                 return Ok(());
             };
@@ -105,7 +105,7 @@ impl Expansion for Pad {
     ) -> TractResult<TVec<OutletId>> {
         let constant = |slot: usize, what: &str| -> TractResult<Arc<Tensor>> {
             let value = model.outlet_fact(inputs[slot])?.konst.clone();
-            value.with_context(|| format!("its {what} is only known when the model has run"))
+            value.with_context(|| format!("its {what} depends on values of the run"))
         };
         let pads = integers(&*constant(1, "padding")?)?;
         let axes = self.axes.map(|slot| constant(slot, "axes")).transpose()?;
@@ -116,7 +116,7 @@ impl Expansion for Pad {
         let around = around(&pads, axes.as_deref(), shape.rank())?;
         let mut wire = inputs[0];
         for (axis, &[before, after]) in around.iter().enumerate() {
-            // First it is cut, then what is left is padded.
+            // Crop first, then pad.
             if before < 0 || after < 0 {
                 let kept = Slice::new(axis, -before.min(0), shape[axis].clone() + after.min(0));
                 wire = model.wire_node(format!("{prefix}.cut_{axis}"), kept, &[wire])?[0];
@@ -124,11 +124,8 @@ impl Expansion for Pad {
             if self.mode == Mode::Wrap && before.max(after) > 0 {
                 let size = model.outlet_fact(wire)?.shape[axis].to_i64();
                 let size =
-                    size.context("the size of what it wraps is only known when the model has run")?;
-                ensure!(
-                    size > 0,
-                    "nothing can be wrapped around axis {axis}, which has no values"
-                );
+                    size.context("the size of the wrapped axis depends on values of the run")?;
+                ensure!(size > 0, "axis {axis} is empty and can't be wrapped");
                 let places = -before.max(0)..size + after.max(0);
                 let places: Vec<i64> = places.map(|place| place.rem_euclid(size)).collect();
                 let places =
@@ -148,7 +145,7 @@ impl Expansion for Pad {
             (_, Some(value)) => {
                 ensure!(
                     value.len() == 1,
-                    "it is filled with {} values: one is needed",
+                    "its constant has {} elements and must have one",
                     value.len()
                 );
                 PadMode::Constant(value.into_tensor().into_shape(&[])?.into_arc_tensor())

@@ -1,10 +1,11 @@
-//! LSTM, GRU and RNN as ONNX Runtime runs them: tract's run forwards whatever a node says, and know neither a clip nor other activations
-//! than the usual ones.
+//! LSTM, GRU and RNN as ONNX Runtime runs them. tract always runs forwards, and supports neither a
+//! clip nor other activations than the defaults.
 
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// The nodes that do what a node says. What runs backwards only is given its sequence the other way round, and what it makes of it is
-/// turned, too. With what isn't known it is an operator of another name, which is refused.
+/// Rewrites a node for tract. A node with direction `reverse` becomes one that runs forwards,
+/// between two reversals of the sequence. A node with unsupported attributes gets another operator
+/// name, which is rejected.
 pub(in crate::engine) fn in_order(mut node: NodeProto) -> Vec<NodeProto> {
     let usual: &[&str] = match node.op_type.as_deref() {
         Some("LSTM") => &["Sigmoid", "Tanh", "Tanh"],

@@ -1,5 +1,5 @@
-//! The nearest Resize: tract's finds positions otherwise, and now and then takes a neighbour. What comes out is as large as tract
-//! says; which pixels it takes, the integer regions' own lines say.
+//! Nearest Resize. tract computes positions differently and sometimes takes a neighbouring pixel.
+//! tract determines the output size; the pixels follow the same formula as in integer regions.
 
 use octet_kernels::int8::select;
 use tract_onnx::Onnx;
@@ -9,26 +9,26 @@ use tract_onnx::tract_core::ops::nn::NearestUpsample;
 use tract_onnx::tract_core::{as_op, op_as_typed_op, op_out_of_plan};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Built, integers};
-use crate::engine::pixels::{Asked, Pixels};
+use super::{BuildResult, integers};
+use crate::engine::resize_geometry::{ResizeSampling, ResizeTarget};
 
-/// The name that tract's is kept under, which no model has.
-const THEIRS: &str = "OctetResizeOfTract";
+/// A name for tract's own Resize, which no model contains.
+const TRACT_RESIZE: &str = "OctetResizeOfTract";
 
 pub(super) fn register(onnx: &mut Onnx) {
     let operators = &mut onnx.op_register;
     if let Some(theirs) = operators.0.get("Resize").copied() {
-        operators.insert(THEIRS, theirs);
+        operators.insert(TRACT_RESIZE, theirs);
         operators.insert("Resize", build);
     }
 }
 
-fn build(context: &ParsingContext, node: &NodeProto) -> Built {
-    let theirs = context.framework.op_register.0.get(THEIRS);
+fn build(context: &ParsingContext, node: &NodeProto) -> BuildResult {
+    let theirs = context.framework.op_register.0.get(TRACT_RESIZE);
     let theirs = theirs.context("Resize is not among tract's operators")?;
     let (theirs, closures) = theirs(context, node)?;
     let nearest = node.get_attr_opt::<&str>("mode")?.unwrap_or("nearest") == "nearest";
-    let pixels = Pixels::of(
+    let pixels = ResizeSampling::parse(
         node.get_attr_opt("coordinate_transformation_mode")?,
         node.get_attr_opt("nearest_mode")?,
     );
@@ -39,7 +39,7 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         return Ok((theirs, closures));
     };
     let mut optional = optional_inputs(node).skip(2);
-    let resize = Resize {
+    let resize = NearestResize {
         theirs: expansion,
         pixels,
         axes: node.get_attr_opt_vec("axes")?,
@@ -51,24 +51,24 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 #[derive(Clone, Debug)]
-struct Resize {
+struct NearestResize {
     theirs: Box<dyn Expansion>,
-    pixels: Pixels,
+    pixels: ResizeSampling,
     axes: Option<Vec<i64>>,
     policy: Option<String>,
-    /// Which inputs have them.
+    /// The input slots.
     scales: Option<usize>,
     sizes: Option<usize>,
 }
 
-impl Resize {
-    /// The places that are taken, where all of it is known.
+impl NearestResize {
+    /// The input index of each output index, per axis, if all are known.
     fn places(
         &self,
         model: &TypedModel,
         inputs: &[OutletId],
     ) -> TractResult<Option<Vec<Vec<Option<usize>>>>> {
-        // How large the result is tract's tells, in a model of its own.
+        // tract computes the output size in a separate model.
         let mut alone = TypedModel::default();
         let source = |(at, &input): (usize, &OutletId)| {
             let fact = model.outlet_fact(input)?.clone();
@@ -96,7 +96,7 @@ impl Resize {
         if !whole || !TYPES.contains(&fact.datum_type) {
             return Ok(None);
         }
-        let asked = Asked {
+        let target = ResizeTarget {
             axes: self.axes.clone(),
             scales: match scales {
                 Some(scales) => {
@@ -108,12 +108,12 @@ impl Resize {
             sizes: sizes.map(|sizes| integers(&sizes)).transpose()?,
             policy: self.policy.clone(),
         };
-        let scales = asked.scales(shape, output).ok();
+        let scales = target.scales(shape, output).ok();
         Ok(scales.map(|scales| self.pixels.nearest(shape, output, &scales)))
     }
 }
 
-impl Expansion for Resize {
+impl Expansion for NearestResize {
     fn name(&self) -> StaticName {
         "Resize".into()
     }
@@ -140,14 +140,14 @@ impl Expansion for Resize {
         let sides = places.iter().zip(shape.unwrap_or_default());
         let times: Option<TVec<usize>> = sides.map(|(of, &size)| repeated(of, size)).collect();
         match times.filter(|times| times.iter().any(|&times| times > 1)) {
-            // tract's kernel for this is the faster one.
+            // tract's kernel is faster for whole factors.
             Some(scales) => model.wire_node(prefix, NearestUpsample { scales }, &inputs[..1]),
-            None => model.wire_node(prefix, Picked { places }, &inputs[..1]),
+            None => model.wire_node(prefix, PixelSelection { places }, &inputs[..1]),
         }
     }
 }
 
-/// How often each place of an axis of this size is taken, one after the other, if all are as often.
+/// Returns the factor if each index of an axis repeats equally often, in order.
 fn repeated(places: &[Option<usize>], size: usize) -> Option<usize> {
     let times = places.len().checked_div(size)?;
     let whole = times > 0 && times * size == places.len();
@@ -155,7 +155,7 @@ fn repeated(places: &[Option<usize>], size: usize) -> Option<usize> {
     (whole && places.iter().enumerate().all(same)).then_some(times)
 }
 
-/// The types of what is taken from its places here.
+/// The element types that [`PixelSelection`] supports.
 const TYPES: [DatumType; 5] = [
     DatumType::F32,
     DatumType::F16,
@@ -164,14 +164,14 @@ const TYPES: [DatumType; 5] = [
     DatumType::I32,
 ];
 
-/// Values taken from these places of each axis of the first input.
+/// Selects these indices of each axis of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Picked {
+struct PixelSelection {
     places: Vec<Vec<Option<usize>>>,
 }
 
-impl Picked {
-    fn picked<T: Datum + Copy + Default>(&self, input: &Tensor) -> TractResult<Tensor> {
+impl PixelSelection {
+    fn select_pixels<T: Datum + Copy + Default>(&self, input: &Tensor) -> TractResult<Tensor> {
         let shape: Vec<usize> = self.places.iter().map(Vec::len).collect();
         let mut made = Tensor::zero_dt(T::datum_type(), &shape)?;
         let from = input.try_as_plain_ram()?;
@@ -188,7 +188,7 @@ impl Picked {
     }
 }
 
-impl Op for Picked {
+impl Op for PixelSelection {
     fn name(&self) -> StaticName {
         "Resize".into()
     }
@@ -196,24 +196,24 @@ impl Op for Picked {
     op_as_typed_op!();
 }
 
-impl EvalOp for Picked {
+impl EvalOp for PixelSelection {
     op_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let input = &inputs[0];
         let made = match input.datum_type() {
-            DatumType::F32 => self.picked::<f32>(input),
-            DatumType::F16 => self.picked::<f16>(input),
-            DatumType::U8 => self.picked::<u8>(input),
-            DatumType::I8 => self.picked::<i8>(input),
-            DatumType::I32 => self.picked::<i32>(input),
-            other => bail!("a nearest Resize of {other:?} is not known here"),
+            DatumType::F32 => self.select_pixels::<f32>(input),
+            DatumType::F16 => self.select_pixels::<f16>(input),
+            DatumType::U8 => self.select_pixels::<u8>(input),
+            DatumType::I8 => self.select_pixels::<i8>(input),
+            DatumType::I32 => self.select_pixels::<i32>(input),
+            other => bail!("a nearest Resize of {other:?} is not supported"),
         };
         Ok(tvec!(made?.into_tvalue()))
     }
 }
 
-impl TypedOp for Picked {
+impl TypedOp for PixelSelection {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let shape: Vec<usize> = self.places.iter().map(Vec::len).collect();
         Ok(tvec!(inputs[0].datum_type.fact(&shape)))

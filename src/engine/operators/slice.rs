@@ -1,24 +1,25 @@
-//! Slice as ONNX Runtime clamps it: of tract's, backwards from before the front takes nothing, and one that takes nothing fails.
+//! Slice with ONNX Runtime's clamping. tract's Slice takes nothing when it runs backwards from
+//! before the front, and fails when it takes nothing.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
-use tract_onnx::tract_core::ops::array::{Slice as Cut, StridedSlice};
+use tract_onnx::tract_core::ops::array::{Slice as TractSlice, StridedSlice};
 use tract_onnx::tract_core::ops::downsample::Downsample;
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Built, axis_of, integers};
+use super::{BuildResult, axis_of, integers};
 use crate::prepare::cut;
 
-/// Which inputs have the axes and the steps.
+/// The input slots of the axes and the steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Slice {
+struct ClampedSlice {
     axes: Option<usize>,
     steps: Option<usize>,
 }
 
-/// What is taken of an axis.
-struct Taken {
-    /// Its place in the lists of the node.
+/// The part of an axis that is taken.
+struct AxisSlice {
+    /// Index in the lists of the node.
     place: usize,
     axis: usize,
     start: i64,
@@ -26,17 +27,17 @@ struct Taken {
     step: i64,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mut optional = tract_onnx::model::optional_inputs(node).skip(3);
-    let slice = Slice {
+    let slice = ClampedSlice {
         axes: optional.next().flatten(),
         steps: optional.next().flatten(),
     };
     Ok((expand(slice), vec![]))
 }
 
-impl Slice {
-    fn theirs(&self) -> StridedSlice {
+impl ClampedSlice {
+    fn tract_slice(&self) -> StridedSlice {
         StridedSlice {
             begin_mask: 0,
             end_mask: 0,
@@ -46,9 +47,9 @@ impl Slice {
         }
     }
 
-    /// What is taken, from the values of all inputs behind the first; `None` where sizes of the model are in them, of which no number
-    /// is known.
-    fn taken(&self, given: &[Arc<Tensor>], rank: usize) -> TractResult<Option<Vec<Taken>>> {
+    /// The parts that are taken, from the values of all inputs behind the first; `None` if they
+    /// contain symbolic sizes.
+    fn slices(&self, given: &[Arc<Tensor>], rank: usize) -> TractResult<Option<Vec<AxisSlice>>> {
         let (Ok(starts), Ok(ends)) = (integers(&given[0]), integers(&given[1])) else {
             return Ok(None);
         };
@@ -67,9 +68,9 @@ impl Slice {
             "{} starts, but {lengths:?} ends, axes and steps",
             starts.len()
         );
-        ensure!(!steps.contains(&0), "a step of 0 never comes to an end");
-        let one = |place: usize| -> TractResult<Taken> {
-            Ok(Taken {
+        ensure!(!steps.contains(&0), "a step is 0");
+        let one = |place: usize| -> TractResult<AxisSlice> {
+            Ok(AxisSlice {
                 place,
                 axis: axis_of(axes[place], rank)?,
                 start: starts[place],
@@ -83,10 +84,10 @@ impl Slice {
             .map(Some)
     }
 
-    /// How many are taken of an axis of that size, known or not.
-    fn length(&self, taken: &Taken, size: &TDim, given: &[Arc<Tensor>]) -> TractResult<TDim> {
+    /// Number of elements taken from an axis of this size, numeric or symbolic.
+    fn length(&self, slices: &AxisSlice, size: &TDim, given: &[Arc<Tensor>]) -> TractResult<TDim> {
         if let Ok(size) = size.to_i64() {
-            return Ok(cut(size, taken.start, taken.end, taken.step).1.to_dim());
+            return Ok(cut(size, slices.start, slices.end, slices.step).1.to_dim());
         }
         let steps: Vec<i32> = match self.steps {
             Some(slot) => integers(&given[slot - 1])?
@@ -95,14 +96,14 @@ impl Slice {
                 .collect(),
             None => vec![],
         };
-        let theirs = self.theirs();
-        theirs
-            .prepare_one_dim(taken.place, size, &given[0], &given[1], &steps)?
+        let tract_slice = self.tract_slice();
+        tract_slice
+            .prepare_one_dim(slices.place, size, &given[0], &given[1], &steps)?
             .soft_len()
     }
 }
 
-impl Expansion for Slice {
+impl Expansion for ClampedSlice {
     fn name(&self) -> StaticName {
         "Slice".into()
     }
@@ -123,7 +124,7 @@ impl Expansion for Slice {
             solver.equals(&list.shape[0], &inputs[1].shape[0])?;
         }
         if let Some(slot) = self.axes {
-            // Axes of which nothing is taken are as they were, whatever is taken of the others.
+            // The sizes of all other axes stay the same.
             solver.given_2(
                 &inputs[0].rank,
                 &inputs[slot].value,
@@ -143,12 +144,12 @@ impl Expansion for Slice {
         solver.given(&inputs[0].shape, move |solver, shape| {
             let lists = inputs[1..].iter().map(|list| &list.value);
             solver.given_all(lists, move |solver, given: Vec<Arc<Tensor>>| {
-                let Some(taken) = self.taken(&given, shape.len())? else {
+                let Some(slices) = self.slices(&given, shape.len())? else {
                     return Ok(());
                 };
                 let mut made = shape.clone();
-                for taken in &taken {
-                    made[taken.axis] = self.length(taken, &shape[taken.axis], &given)?;
+                for slices in &slices {
+                    made[slices.axis] = self.length(slices, &shape[slices.axis], &given)?;
                 }
                 solver.equals(&outputs[0].shape, made)
             })
@@ -165,40 +166,40 @@ impl Expansion for Slice {
         let given: TractResult<Option<Vec<Arc<Tensor>>>> =
             inputs[1..].iter().map(constant).collect();
         let shape = model.outlet_fact(inputs[0])?.shape.clone();
-        let taken = match given? {
-            Some(given) => self.taken(&given, shape.rank())?,
+        let slices = match given? {
+            Some(given) => self.slices(&given, shape.rank())?,
             None => None,
         };
-        // What is only known when the model has run is theirs.
-        let known = |taken: &Vec<Taken>| taken.iter().all(|t| shape[t.axis].to_i64().is_ok());
-        let Some(taken) = taken.filter(known) else {
+        // tract handles symbolic sizes.
+        let known = |slices: &Vec<AxisSlice>| slices.iter().all(|t| shape[t.axis].to_i64().is_ok());
+        let Some(slices) = slices.filter(known) else {
             let mut inputs: TVec<OutletId> = inputs.into();
-            let mut theirs = self.theirs();
-            // Without axes theirs cuts all there are, however short the lists.
+            let mut tract_slice = self.tract_slice();
+            // Without axes, tract slices all axes, even if the lists are shorter.
             if self.axes.is_none() {
                 let count = model.outlet_fact(inputs[1])?.shape.volume().to_i64()?;
                 let axes = tensor1(&(0..count).collect::<Vec<i64>>());
-                theirs.optional_axes_input = Some(inputs.len());
+                tract_slice.optional_axes_input = Some(inputs.len());
                 inputs.push(model.add_const(format!("{prefix}.axes"), axes)?);
             }
-            return model.wire_node(prefix, theirs, &inputs);
+            return model.wire_node(prefix, tract_slice, &inputs);
         };
         let mut wire = inputs[0];
-        for taken in &taken {
-            let axis = taken.axis;
+        for slices in &slices {
+            let axis = slices.axis;
             let size = shape[axis].to_i64()?;
-            let (first, count) = cut(size, taken.start, taken.end, taken.step);
+            let (first, count) = cut(size, slices.start, slices.end, slices.step);
             let first = first as usize;
-            let over = count.saturating_sub(1) * taken.step.unsigned_abs() as usize;
-            let (from, to) = match (count, taken.step > 0) {
+            let over = count.saturating_sub(1) * slices.step.unsigned_abs() as usize;
+            let (from, to) = match (count, slices.step > 0) {
                 (0, _) => (0, 0),
                 (_, true) => (first, first + over + 1),
                 (_, false) => (first - over, first + 1),
             };
             let name = format!("{prefix}.axis_{axis}");
-            wire = model.wire_node(name, Cut::new(axis, from, to), &[wire])?[0];
-            if count > 1 && taken.step != 1 {
-                let every = Downsample::new(axis, taken.step as isize, 0);
+            wire = model.wire_node(name, TractSlice::new(axis, from, to), &[wire])?[0];
+            if count > 1 && slices.step != 1 {
+                let every = Downsample::new(axis, slices.step as isize, 0);
                 wire = model.wire_node(format!("{prefix}.steps_{axis}"), every, &[wire])?[0];
             }
         }

@@ -1,10 +1,10 @@
 use crate::engine::Engine;
-use crate::engine::checks::tests::Beside::{self, Floats, Integers, Nothing};
-use crate::engine::checks::tests::{ints, model, node, text};
+use crate::engine::validate::tests::Beside::{self, Floats, Integers, Nothing};
+use crate::engine::validate::tests::{ints, model, node, text};
 use crate::onnx::schema::{AttributeProto, AttributeType, NodeProto};
 use crate::tensor::{Tensor, Values};
 
-/// What a node makes of these values, with its shape.
+/// Runs a node on these values and returns the result with its shape.
 fn made(
     node: NodeProto,
     shape: &[usize],
@@ -18,7 +18,7 @@ fn made(
     (outputs[0].shape().to_vec(), values.to_vec())
 }
 
-/// Of four ones and a kernel of ones; what ONNX Runtime 1.31 made of the same.
+/// Four ones and a kernel of ones; expected values from ONNX Runtime 1.31.
 #[test]
 fn a_transposed_convolution_pads_as_onnx_runtime_does() {
     for (taps, attributes, pad, expected) in [
@@ -77,7 +77,8 @@ fn a_transposed_convolution_pads_as_onnx_runtime_does() {
 
 #[test]
 fn groups_of_a_transposed_convolution_have_weights_of_their_own() {
-    // Two groups of one channel, each of which makes two of its own: 10 · 1, 10 · 2, 100 · 3, 100 · 4, and a bias.
+    // Two groups with one input channel and two output channels each: 10 · 1, 10 · 2, 100 · 3, 100
+    // · 4, and a bias.
     let weight = Floats(&[2, 2, 1], &[1.0, 2.0, 3.0, 4.0]);
     let bias = Floats(&[4], &[0.5, 0.0, 0.0, 0.25]);
     let node = node("ConvTranspose").with(AttributeProto::int("group", 2));
@@ -94,7 +95,7 @@ fn a_pad_of_another_mode_than_constant_takes_no_constant() {
         ("reflect", [2, 1], &[3.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0]),
         ("edge", [2, 1], &[1.0, 1.0, 1.0, 2.0, 3.0, 4.0, 4.0]),
         ("wrap", [2, 1], &[3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 1.0]),
-        // What is less than nothing is cut off first.
+        // Negative pads crop first.
         ("constant", [-1, 2], &[2.0, 3.0, 4.0, 9.0, 9.0]),
         ("reflect", [1, -2], &[2.0, 1.0, 2.0]),
         ("edge", [-2, 2], &[3.0, 4.0, 4.0, 4.0]),
@@ -134,7 +135,7 @@ fn a_slice_takes_what_there_is_of_what_it_asks_for() {
         (-99, 99, 4, &[0.0, 4.0]),
         (5, i64::MIN, -2, &[5.0, 3.0, 1.0]),
         (4, 1, -1, &[4.0, 3.0, 2.0]),
-        // From before the front ONNX Runtime begins at it.
+        // ONNX Runtime clamps a start before the front to the front.
         (-8, -999, -3, &[0.0]),
         (5, i64::MIN, i64::MIN, &[5.0]),
         (0, 6, i64::MAX, &[0.0]),
@@ -156,7 +157,7 @@ fn a_slice_takes_what_there_is_of_what_it_asks_for() {
     assert_eq!(shape, [0, 3]);
 }
 
-/// What ONNX Runtime 1.31 takes; tract's takes 7 in the place of 8.
+/// Expected values from ONNX Runtime 1.31; tract takes 7 instead of 8.
 #[test]
 fn a_nearest_resize_takes_onnx_runtimes_pixels() {
     let resize = [
@@ -176,7 +177,7 @@ fn a_nearest_resize_takes_onnx_runtimes_pixels() {
     assert_eq!(found, expected.map(f32::from));
 }
 
-/// Of a picture whose values are 10 · row + column, between which values are what the place says.
+/// The image has the values 10 · row + column, so interpolated values show the position.
 #[test]
 fn regions_are_seen_between_the_pixels() {
     let values: Vec<f32> = (0..16u8).map(|i| f32::from(i / 4 * 10 + i % 4)).collect();
@@ -228,7 +229,7 @@ fn sequences_are_reversed_as_far_as_they_are_long() {
 fn a_convolution_whose_taps_are_moved_sees_what_they_are_moved_to() {
     let given = [1.0, 2.0, 3.0, 4.0];
     let weight = || Floats(&[1, 1, 1, 1], &[10.0]);
-    // Half a column to the right at each place; beyond the picture there is nothing.
+    // All offsets are half a column to the right; positions outside the image read 0.
     let moved = [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5];
     let moves = || Floats(&[1, 2, 2, 2], &moved);
     let (_, found) = made(
@@ -273,7 +274,7 @@ fn an_affine_grid_tells_where_each_pixel_comes_from() {
 
 #[test]
 fn what_runs_backwards_only_begins_at_the_end() {
-    // What it sees and a half of what it was: from the end to the front, each bent by a tanh.
+    // From the end to the front: tanh of the input plus half the previous state.
     let weights = [Floats(&[1, 1, 1], &[1.0]), Floats(&[1, 1, 1], &[0.5])];
     let node = text("RNN", "direction", "reverse").with(AttributeProto::int("hidden_size", 1));
     let (_, found) = made(node, &[3, 1, 1], &[1.0, 2.0, 4.0], &weights);
@@ -327,7 +328,7 @@ fn an_operator_of_another_domain_is_not_taken_for_onnxs() {
     }
 }
 
-/// A place outside is no error: nothing is marked there.
+/// An index outside the depth is valid and marks nothing.
 #[test]
 fn one_hot_marks_the_places_there_are() {
     let beside = [Integers(&[3]), Floats(&[2], &[5.0, 7.0])];

@@ -1,14 +1,14 @@
-//! Weights that are added to what passes, such as what a transformer knows of places: each float is used once, so it is
-//! read where it lies.
+//! Additions of a large weight, such as the position embedding of a transformer. Each float is used
+//! once, so it is read in place.
 
 use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_core::ops::math::Add;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Place, in_file};
+use super::{FileBytes, in_file};
 
-/// Replaces what adds a weight to all of a value, or over and over to parts of it that lie together.
+/// Replaces additions of a weight to a whole value, or repeatedly to its contiguous parts.
 pub(super) fn read_in_place(model: &mut TypedModel) -> TractResult<()> {
     for id in 0..model.nodes.len() {
         let node = model.node(id);
@@ -24,7 +24,7 @@ pub(super) fn read_in_place(model: &mut TypedModel) -> TractResult<()> {
     model.compact()
 }
 
-/// The sum that a node is, and where its value comes from.
+/// The addition that a node computes, and the source of its other operand.
 fn addend(model: &TypedModel, node: &TypedNode) -> TractResult<Option<(Addend, OutletId)>> {
     let adds = node
         .op_as::<TypedBinOp>()
@@ -42,17 +42,18 @@ fn addend(model: &TypedModel, node: &TypedNode) -> TractResult<Option<(Addend, O
         let floats = value.datum_type == f32::datum_type();
         let whole = value.shape == node.outputs[0].fact.shape;
         if floats && whole && weight[ones..] == value.shape[ones..] {
-            let bytes = Place(bytes);
+            let bytes = FileBytes(bytes);
             return Ok(Some((Addend { bytes }, node.inputs[other])));
         }
     }
     Ok(None)
 }
 
-/// Adds a weight to each part of a value that is as long; written over the value where nobody else reads that.
+/// Adds a weight to each part of a value that has its length; in place if the value has no other
+/// reader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::engine) struct Addend {
-    bytes: Place,
+    bytes: FileBytes,
 }
 
 impl Op for Addend {

@@ -1,18 +1,21 @@
-//! Large weights, handed to tract without a copy.
+//! Passes large weights to tract without a copy.
 //!
-//! tract keeps constants in memory of its own, and products keep theirs in the order that a kernel reads: beside the file all
-//! weights are there a second time, and while a plan is made a third. Here the large weight of a product is a [`Weight`]
-//! instead: an operator that reads nothing and knows where the file's bytes are. Our own convolutions read them there. Where a single row is multiplied, as in front
-//! of the classes of a classifier, [`row`] reads the weight where it lies, and where rows are
-//! looked up in it, [`table`] does, and where it is added, [`addend`]. Once tract has chosen its kernels, [`pack`] comes
-//! in where it would pack constants: that packs the weight when the run comes to it, from the file's bytes, and what it made
-//! is freed behind the product. So only the weights of one layer are there twice. What is left, as of depthwise
-//! convolutions, is copied when the run comes to it.
+//! tract copies constants, and products keep packed copies. All weights would exist twice besides
+//! the file, and three times while a plan is built. Here a large weight is a [`SharedWeight`]: an
+//! operator without inputs that refers to the bytes of the file.
+//!
+//! - Our own convolutions read these bytes directly.
+//! - A product with a single row, as before the classes of a classifier, reads them in place
+//!   ([`gemv`]), and so do row lookups ([`row_lookup`]) and additions ([`addend`]).
+//! - After tract has chosen its kernels, [`pack`] replaces the packing of constants: a weight is
+//!   packed from the file when the run arrives at its product, and freed behind it. So only the
+//!   weights of one layer exist twice.
+//! - All other weights, as of depthwise convolutions, are copied when the run arrives at them.
 
 mod addend;
+mod gemv;
 mod pack;
-mod row;
-mod table;
+mod row_lookup;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -29,28 +32,29 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
 pub(super) use addend::Addend;
-use pack::Share;
-use view::View;
+use pack::PackDuringRun;
+use view::WeightView;
 
-/// Packing takes time in every run, which only what is large is worth: most of a large model, little of one that is made to
-/// be quick.
-pub(super) const LEAST: usize = 64 << 10;
+/// Smallest size of a shared weight. Packing in every run takes time that only large weights are
+/// worth: most of a large model, few of a small and fast one.
+pub(super) const MIN_SHARED_BYTES: usize = 64 << 10;
 
 const FLOAT: usize = size_of::<f32>();
 
-/// A constant of floats whose bytes are somebody else's. It can't be evaluated outside a run, so that tract doesn't fold it.
+/// A constant of floats in bytes that others own. It can't be evaluated outside a run, so that
+/// tract doesn't fold it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Weight {
-    bytes: Place,
+pub(super) struct SharedWeight {
+    bytes: FileBytes,
     shape: TVec<usize>,
 }
 
-impl Weight {
-    /// A weight; `None` where bytes and shape don't belong together.
-    pub(super) fn new(bytes: Bytes, shape: &[usize]) -> Option<Weight> {
+impl SharedWeight {
+    /// Creates a weight; `None` if the bytes don't fit the shape.
+    pub(super) fn new(bytes: Bytes, shape: &[usize]) -> Option<SharedWeight> {
         let count = shape.iter().try_fold(FLOAT, |a, &d| a.checked_mul(d))?;
-        (count == bytes.len()).then(|| Weight {
-            bytes: Place(bytes),
+        (count == bytes.len()).then(|| SharedWeight {
+            bytes: FileBytes(bytes),
             shape: shape.into(),
         })
     }
@@ -62,37 +66,37 @@ impl Weight {
     }
 }
 
-/// Bytes of a file, the same as others only where they are the same place of it: all of them are never looked at.
+/// Bytes of a file, compared by address and length, so that the contents are never read.
 #[derive(Clone)]
-struct Place(Bytes);
+struct FileBytes(Bytes);
 
-impl Place {
+impl FileBytes {
     fn ends(&self) -> Range<*const u8> {
         self.0.as_ptr_range()
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for FileBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.0.len())
     }
 }
 
-impl PartialEq for Place {
-    fn eq(&self, other: &Place) -> bool {
+impl PartialEq for FileBytes {
+    fn eq(&self, other: &FileBytes) -> bool {
         self.ends() == other.ends()
     }
 }
 
-impl Eq for Place {}
+impl Eq for FileBytes {}
 
-impl Hash for Place {
+impl Hash for FileBytes {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.ends().hash(state);
     }
 }
 
-impl Op for Weight {
+impl Op for SharedWeight {
     fn name(&self) -> StaticName {
         "Weight".into()
     }
@@ -100,7 +104,7 @@ impl Op for Weight {
     op_as_typed_op!();
 }
 
-impl EvalOp for Weight {
+impl EvalOp for SharedWeight {
     not_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, _inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -108,7 +112,7 @@ impl EvalOp for Weight {
     }
 }
 
-impl TypedOp for Weight {
+impl TypedOp for SharedWeight {
     fn output_facts(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         Ok(tvec!(f32::fact(&self.shape)))
     }
@@ -116,7 +120,7 @@ impl TypedOp for Weight {
     as_op!();
 }
 
-impl InferenceRulesOp for Weight {
+impl InferenceRulesOp for SharedWeight {
     fn rules<'r, 'p: 'r, 's: 'r>(
         &'s self,
         solver: &mut Solver<'r>,
@@ -131,21 +135,21 @@ impl InferenceRulesOp for Weight {
     to_typed!();
 }
 
-/// The bytes of a weight that is seen as it lies in its file.
+/// The bytes of a weight whose elements are in the order of the file.
 pub(super) fn in_file(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Bytes>> {
-    let view = View::of(model, outlet)?;
-    let as_it_lies = view.filter(View::lies_as_counted);
-    Ok(as_it_lies.map(|view| view.bytes.0))
+    let view = WeightView::new(model, outlet)?;
+    let contiguous = view.filter(WeightView::is_contiguous);
+    Ok(contiguous.map(|view| view.bytes.0))
 }
 
-/// tract's own code generation, with weights shared where it would pack them.
+/// Optimizes a model as tract does, with shared weights in place of packed copies.
 pub(super) fn optimized(model: TypedModel) -> TractResult<TypedModel> {
     let mut model = model.into_decluttered()?;
-    row::read_in_place(&mut model)?;
-    table::read_in_place(&mut model)?;
+    gemv::read_in_place(&mut model)?;
+    row_lookup::read_in_place(&mut model)?;
     addend::read_in_place(&mut model)?;
     let mut optimizer = Optimizer::codegen();
-    optimizer.add_pass(optimizer.passes.len(), Box::new(Share));
+    optimizer.add_pass(optimizer.passes.len(), Box::new(PackDuringRun));
     optimizer.optimize(&mut model)?;
     Ok(model)
 }

@@ -1,4 +1,4 @@
-//! Weights that are packed when the run comes to them.
+//! Weights that are packed when the run arrives at them.
 
 use octet_kernels::panels::{Matrix, pack};
 use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
@@ -10,14 +10,14 @@ use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
 use tract_onnx::tract_hir::internal::*;
 
-use super::view::View;
-use super::{FLOAT, Place};
+use super::view::WeightView;
+use super::{FLOAT, FileBytes};
 
-/// Replaces the packing of a weight by a [`Packed`].
+/// The pass that replaces the packing of a weight by a [`RuntimePack`].
 #[derive(Clone, Debug)]
-pub(super) struct Share;
+pub(super) struct PackDuringRun;
 
-impl TypedPass for Share {
+impl TypedPass for PackDuringRun {
     fn reset(&mut self) -> TractResult<()> {
         Ok(())
     }
@@ -40,8 +40,8 @@ impl TypedPass for Share {
     }
 }
 
-/// What stands for the result of this node, if it packs a weight that is shared.
-fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
+/// Returns the replacement for a node that packs a shared weight.
+fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<RuntimePack>> {
     let Some(packing) = node.op_as::<OptMatMulPack>() else {
         return Ok(None);
     };
@@ -57,7 +57,7 @@ fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
     let Some(format) = packer.downcast_ref::<PackedFormat>() else {
         return Ok(None);
     };
-    let Some(view) = View::of(model, node.inputs[0])? else {
+    let Some(view) = WeightView::new(model, node.inputs[0])? else {
         return Ok(None);
     };
     let (inputs, outputs) = model.node_facts(node.id)?;
@@ -83,7 +83,7 @@ fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
     let batches = others
         .iter()
         .map(|&axis| (view.shape[axis], view.strides[axis]));
-    Ok(Some(Packed {
+    Ok(Some(RuntimePack {
         batches: batches.collect(),
         bytes: view.bytes,
         matrix,
@@ -92,29 +92,31 @@ fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
     }))
 }
 
-/// A weight that is packed when the run comes to it.
+/// A weight that is packed during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Packed {
-    bytes: Place,
-    /// The first of the matrices.
+struct RuntimePack {
+    bytes: FileBytes,
+    /// The first matrix.
     matrix: Matrix,
-    /// How many of them there are along each further axis, and how far apart.
+    /// Length and stride of each batch axis.
     batches: TVec<(usize, usize)>,
     format: PackedFormat,
     fact: TypedFact,
 }
 
-impl Packed {
+impl RuntimePack {
     fn pack(&self, matrix: &Matrix) -> TractResult<Box<dyn MMMInputValue>> {
         let panel = self.format.single_panel_len(matrix.k);
         let count = matrix.mn.div_ceil(self.format.r) * panel;
-        // SAFETY: the alignment is a power of two, as it comes from tract's own formats, and the size that of the packed matrix.
+        // SAFETY: the alignment is a power of two from tract's format, and the size is that of the
+        // packed matrix.
         let mut packed =
             unsafe { Blob::new_for_size_and_align(count * FLOAT, self.format.alignment()) };
         let bytes = packed.as_bytes_mut();
-        // What is between the panels is read by no kernel for its value, but may not be left unwritten.
+        // Kernels don't use the values between panels, but that memory must be initialized.
         bytes.fill(0);
-        // SAFETY: the blob is aligned for floats by the format and holds `count` of them, all written just now.
+        // SAFETY: the blob is aligned for floats by the format and holds `count` floats, all
+        // written above.
         let floats =
             unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<f32>(), count) };
         let held = pack(&self.bytes.0, matrix, self.format.r, panel, floats);
@@ -132,7 +134,7 @@ impl Packed {
     }
 }
 
-impl Op for Packed {
+impl Op for RuntimePack {
     fn name(&self) -> StaticName {
         "PackWeight".into()
     }
@@ -140,7 +142,7 @@ impl Op for Packed {
     op_as_typed_op!();
 }
 
-impl EvalOp for Packed {
+impl EvalOp for RuntimePack {
     not_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, _inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -166,7 +168,7 @@ impl EvalOp for Packed {
     }
 }
 
-impl TypedOp for Packed {
+impl TypedOp for RuntimePack {
     fn output_facts(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         Ok(tvec!(self.fact.clone()))
     }

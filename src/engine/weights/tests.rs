@@ -5,7 +5,7 @@ use crate::onnx::schema::{
 };
 use crate::tensor::{Tensor, Values};
 
-/// Whole numbers so small that all sums of them are exact in floats, in any order.
+/// Integers small enough that all their sums are exact in floats, in any order.
 fn whole(count: usize) -> Vec<f32> {
     (0..count).map(|at| (at * 37 % 11) as f32 - 5.0).collect()
 }
@@ -32,7 +32,7 @@ fn shared_weights_give_what_their_values_give() {
     let node = |operator| NodeProto::new(operator, "n", &["x", "w"], &["y"]);
     let grouped = node("Conv").with(AttributeProto::int("group", 4));
     let turned = || node("Gemm").with(AttributeProto::int("transB", 1));
-    // Weight [columns, depth] read as [depth, columns], and the other way round.
+    // The weight is [columns, depth] read as [depth, columns], or the other way round.
     let product = |turned: bool, [rows, depth, columns]: [usize; 3]| {
         let (x, w) = (whole(rows * depth), whole(depth * columns));
         let weight = |k: usize, n: usize| {
@@ -50,7 +50,7 @@ fn shared_weights_give_what_their_values_give() {
         });
         made.collect::<Vec<f32>>()
     };
-    // A convolution of one pixel is a product; of the groups each has its part of the channels.
+    // A 1 × 1 convolution is a product; each group has its part of the channels.
     let pixel = |groups: usize, inputs: usize, outputs: usize| {
         let (x, w, each) = (
             whole(inputs),
@@ -65,9 +65,9 @@ fn shared_weights_give_what_their_values_give() {
         });
         made.collect::<Vec<f32>>()
     };
-    // A single row, or pixel, reads the weight where it lies.
+    // A single row or pixel reads the weight in place.
     let [in_place, packed] = ["MatMulOfRow", "PackWeight"];
-    type Case<'a> = (
+    type WeightCase<'a> = (
         NodeProto,
         &'a [usize],
         &'a [usize],
@@ -75,7 +75,7 @@ fn shared_weights_give_what_their_values_give() {
         Vec<f32>,
         &'a str,
     );
-    let cases: [Case; 8] = [
+    let cases: [WeightCase; 8] = [
         (
             node("MatMul"),
             &[300, 257],
@@ -186,7 +186,8 @@ fn rows_of_a_table_are_read_where_they_lie() {
 
 #[test]
 fn what_is_added_is_read_where_it_lies() {
-    // As large as the value; again for each of three parts; and only where the value is as large as the sum.
+    // The weight has the size of the value; or repeats for each of three parts; or is larger than
+    // the value, which isn't supported.
     let cases: [([&[usize]; 3], bool); 3] = [
         ([&[1, 60, 300], &[1, 60, 300], &[1, 60, 300]], true),
         ([&[1, 60, 300], &[3, 60, 300], &[3, 60, 300]], true),

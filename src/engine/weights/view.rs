@@ -1,24 +1,24 @@
-//! How a weight lies in its file behind operators that only rearrange its axes.
+//! The layout of a weight in its file, seen through operators that only rearrange axes.
 
 use tract_onnx::tract_core::ops::change_axes::IntoShape;
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Place, Weight};
+use super::{FileBytes, SharedWeight};
 
-/// A weight as seen behind operators that only rearrange its axes. Strides are in floats.
-pub(super) struct View {
-    pub(super) bytes: Place,
+/// A weight behind operators that only rearrange its axes. Strides are in floats.
+pub(super) struct WeightView {
+    pub(super) bytes: FileBytes,
     pub(super) shape: TVec<usize>,
     pub(super) strides: TVec<usize>,
 }
 
-impl View {
-    /// `None` where something else, or something that would move bytes, is in between.
-    pub(super) fn of(model: &TypedModel, outlet: OutletId) -> TractResult<Option<View>> {
+impl WeightView {
+    /// Returns `None` if another operator is in between, or one that would move bytes.
+    pub(super) fn new(model: &TypedModel, outlet: OutletId) -> TractResult<Option<WeightView>> {
         let mut node = model.node(outlet.node);
         let mut between = Vec::new();
         let weight = loop {
-            if let Some(weight) = node.op_as::<Weight>() {
+            if let Some(weight) = node.op_as::<SharedWeight>() {
                 break weight;
             }
             if !node.op_is::<AxisOp>() && !node.op_is::<IntoShape>() {
@@ -27,7 +27,7 @@ impl View {
             between.push(node);
             node = model.node(node.inputs[0].node);
         };
-        let mut view = View {
+        let mut view = WeightView {
             bytes: weight.bytes.clone(),
             strides: natural(&weight.shape),
             shape: weight.shape.clone(),
@@ -37,11 +37,11 @@ impl View {
                 return Ok(None);
             };
             let behind = match node.op_as::<AxisOp>() {
-                Some(&AxisOp::Move(from, to)) => view.moved(from, to),
-                Some(&AxisOp::Add(at)) => view.added(at),
-                Some(&AxisOp::Rm(at)) => view.removed(at),
-                // Only of what lies as it is counted.
-                _ => view.reshaped(shape),
+                Some(&AxisOp::Move(from, to)) => view.move_axis(from, to),
+                Some(&AxisOp::Add(at)) => view.insert_axis(at),
+                Some(&AxisOp::Rm(at)) => view.remove_axis(at),
+                // A reshape needs the natural order.
+                _ => view.reshape(shape),
             };
             let Some(behind) = behind.filter(|view| *view.shape == *shape) else {
                 return Ok(None);
@@ -51,28 +51,28 @@ impl View {
         Ok(Some(view))
     }
 
-    fn moved(mut self, from: usize, to: usize) -> Option<View> {
+    fn move_axis(mut self, from: usize, to: usize) -> Option<WeightView> {
         let (size, stride) = (self.shape.remove(from), self.strides.remove(from));
         self.shape.insert(to, size);
         self.strides.insert(to, stride);
         Some(self)
     }
 
-    fn added(mut self, at: usize) -> Option<View> {
+    fn insert_axis(mut self, at: usize) -> Option<WeightView> {
         self.shape.insert(at, 1);
         self.strides.insert(at, 0);
         Some(self)
     }
 
-    fn removed(mut self, at: usize) -> Option<View> {
+    fn remove_axis(mut self, at: usize) -> Option<WeightView> {
         (self.shape.remove(at) == 1).then(|| {
             self.strides.remove(at);
             self
         })
     }
 
-    /// Whether the last axis steps from float to float, the others over what is behind them.
-    pub(super) fn lies_as_counted(&self) -> bool {
+    /// Returns true if the elements are contiguous in row-major order.
+    pub(super) fn is_contiguous(&self) -> bool {
         let whole = natural(&self.shape);
         let counted = self.shape.iter().zip(&self.strides).zip(&whole);
         counted
@@ -80,8 +80,8 @@ impl View {
             .all(|((&size, stride), natural)| size == 1 || stride == natural)
     }
 
-    fn reshaped(self, shape: &[usize]) -> Option<View> {
-        self.lies_as_counted().then(|| View {
+    fn reshape(self, shape: &[usize]) -> Option<WeightView> {
+        self.is_contiguous().then(|| WeightView {
             bytes: self.bytes,
             strides: natural(shape),
             shape: shape.into(),

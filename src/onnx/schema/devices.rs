@@ -1,10 +1,10 @@
-//! How a model is spread over several devices.
+//! Distribution of a model over several devices.
 
 use prost::Message;
 
 use super::DimensionValue;
 
-/// A set of devices a model can be spread over.
+/// A set of devices.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct DeviceConfigurationProto {
@@ -16,7 +16,7 @@ pub struct DeviceConfigurationProto {
     pub device: Vec<String>,
 }
 
-/// How one node is spread over devices.
+/// Distribution of one node over devices.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct NodeDeviceConfigurationProto {
@@ -28,7 +28,7 @@ pub struct NodeDeviceConfigurationProto {
     pub pipeline_stage: Option<i32>,
 }
 
-/// How one tensor is spread over devices.
+/// Distribution of one tensor over devices.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct ShardingSpecProto {
@@ -42,7 +42,7 @@ pub struct ShardingSpecProto {
     pub sharded_dim: Vec<ShardedDimProto>,
 }
 
-/// A number and the numbers it stands for.
+/// A number and the numbers that it maps to.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct IntIntListEntryProto {
@@ -52,7 +52,7 @@ pub struct IntIntListEntryProto {
     pub value: Vec<i64>,
 }
 
-/// How one axis is cut.
+/// Division of one axis.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct ShardedDimProto {
@@ -62,7 +62,7 @@ pub struct ShardedDimProto {
     pub simple_sharding: Vec<SimpleShardedDimProto>,
 }
 
-/// One even cut of an axis.
+/// Division of an axis into equal shards.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct SimpleShardedDimProto {

@@ -1,9 +1,9 @@
-//! The ONNX messages, as of IR version 14 (onnx 1.23), written for prost.
+//! The ONNX messages of IR version 14 (onnx 1.23) for prost.
 //!
-//! Every field keeps its presence (`Option`), so that what is decoded encodes to the same fields,
-//! and tensor bytes are [`Bytes`]: decoding from a `Bytes` shares them with the file.
-//! The oracle test `tests/oracle/test_schema.py` holds these files against the descriptors of the
-//! `onnx` package, field by field.
+//! Every field keeps its presence (`Option`), so that decoded messages encode to the same fields.
+//! Tensor bytes are [`Bytes`]: decoding from a `Bytes` shares its memory. The oracle test
+//! `tests/oracle/test_schema.py` compares these files with the descriptors of the `onnx` package,
+//! field by field.
 
 mod devices;
 mod tensors;
@@ -16,7 +16,7 @@ pub use types::*;
 use bytes::Bytes;
 use prost::Message;
 
-/// The newest IR version these messages describe.
+/// The newest IR version that these messages describe.
 pub const NEWEST_IR_VERSION: i64 = 14;
 
 /// A whole file.
@@ -75,7 +75,7 @@ pub struct GraphProto {
     pub metadata_props: Vec<StringStringEntryProto>,
 }
 
-/// One operator and the names of what it reads and writes.
+/// A use of an operator, with the names of its inputs and outputs.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct NodeProto {
@@ -143,7 +143,7 @@ pub struct AttributeProto {
     pub sparse_tensors: Vec<SparseTensorProto>,
 }
 
-/// Which field of an [`AttributeProto`] holds its value.
+/// The field of an [`AttributeProto`] that holds its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 #[allow(missing_docs)]
@@ -215,7 +215,7 @@ pub struct FunctionProto {
     pub metadata_props: Vec<StringStringEntryProto>,
 }
 
-/// Older tools' note of a tensor's scale and zero point.
+/// Scale and zero point of a tensor, as older tools annotate them.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct TensorAnnotation {
@@ -225,7 +225,7 @@ pub struct TensorAnnotation {
     pub quant_parameter_tensor_names: Vec<StringStringEntryProto>,
 }
 
-/// How a model is trained further.
+/// Training information of a model.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct TrainingInfoProto {

@@ -1,11 +1,11 @@
-//! Tensors: constants of a graph, and the default values of its inputs.
+//! Tensors: constants of a graph, and default values of its inputs.
 
 use bytes::Bytes;
 use prost::Message;
 
 use super::StringStringEntryProto;
 
-/// A tensor's type, shape and values.
+/// Type, shape and values of a tensor.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct TensorProto {
@@ -41,7 +41,7 @@ pub struct TensorProto {
     pub metadata_props: Vec<StringStringEntryProto>,
 }
 
-/// A part of a tensor that is stored in pieces.
+/// A segment of a tensor that is stored in pieces.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct Segment {
@@ -51,7 +51,7 @@ pub struct Segment {
     pub end: Option<i64>,
 }
 
-/// Where a tensor's bytes are.
+/// Location of a tensor's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 #[allow(missing_docs)]
@@ -60,7 +60,7 @@ pub enum DataLocation {
     External = 1,
 }
 
-/// The element types of tensors.
+/// Element types of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 #[allow(missing_docs)]
@@ -96,7 +96,7 @@ pub enum DataType {
     Float6e3m2 = 28,
 }
 
-/// A sparse tensor: values and where they stand.
+/// A sparse tensor: values and their indices.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct SparseTensorProto {

@@ -1,10 +1,10 @@
-//! What is known of a value: its name, type and shape.
+//! Type information of a value: name, type and shape.
 
 use prost::{Message, Oneof};
 
 use super::StringStringEntryProto;
 
-/// A value's name and type.
+/// Name and type of a value.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct ValueInfoProto {
@@ -18,7 +18,7 @@ pub struct ValueInfoProto {
     pub metadata_props: Vec<StringStringEntryProto>,
 }
 
-/// A value's type.
+/// Type of a value.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct TypeProto {
@@ -28,7 +28,7 @@ pub struct TypeProto {
     pub value: Option<TypeValue>,
 }
 
-/// The kinds of [`TypeProto`].
+/// Kinds of [`TypeProto`].
 #[derive(Clone, PartialEq, Oneof)]
 #[allow(missing_docs)]
 pub enum TypeValue {
@@ -46,7 +46,7 @@ pub enum TypeValue {
     OptionalType(Box<OptionalTypeProto>),
 }
 
-/// `TypeProto.Tensor` and, field for field the same, `TypeProto.SparseTensor`.
+/// `TypeProto.Tensor` and `TypeProto.SparseTensor`, which have equal fields.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct TensorTypeProto {
@@ -92,7 +92,7 @@ pub struct OpaqueTypeProto {
     pub name: Option<String>,
 }
 
-/// A shape; each dimension a number, a name or unknown.
+/// A shape: each dimension is a number, a name or unknown.
 #[derive(Clone, PartialEq, Message)]
 #[allow(missing_docs)]
 pub struct TensorShapeProto {

@@ -49,11 +49,11 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
             _ => continue,
         };
         let made = if node.is("MaxUnpool") {
-            Some(slide.made(size, 0).1)
+            Some(slide.output(size, 0).1)
         } else if node.is("ConvTranspose") {
             match node.ints("output_shape") {
                 Some(shape) => shape.get(axis).copied(),
-                None => Some(slide.made(size, extra[axis]).1),
+                None => Some(slide.output(size, extra[axis]).1),
             }
         } else {
             places(slide, size, node.int("ceil_mode").unwrap_or(0) != 0)
@@ -76,7 +76,7 @@ fn unknown(input: &[Dim], channel: Option<Dim>) -> Vec<Dim> {
 
 /// Number of positions of a window over so many values; `up` rounds it up.
 fn places(slide: &Slide, size: i64, up: bool) -> Option<i64> {
-    let (before, room) = slide.room(size);
+    let (before, room) = slide.travel(size);
     if room < 0 {
         return None;
     }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::rounding::{Grid, Levels, from_ends};
 use super::{BlockMethod, BlockSettings, half_quadratic, search};
-use crate::calibrate::Moments;
+use crate::calibrate::InputGram;
 use crate::quantize::compensate::{factors, gained};
 use crate::quantize::rewrite::Stop;
 
@@ -16,7 +16,7 @@ pub(super) struct Matrix<'a> {
     /// Whether a column lies in one piece in memory.
     pub(super) turned: bool,
     /// What is known of what it is multiplied with.
-    pub(super) moments: Option<&'a Moments>,
+    pub(super) moments: Option<&'a InputGram>,
 }
 
 impl Matrix<'_> {

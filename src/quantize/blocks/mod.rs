@@ -18,8 +18,8 @@ use matrix::{Blocks, Matrix};
 
 use super::compensate::{Rows, decibels, moments};
 use super::rewrite::{NO_WEIGHT, Rewriter, Stop};
-use super::scale::span;
-use super::{Kind, QuantizeError, Quantized, QuantizedTensor};
+use super::scale::integer_bounds;
+use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use crate::calibrate::Observations;
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
@@ -117,7 +117,7 @@ fn reported(
     let (low, high) = match element {
         DataType::Int4 => (-8, 7),
         DataType::Int8 | DataType::Uint8 => {
-            let whole = span(element, false, false);
+            let whole = integer_bounds(element, false, false);
             (whole.low, whole.high)
         }
         _ => (0, (1 << settings.bits) - 1),
@@ -133,7 +133,7 @@ fn reported(
     let ends = [low, high].map(|integer: i32| (integer - zero_point) as f32 * scale);
     QuantizedTensor {
         name: name.to_owned(),
-        kind: Kind::Weight,
+        kind: TensorKind::Weight,
         element: element.name(),
         scales: blocks.scales.len(),
         scale,

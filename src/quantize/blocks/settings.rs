@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::quantize::QuantizeError;
 
 /// How the file holds weights in blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockForm {
     /// ONNX Runtime's operator com.microsoft::MatMulNBits.
@@ -17,7 +19,9 @@ pub enum BlockForm {
 }
 
 /// How a block's scale and zero point are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockMethod {
     /// From the smallest and largest number: ONNX Runtime's integers, bit for bit.
@@ -32,7 +36,7 @@ pub enum BlockMethod {
 }
 
 /// How weights are quantized in blocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlockSettings {
     /// How the file holds them.
@@ -65,7 +69,7 @@ impl Default for BlockSettings {
 }
 
 /// What is said of the blocks of some nodes; of what is not, they are as all are.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlockChoice {
     /// Bits of one number.

@@ -12,15 +12,15 @@ pub(super) use solve::Factor;
 use super::QuantizeError;
 use super::plan::Plan;
 use super::ranges::Ranges;
-use super::scale::{QuantizationParameters, Span, encoded, quantize_value};
+use super::scale::{IntegerBounds, QuantizationParameters, encoded, quantize_value};
 use super::settings::Rounding;
-use crate::calibrate::{Meeting, Moments, Observations};
+use crate::calibrate::{Im2colView, InputGram, Observations};
 use crate::graph::{Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
 /// What a calibration must look at for the rounding `gptq`: values, and how the weights of their readers meet them.
-pub fn meetings(model: &Model) -> Vec<(String, Meeting)> {
+pub fn meetings(model: &Model) -> Vec<(String, Im2colView)> {
     let met = met(model).into_iter();
     met.map(|(value, rows)| (value.to_string(), rows.meeting))
         .collect()
@@ -29,7 +29,7 @@ pub fn meetings(model: &Model) -> Vec<(String, Meeting)> {
 /// Bytes that all of it takes.
 pub fn meeting_bytes(model: &Model) -> u64 {
     let met = met(model).into_iter();
-    met.map(|(_, rows)| Moments::expected_bytes(rows.meeting.groups(), rows.inputs))
+    met.map(|(_, rows)| InputGram::expected_bytes(rows.meeting.groups(), rows.inputs))
         .sum()
 }
 
@@ -54,7 +54,7 @@ fn met(model: &Model) -> Vec<(&str, Rows)> {
 
 /// How the weights of a layer lie: a row has the weights of one output.
 pub(super) struct Rows {
-    pub(super) meeting: Meeting,
+    pub(super) meeting: Im2colView,
     pub(super) inputs: usize,
     outputs: usize,
     /// Whether those of one input lie together in memory, not those of one output.
@@ -70,7 +70,7 @@ impl Rows {
             let slides = Slide::of(node, kernel)?;
             let sound = groups > 0 && outputs.is_multiple_of(groups);
             return sound.then_some(Rows {
-                meeting: Meeting::Windows { groups, slides },
+                meeting: Im2colView::Windows { groups, slides },
                 inputs: channels * kernel.iter().product::<usize>(),
                 outputs,
                 turned: false,
@@ -95,7 +95,7 @@ impl Rows {
             (second, first)
         };
         Some(Rows {
-            meeting: Meeting::Rows,
+            meeting: Im2colView::Rows,
             inputs,
             outputs,
             turned,
@@ -166,7 +166,7 @@ impl<'a> Compensation<'a> {
         tensor: &TensorProto,
         name: &str,
         parameters: &QuantizationParameters,
-        used: Span,
+        used: IntegerBounds,
     ) -> Result<Option<(TensorProto, f64)>, TensorError> {
         let shape = tensor.shape()?;
         let Some(&[reader]) = self.readers.get(name).map(Vec::as_slice) else {
@@ -248,7 +248,7 @@ pub(super) fn known<'a>(
     let met = met(model);
     match ranges {
         _ if met.is_empty() => Ok(None),
-        Some(Ranges::Seen(seen, _)) if seen.values().any(|seen| seen.has_moments()) => {
+        Some(Ranges::Seen(seen, _)) if seen.values().any(|seen| seen.has_input_grams()) => {
             Ok(Some(seen))
         }
         // Of values that are no floats nothing is seen.
@@ -264,15 +264,15 @@ pub(super) fn moments<'a>(
     observations: &'a Observations,
     node: &NodeProto,
     rows: &Rows,
-) -> Option<&'a Moments> {
+) -> Option<&'a InputGram> {
     let seen = observations.get(node.input_at(0)?)?;
-    let moments = seen.moments(&rows.meeting)?;
+    let moments = seen.input_gram(&rows.meeting)?;
     (moments.extents()? == (rows.meeting.groups(), rows.inputs)).then_some(moments)
 }
 
 /// Of each group and block of inputs what their weights are rounded with.
 pub(super) fn factors(
-    moments: &Moments,
+    moments: &InputGram,
     centred: bool,
 ) -> impl Iterator<Item = (usize, Range<usize>, Option<Factor>)> {
     let groups = moments.extents().map_or(0, |(groups, _)| groups);

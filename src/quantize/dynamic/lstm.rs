@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Dynamic;
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::quantize::integers::{Form, Quantity, parameters};
-use crate::quantize::rewrite::{Rewriter, Stop, Weight};
+use crate::quantize::rewrite::{ConstantWeight, Rewriter, Stop};
 use crate::quantize::weights::quantized;
 use crate::quantize::{ElementType, MICROSOFT};
 
@@ -56,7 +56,7 @@ impl Dynamic<'_> {
 
     /// The weights of all gates, [directions, 4 · hidden, inputs], as integers in the layout
     /// [directions, inputs, 4 · hidden]; a scale for each row of a gate, or one for each direction.
-    fn gates(&self, graph: &mut Rewriter, weight: &Weight) -> Result<Quantity, Stop> {
+    fn gates(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
         let &[directions, rows, columns] = weight.shape.as_slice() else {
             return Err(SHAPE.into());
         };
@@ -79,7 +79,7 @@ impl Dynamic<'_> {
                 reduce_range: self.settings.reduce_range,
             };
             let found = parameters(&flat, form)?;
-            let made = graph.quantity(weight.name);
+            let made = graph.fresh_names(weight.name);
             let integers = quantized(&flat, weight.name, &found)?;
             let turned: Vec<u8> = integers
                 .raw_data

@@ -3,7 +3,7 @@
 use super::{Dynamic, product, scaled};
 use crate::onnx::schema::NodeProto;
 use crate::quantize::integers::{Quantity, parameters};
-use crate::quantize::rewrite::{Rewriter, Stop, Weight};
+use crate::quantize::rewrite::{ConstantWeight, Rewriter, Stop};
 
 impl Dynamic<'_> {
     /// A MatMul whose second input is a constant.
@@ -59,7 +59,7 @@ impl Dynamic<'_> {
     }
 
     /// The integers of a matrix turned over, as MatMulInteger wants it.
-    fn turned(&self, graph: &mut Rewriter, weight: &Weight) -> Result<Quantity, Stop> {
+    fn turned(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
         graph.shared(weight.name, "turned", |graph| {
             let turned = weight.tensor.transposed()?;
             let turned = turned.ok_or("its weight is no matrix")?;

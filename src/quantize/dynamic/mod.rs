@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::integers::{Form, Quantity, parameters};
 use super::operators::{EMBEDDING, float_reason};
-use super::rewrite::{Rewriter, Stop, Weight};
+use super::rewrite::{ConstantWeight, Rewriter, Stop};
 use super::settings::ElementType;
 use super::weight_only::{RECURRENT, Written, dequantized};
 use super::weights::quantized;
@@ -124,10 +124,10 @@ impl Dynamic<'_> {
     fn weight(
         &self,
         graph: &mut Rewriter,
-        weight: &Weight,
+        weight: &ConstantWeight,
         axis: Option<usize>,
     ) -> Result<Quantity, Stop> {
-        graph.as_it_lies(weight, "plain", self.form(axis))
+        graph.in_original_layout(weight, "plain", self.form(axis))
     }
 
     /// The integers of a weight where ONNX Runtime's operator takes one zero point only: signed weights,
@@ -136,7 +136,7 @@ impl Dynamic<'_> {
     fn around_zero(
         &self,
         graph: &mut Rewriter,
-        weight: &Weight,
+        weight: &ConstantWeight,
         axis: usize,
         beside: &[usize],
     ) -> Result<Quantity, Stop> {
@@ -146,7 +146,7 @@ impl Dynamic<'_> {
         }
         graph.shared(weight.name, "around zero", |graph| {
             let found = parameters(weight.tensor, form)?;
-            let made = graph.quantity(weight.name);
+            let made = graph.fresh_names(weight.name);
             graph.constant(quantized(weight.tensor, &made.integers, &found)?);
             graph.constant(TensorProto::from_f32(&made.scale, beside, &found.scales));
             graph.constant(TensorProto::from_i8(&made.zero_point, &[], &[0]));
@@ -159,7 +159,7 @@ impl Dynamic<'_> {
 /// The integers of an activation, measured as it is made: one node serves all that read the value.
 fn activation(graph: &mut Rewriter, name: &str) -> Result<Quantity, Stop> {
     graph.shared(name, "activation", |graph| {
-        let made = graph.quantity(name);
+        let made = graph.fresh_names(name);
         let title = graph.fresh(&format!("{name}_QuantizeLinear"));
         let outputs = [&made.integers, &made.scale, &made.zero_point].map(String::as_str);
         graph.push(NodeProto::new(

@@ -11,7 +11,7 @@ mod values;
 use serde::{Deserialize, Serialize};
 
 use super::rewrite::{Rewriter, Stop};
-use super::{Kind, QuantizeError, Quantized, QuantizedTensor};
+use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
 use numbers::LARGEST;
@@ -141,7 +141,7 @@ fn write<'a>(
 fn reported(name: &str) -> QuantizedTensor {
     QuantizedTensor {
         name: name.to_owned(),
-        kind: Kind::Weight,
+        kind: TensorKind::Weight,
         element: DataType::Float16.name(),
         scales: 0,
         scale: 1.0,

@@ -9,7 +9,7 @@ use super::super::inlets::Additions;
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::{ElementType, GuardSettings};
 use super::{HARMLESS, decibel, settle};
-use crate::calibrate::{Bulk, Observations};
+use crate::calibrate::{Observations, ShortestHalf};
 use crate::graph::{Model, Uses};
 
 /// Fewer steps than this for the bulk of a tensor are too few. Of the corpus, six is what brings every network
@@ -41,14 +41,18 @@ pub(super) fn refine_activations(
         let parts = joined
             .filter(|node| node.is("Concat"))
             .map_or(&[][..], |node| &node.input);
-        let bulk_of = |value: &String| observations.get(value).and_then(|seen| seen.bulk());
+        let bulk_of = |value: &String| {
+            observations
+                .get(value)
+                .and_then(|seen| seen.shortest_half())
+        };
         let whole = bulk_of(source).map(|bulk| (bulk, source, ENOUGH));
         let parts = parts
             .iter()
             .filter_map(|part| Some((bulk_of(part)?, part, ENOUGH_OF_A_PART)));
         // That which has the least of what it needs.
         let found = whole.into_iter().chain(parts).min_by(|one, other| {
-            let share = |(bulk, _, enough): &(Bulk, &String, f64)| bulk.width / enough;
+            let share = |(bulk, _, enough): &(ShortestHalf, &String, f64)| bulk.width / enough;
             share(one).total_cmp(&share(other))
         });
         let Some((bulk, of, enough)) = found else {

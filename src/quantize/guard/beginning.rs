@@ -124,14 +124,14 @@ mod tests {
     fn refined_but(settings: &Settings, far: f32, float: &str) -> ([ElementType; 4], usize) {
         let model = model();
         let values = (0..10_000).map(|i| i as f32 / 10_000.0).chain([far]);
-        let seen = Observation::of(&Vec::from_iter(values));
+        let seen = Observation::from_values(&Vec::from_iter(values));
         let observations: BTreeMap<_, _> = ["x", "a", "b", "c", "y"]
             .map(|name| (name.to_string(), seen.clone()))
             .into();
         let mut plan = Plan::new(&model, settings).unwrap();
         let ranges = Ranges::Seen(&observations, Method::MinMax);
         let found = plan.find_ranges(ranges).unwrap();
-        plan.free(float);
+        plan.keep_float(float);
         let said = refine_beginning(
             &model,
             &model.graph.uses(),

@@ -4,7 +4,7 @@
 
 use super::super::QuantizeError;
 use super::super::inlets::Additions;
-use super::super::plan::{Form, Plan};
+use super::super::plan::{Plan, TensorRole};
 use super::super::settings::GuardSettings;
 use super::super::weights::parameters;
 use super::{HARMLESS, decibel, settle};
@@ -18,8 +18,9 @@ pub(super) fn refine_constants(
     may: GuardSettings,
 ) -> Result<(Vec<String>, Vec<String>), QuantizeError> {
     let (mut said, mut declined) = (Vec::new(), Vec::new());
-    let own =
-        |(name, form): &(String, Form)| matches!(form, Form::Activation).then(|| name.clone());
+    let own = |(name, form): &(String, TensorRole)| {
+        matches!(form, TensorRole::Activation).then(|| name.clone())
+    };
     for name in plan.forms.iter().filter_map(own).collect::<Vec<_>>() {
         let (Some(tensor), Some(represented)) = (
             model.graph.initializers.get(&name),

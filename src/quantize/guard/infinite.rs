@@ -32,7 +32,7 @@ pub(super) fn free_infinite(
         let chosen = represented.typed || (represented.is_chosen() && !found.contains(&name));
         if may_free && !chosen {
             said.push(format!("`{name}` stays float: {why}, and no integer is"));
-            plan.free(&name);
+            plan.keep_float(&name);
         } else {
             let wanted = match chosen {
                 true => "is represented as the settings have it",

@@ -54,7 +54,7 @@ fn settle(
         (represented.element, represented.range) = (now.with_16_bits(), None);
     } else if may.float {
         said.push(format!("`{name}` stays float: {why}"));
-        plan.free(name);
+        plan.keep_float(name);
     } else {
         declined.push(format!(
             "`{name}` keeps {} bits, as the settings let nothing else, though {why}",

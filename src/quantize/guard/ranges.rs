@@ -33,7 +33,7 @@ pub(super) fn widen(plan: &mut Plan, found: &[String], observations: &Observatio
         if error <= FAR_FROM_THE_LEAST * least {
             return None;
         }
-        let wider = plan.cut(name, range_by(Method::Auto)?);
+        let wider = plan.clip(name, range_by(Method::Auto)?);
         Some((wider, error / least))
     };
     let widened: Vec<(&String, Range, f64)> = found

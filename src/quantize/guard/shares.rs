@@ -70,7 +70,7 @@ mod tests {
         let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
             .map(|name| (name.to_string(), seen(1.0)))
             .into();
-        observations.insert("a".to_string(), Observation::of(shares));
+        observations.insert("a".to_string(), Observation::from_values(shares));
         let ranges = Ranges::Seen(&observations, Method::MinMax);
         let found = plan.find_ranges(ranges).unwrap();
         let said = guard(&model, settings, &mut plan, &found, ranges).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::calibrate::Observation;
 use crate::onnx::schema::*;
-use crate::quantize::plan::Form;
+use crate::quantize::plan::TensorRole;
 use crate::quantize::settings::{ElementType, LayerSettings, TensorSettings};
 
 fn value(name: &str) -> ValueInfoProto {
@@ -110,7 +110,7 @@ fn what_a_concat_joins_is_judged_part_by_part() {
     let model = Model::from_proto(proto).unwrap();
     let mut plan = Plan::new(&model, &Settings::default()).unwrap();
     let even = |count: usize, high: f32| {
-        Observation::of(&Vec::from_iter(
+        Observation::from_values(&Vec::from_iter(
             (0..count).map(|i| high * i as f32 / count as f32),
         ))
     };
@@ -180,7 +180,7 @@ fn a_range_that_cuts_off_too_much_is_widened() {
         method: Some(method),
         ..Default::default()
     };
-    let even = Observation::of(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
+    let even = Observation::from_values(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
     let (plan, said) = guarded_of(even.clone(), &by(Method::Percentile(80.0)));
     let range = plan.representations["a"].range.unwrap();
     assert!(range.max > 0.99, "{range:?}");
@@ -373,7 +373,7 @@ fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the
         assert!(
             plan.forms
                 .iter()
-                .any(|(name, form)| name == "u" && matches!(form, Form::Weight(_)))
+                .any(|(name, form)| name == "u" && matches!(form, TensorRole::Weight(_)))
         );
         (types, kept.len(), declined.len())
     };

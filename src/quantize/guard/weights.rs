@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::super::QuantizeError;
 use super::super::inlets::Additions;
-use super::super::operators::{Treatment, factor_channels, treatment};
-use super::super::plan::{Form, Plan};
+use super::super::operators::{Treatment, operand_channel_axis, treatment};
+use super::super::plan::{Plan, TensorRole};
 use super::super::settings::GuardSettings;
 use super::super::weights::{parameters, relative_error};
 use super::{HARMLESS, decibel};
@@ -84,7 +84,7 @@ pub(super) fn refine_weights(
         } else if weight.float {
             left = (left - added).max(0.0);
             said.push(format!("`{name}` stays float: {why}"));
-            plan.free(name);
+            plan.keep_float(name);
         } else if let Some(represented) = plan.representations.get_mut(name) {
             left = (left - added).max(0.0);
             represented.element = represented.element.with_16_bits();
@@ -102,8 +102,9 @@ fn measured(
     additions: &Additions,
     may: GuardSettings,
 ) -> Result<Vec<Weight>, QuantizeError> {
-    let measure = |(name, form): &(String, Form)| {
-        let (Form::Weight(axis), Some(channels)) = (form, channel_axis(model, uses, name)) else {
+    let measure = |(name, form): &(String, TensorRole)| {
+        let (TensorRole::Weight(axis), Some(channels)) = (form, channel_axis(model, uses, name))
+        else {
             return Ok(None);
         };
         let channels = axis.unwrap_or(channels);
@@ -170,8 +171,8 @@ fn channel_axis(model: &Model, uses: &Uses, name: &str) -> Option<usize> {
     let node = &model.graph.nodes[node];
     let dims = model.graph.initializers.get(name)?.dims.len();
     let axis = match treatment(&node.operator())? {
-        Treatment::Weighted(axis) => axis.of(node),
-        Treatment::MatMul => factor_channels(slot, dims)?,
+        Treatment::Weighted(axis) => axis.at(node),
+        Treatment::MatMul => operand_channel_axis(slot, dims)?,
         _ => return None,
     };
     (dims > 1 && axis < dims).then_some(axis)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::ranges::Ranges;
 use super::super::scale::QuantizationParameters;
 use super::{Met, inlets};
-use crate::calibrate::Moment;
+use crate::calibrate::ChannelMoments;
 use crate::graph::{Joins, Model};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
@@ -16,7 +16,7 @@ pub(in super::super) struct Additions<'a> {
     /// By each value and constant on the way: for a squared step of it. The most of its layers.
     by_step: HashMap<&'a str, f64>,
     /// Of each weight, how its layer's input varies.
-    weights: HashMap<&'a str, (&'a NodeProto, Vec<Moment>)>,
+    weights: HashMap<&'a str, (&'a NodeProto, Vec<ChannelMoments>)>,
 }
 
 impl<'a> Additions<'a> {
@@ -30,7 +30,9 @@ impl<'a> Additions<'a> {
         };
         for inlet in inlets(model) {
             let moments = |value: &str| {
-                let seen = observations.get(value).and_then(|seen| seen.spread());
+                let seen = observations
+                    .get(value)
+                    .and_then(|seen| seen.channel_variance());
                 seen.map_or_else(Vec::new, |spread| spread.moments())
             };
             let Some(tensor) = model.graph.initializers.get(inlet.weight) else {
@@ -118,7 +120,7 @@ fn share(
     let mut sums = vec![[0.0; 2]; joins.outputs];
     for (window, weights) in tensor.to_f32()?.chunks_exact(joins.taps).enumerate() {
         let (input, output) = joins.of_window(window);
-        let place = [joins.place(window, 0), joins.place(window, 1)];
+        let place = [joins.index(window, 0), joins.index(window, 1)];
         for &weight in weights {
             let square = f64::from(weight).powi(2);
             sums[output][0] += noise(place, square) * channels[input][0];
@@ -173,8 +175,8 @@ pub(super) mod tests {
     }
 
     fn seen(values: &[f32]) -> Observation {
-        let mut seen = Observation::of(values);
-        seen.observe_spread(values, &[values.len() / 2, 2], 1);
+        let mut seen = Observation::from_values(values);
+        seen.observe_variance(values, &[values.len() / 2, 2], 1);
         seen
     }
 

@@ -1,14 +1,14 @@
-//! What is to be quantized in a model, node by node, before any range is known.
+//! Decides for each node and tensor of a model if and how it is quantized, before ranges are known.
 //!
-//! The nodes are visited once, in order, since some treatments ask what came before: an operator that
-//! shares its input's scale is quantized only if its input is, and a Relu behind a quantized value is
-//! folded into that value's range and taken out.
+//! The nodes are visited once in order, because some treatments depend on the nodes before them. An
+//! operator that shares its input's scale is quantized only if its input is. A Relu behind a
+//! quantized value is folded into the range of that value and removed.
 
-mod clamp;
+mod concat_scales;
 mod finish;
-mod joined;
-mod sources;
-mod unheeded;
+mod fold_clamp;
+mod ignored_settings;
+mod range_sources;
 mod visit;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -23,25 +23,25 @@ use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
-pub(super) use clamp::Folded;
-pub(crate) use clamp::clamp_bounds;
-pub(super) use sources::RangeSource;
+pub(super) use fold_clamp::FoldedClamp;
+pub(crate) use fold_clamp::clamp_bounds;
+pub(super) use range_sources::RangeSource;
 use visit::Planner;
 
-/// How a value or constant is quantized.
+/// The source of a tensor's scale.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// By its own range; a constant by its own values, in the activations' type.
+pub(super) enum TensorRole {
+    /// Its own range; a constant takes its own values and the activations' type.
     Activation,
-    /// With scale and zero point of another value.
+    /// Scale and zero point of another value.
     Shared(String),
-    /// A weight, with the axis of its channels where it has a scale for each.
+    /// A weight; the axis is set where each channel has its own scale.
     Weight(Option<usize>),
 }
 
-/// A bias to be quantized with the scales of what it is added to.
+/// A bias that takes the scales of its layer's accumulators.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Bias {
+pub(super) struct PlannedBias {
     pub(super) node: usize,
     pub(super) name: String,
     pub(super) input: String,
@@ -49,42 +49,43 @@ pub(super) struct Bias {
     pub(super) beta: f32,
 }
 
-/// What is to be quantized.
+/// The decisions of a quantization, before and after ranges are known.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// In the order they were met.
-    pub(super) forms: Vec<(String, Form)>,
-    /// How each of them is represented, but for those that share another's scale.
+    /// Every quantized tensor, in the order of the visits.
+    pub(super) forms: Vec<(String, TensorRole)>,
+    /// The representation of each tensor that has a scale of its own.
     pub(super) representations: HashMap<String, Representation>,
-    pub(super) biases: Vec<Bias>,
-    /// Whether the scale of a weight grows where its bias would not fit 32 bits.
+    pub(super) biases: Vec<PlannedBias>,
+    /// True if a weight's scale grows where its bias would overflow int32.
     pub(super) fit_biases: bool,
-    /// Whether all is to be as ONNX Runtime has it, where that can be run.
+    /// True if the result follows ONNX Runtime's quantizer wherever that model would run.
     pub(super) like_onnx_runtime: bool,
-    /// Whether biases make up for what rounding the weights adds.
+    /// True if bias correction is on.
     pub(super) correct_biases: bool,
-    /// How weights are rounded.
+    /// The rounding of weights: nearest or GPTQ.
     pub(super) rounding: Rounding,
-    /// Nodes folded into what comes before them.
+    /// Nodes folded into the node before them.
     pub(super) removed: BTreeSet<usize>,
-    /// What removed nodes had read, and so takes the name of what they had made.
-    pub(super) renamed: HashMap<String, Folded>,
-    /// Nodes that read integers: the only ones whose weights are replaced.
+    /// FoldedClamp nodes by their input, which takes the name of their output.
+    pub(super) renamed: HashMap<String, FoldedClamp>,
+    /// Quantized nodes. Only these read the integers of their weights.
     pub(super) quantized: HashSet<usize>,
     pub(super) ranges: HashMap<String, RangeSource>,
-    /// Outputs of Softmax operators that stay float, though what they make becomes integers.
+    /// Outputs of float Softmax nodes whose values are quantized.
     pub(super) float_softmaxes: BTreeSet<String>,
-    /// For a value that shares another's scale: the value at the end of that chain.
-    pub(super) sources: HashMap<String, String>,
+    /// The value that owns the scale, by the value that shares it.
+    pub(super) scale_owners: HashMap<String, String>,
     pub(super) choices: Vec<NodeChoice>,
 }
 
 impl Plan {
-    /// Plans for a prepared model whose values all have their types in `value_info`.
+    /// Makes the plan of a prepared model whose values all have their types in `value_info`.
     pub fn new(model: &Model, settings: &Settings) -> Result<Plan, QuantizeError> {
         let graph = &model.graph;
         let mut chains = composed(graph, &graph.uses());
-        // ONNX Runtime's own list knows no chains: what it quantizes of them are single operators.
+        // ONNX Runtime's default list has no operator patterns; it quantizes their nodes one by
+        // one.
         chains.retain(|chain| match &settings.operators {
             Operators::All => true,
             Operators::OnnxRuntime => false,
@@ -117,7 +118,8 @@ impl Plan {
             }
         }
         let opset = model.opset();
-        let by_channel = |(_, form): &(String, Form)| matches!(form, Form::Weight(Some(_)));
+        let by_channel =
+            |(_, form): &(String, TensorRole)| matches!(form, TensorRole::Weight(Some(_)));
         if opset < FIRST_OPSET_WITH_AXIS && plan.forms.iter().any(by_channel) {
             return Err(QuantizeError::Opset { opset });
         }
@@ -137,14 +139,15 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Finds the ranges that the settings don't give, many tensors at a time since some methods search long; names those
-    /// that were found.
+    /// Computes the ranges that the settings don't give, and returns the names of their values.
+    ///
+    /// The tensors are processed in parallel, because some methods search for long.
     pub(super) fn find_ranges(&mut self, ranges: Ranges<'_>) -> Result<Vec<String>, QuantizeError> {
         self.follow_onnx_runtime(ranges);
         let wanted: Vec<(&String, &String, &Representation)> = self
             .forms
             .iter()
-            .filter(|(_, form)| *form == Form::Activation)
+            .filter(|(_, form)| *form == TensorRole::Activation)
             .filter_map(|(name, _)| {
                 let represented = self.representations.get(name)?;
                 match self.ranges.get(name)? {
@@ -155,13 +158,15 @@ impl Plan {
                 }
             })
             .collect();
-        let found: Vec<(String, Option<Range>)> = wanted
+        let computed: Vec<(String, Option<Range>)> = wanted
             .into_par_iter()
-            .map(|(name, source, represented)| Ok((name.clone(), ranges.of(source, represented)?)))
+            .map(|(name, source, represented)| {
+                Ok((name.clone(), ranges.range_of(source, represented)?))
+            })
             .collect::<Result<_, SecondPassMissing>>()?;
-        let mut names = Vec::with_capacity(found.len());
-        for (name, range) in found {
-            let range = range.map(|range| self.cut(&name, range));
+        let mut names = Vec::with_capacity(computed.len());
+        for (name, range) in computed {
+            let range = range.map(|range| self.clip(&name, range));
             if let (Some(represented), Some(range)) = (self.representations.get_mut(&name), range) {
                 represented.range = Some(range);
                 names.push(name);
@@ -170,29 +175,31 @@ impl Plan {
         Ok(names)
     }
 
-    /// Takes the integers from a value and from all that share its scale.
-    pub(super) fn free(&mut self, name: &str) {
-        let sources = &self.sources;
-        let is_of = |other: &str| sources.get(other).is_some_and(|source| source == name);
+    /// Keeps a value float, and all values that share its scale.
+    pub(super) fn keep_float(&mut self, name: &str) {
+        let scale_owners = &self.scale_owners;
+        let is_of = |other: &str| scale_owners.get(other).is_some_and(|source| source == name);
         let (freed, kept) = std::mem::take(&mut self.forms)
             .into_iter()
             .partition(|(other, _)| other == name || is_of(other));
         self.forms = kept;
         for (name, _) in freed {
-            // A bias has the scale of what its node reads: without that it stays what it was, and is taken as often.
+            // The bias scale derives from the input scale, so this bias stays float too.
             self.biases.retain(|bias| bias.input != name);
             self.unfold(name);
         }
     }
 
-    /// Takes the integers from values of four bits that a MaxPool reads, and says so: a sentence each. ONNX Runtime moves it between these
-    /// integers, where it takes none of four bits, and then doesn't load the model (1.31.1).
-    pub(super) fn free_pooled(&mut self, model: &Model) -> Vec<String> {
-        let mut said = Vec::new();
+    /// Keeps 4-bit values float that a MaxPool reads; returns a note for each.
+    ///
+    /// ONNX Runtime moves the MaxPool onto the integers, but has no 4-bit kernel and refuses the
+    /// model (1.31.1).
+    pub(super) fn keep_pooled_float(&mut self, model: &Model) -> Vec<String> {
+        let mut notes = Vec::new();
         let nodes = model.graph.nodes.iter().zip(0..);
         for (node, index) in nodes.filter(|(node, _)| node.is("MaxPool")) {
             let input = node.input_at(0).unwrap_or_default();
-            let source = self.sources.get(input).map_or(input, String::as_str);
+            let source = self.scale_owners.get(input).map_or(input, String::as_str);
             let source = source.to_string();
             let marked = self.forms.iter().any(|(name, _)| *name == source);
             let represented = self.representations.get(&source).filter(|_| marked);
@@ -200,34 +207,34 @@ impl Plan {
             if !four_bits || self.like_onnx_runtime {
                 continue;
             }
-            self.free(&source);
+            self.keep_float(&source);
             self.choices[index].quantized = false;
             self.choices[index].reason =
                 Some("ONNX Runtime's MaxPool takes no integers of four bits".to_string());
-            said.push(format!(
+            notes.push(format!(
                 "`{source}` stays float: ONNX Runtime would let the MaxPool `{}` work on its integers, which takes none of four bits",
                 node.title()
             ));
         }
-        said
+        notes
     }
 
-    /// The axis of a weight along which each channel has its own scale.
+    /// The channel axis of a weight with per-channel scales.
     pub fn channel_axis(&self, weight: &str) -> Option<usize> {
         let mut forms = self.forms.iter();
         match forms.find(|(name, _)| name == weight)? {
-            (_, Form::Weight(axis)) => *axis,
+            (_, TensorRole::Weight(axis)) => *axis,
             _ => None,
         }
     }
 
-    /// Each node and whether it is quantized.
+    /// The decision for each node.
     pub fn choices(&self) -> &[NodeChoice] {
         &self.choices
     }
 }
 
-/// An error that names the first operator that only quantized models have.
+/// Fails if the model is quantized already; the error names the first quantized operator.
 pub fn refuse_quantized(model: &Model) -> Result<(), QuantizeError> {
     let quantized =
         |n: &&NodeProto| is_quantized_operator(n.op_type.as_deref().unwrap_or_default());

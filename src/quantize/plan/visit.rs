@@ -1,12 +1,12 @@
-//! Visiting the nodes, in order: each treatment marks the values and constants it wants quantized.
+//! Visits the nodes in order and marks the tensors that each node wants quantized.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Bias, Folded, Form};
+use super::{FoldedClamp, PlannedBias, TensorRole};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::quantize::composed::Composed;
-use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtimes, treatment};
+use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
 use crate::quantize::settings::{Layer, Layers, Operators, Representation};
 use crate::quantize::{NodeChoice, Settings};
 
@@ -18,20 +18,20 @@ pub(super) struct Planner<'a> {
     pub(super) model: &'a Model,
     pub(super) settings: &'a Settings,
     pub(super) layers: &'a Layers<'a>,
-    /// What the settings say of each node.
+    /// The settings of each node.
     pub(super) nodes: Vec<Layer>,
-    /// The operator that each belongs to.
+    /// The operator or operator pattern of each node.
     operators: Vec<String>,
     pub(super) uses: Uses,
     element: HashMap<&'a str, DataType>,
     pub(super) order: Vec<String>,
-    pub(super) forms: HashMap<String, Form>,
-    pub(super) biases: Vec<Bias>,
+    pub(super) forms: HashMap<String, TensorRole>,
+    pub(super) biases: Vec<PlannedBias>,
     pub(super) removed: BTreeSet<usize>,
-    pub(super) renamed: HashMap<String, Folded>,
+    pub(super) renamed: HashMap<String, FoldedClamp>,
     pub(super) quantized: HashSet<usize>,
     pub(super) choices: Vec<NodeChoice>,
-    /// Chains that are one operator, and of each node in one which it is.
+    /// Operator patterns, and the pattern of each node that belongs to one.
     chains: Vec<Composed>,
     inside: HashMap<usize, usize>,
 }
@@ -78,7 +78,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Why the settings or its operator keep a node float.
+    /// The reason why settings or operator keep a node float.
     pub(super) fn excluded(&self, index: usize) -> Option<&'static str> {
         let operator = self.model.graph.nodes[index].operator();
         if let Some(reason) = float_reason(&operator) {
@@ -86,7 +86,7 @@ impl<'a> Planner<'a> {
         }
         let wanted = match &self.settings.operators {
             Operators::All => true,
-            Operators::OnnxRuntime => is_onnx_runtimes(&operator),
+            Operators::OnnxRuntime => is_onnx_runtime_default(&operator),
             Operators::Only(wanted) => wanted.contains(&operator),
         };
         if !wanted {
@@ -106,7 +106,7 @@ impl<'a> Planner<'a> {
             .then_some("its weight is no constant, and the settings take only those")
     }
 
-    /// Marks what a node wants quantized; an error says why it stays float.
+    /// Marks the tensors that a node wants quantized; the error is the reason why it stays float.
     pub(super) fn visit(&mut self, index: usize, node: &NodeProto) -> Result<(), &'static str> {
         if let Some(&chain) = self.inside.get(&index) {
             return self.visit_chain(index, chain);
@@ -115,7 +115,7 @@ impl<'a> Planner<'a> {
             return Err(reason);
         }
         let treatment = treatment(&node.operator()).ok_or("it has no int8 form here yet")?;
-        // The bounds of a Clip may be infinite: they become no integers.
+        // The bounds of a Clip may be infinite, because they are not quantized.
         if !matches!(treatment, Treatment::Clamp | Treatment::Share)
             && node.input.iter().any(|name| !self.is_finite(name))
         {
@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
                 self.activation(input);
                 self.output(index, output);
                 let weight = node.input_at(1).unwrap_or_default();
-                self.weight(index, weight, Some(axis.of(node)));
+                self.weight(index, weight, Some(axis.at(node)));
                 if let Some(bias) = node.input_at(2) {
                     let beta = if node.is("Gemm") {
                         node.float("beta").unwrap_or(1.0)
@@ -147,7 +147,7 @@ impl<'a> Planner<'a> {
                 }
                 for (slot, name) in node.input.iter().enumerate() {
                     if self.model.graph.initializers.contains(name) {
-                        self.weight(index, name, self.factor_axis(index, slot, name));
+                        self.weight(index, name, self.operand_axis(index, slot, name));
                     } else {
                         self.activation(name);
                     }
@@ -155,11 +155,11 @@ impl<'a> Planner<'a> {
                 self.output(index, output);
             }
             Treatment::Elementwise => {
-                let made = match self.nodes[index].float_output {
+                let outputs = match self.nodes[index].float_output {
                     true => &[][..],
                     false => &node.output,
                 };
-                let names = node.input.iter().chain(made);
+                let names = node.input.iter().chain(outputs);
                 if names.clone().filter(|n| self.activation(n)).count() == 0 {
                     return Err(NOT_FLOAT);
                 }
@@ -236,7 +236,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// A node of a chain that is one operator: only what goes in and what comes out become integers.
+    /// Visits a node of an operator pattern. Only the input and output of the pattern become
+    /// integers.
     fn visit_chain(&mut self, index: usize, chain: usize) -> Result<(), &'static str> {
         let chain = self.chains[chain].clone();
         if chain.nodes.iter().any(|&node| self.nodes[node].float) {
@@ -257,7 +258,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// How the settings have what several nodes make as one, from the first to those that are folded into it.
+    /// The activation settings of nodes that are folded into the first.
     pub(super) fn activations_of(&self, nodes: &[usize]) -> Representation {
         if let &[node] = nodes {
             return self.nodes[node].activations.clone();
@@ -272,7 +273,7 @@ impl<'a> Planner<'a> {
         self.element.get(name) == Some(&DataType::Float)
     }
 
-    /// Whether a float value, if it is a constant, has no infinity and no NaN in it.
+    /// False for a float constant that holds an infinity or NaN.
     fn is_finite(&self, name: &str) -> bool {
         let Some(tensor) = self
             .model
@@ -283,7 +284,7 @@ impl<'a> Planner<'a> {
         else {
             return true;
         };
-        // Looked at where they lie: weights are large, and this is asked of every one.
+        // Reads the raw bytes without a copy, because this check covers every weight.
         let number = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         match &tensor.raw_data {
             Some(raw) => raw.chunks_exact(4).all(|bytes| number(bytes).is_finite()),
@@ -295,22 +296,22 @@ impl<'a> Planner<'a> {
         self.forms.contains_key(name)
     }
 
-    fn mark(&mut self, name: &str, form: Form) {
+    fn mark(&mut self, name: &str, form: TensorRole) {
         if self.forms.insert(name.to_string(), form).is_none() {
             self.order.push(name.to_string());
         }
     }
 
-    /// Marks a float value or constant, unless it is marked already; whether it is a float one.
+    /// Marks a float tensor as an activation unless it is marked; returns true for a float tensor.
     fn activation(&mut self, name: &str) -> bool {
         let float = self.is_float(name);
         if float && !self.is_marked(name) {
-            self.mark(name, Form::Activation);
+            self.mark(name, TensorRole::Activation);
         }
         float
     }
 
-    /// Marks what a node makes, unless the settings keep that float.
+    /// Marks the output of a node unless the settings keep it float.
     fn output(&mut self, node: usize, name: &str) {
         if !self.nodes[node].float_output {
             self.activation(name);
@@ -331,20 +332,21 @@ impl<'a> Planner<'a> {
             .per_channel;
         let axis = axis.filter(|&axis| by_channel && axis < tensor.dims.len());
         let form = match self.forms.get(name) {
-            // Used twice, with different axes or beside an elementwise operator: one scale serves both.
-            Some(form) if *form != Form::Weight(axis) => Form::Weight(None),
-            _ => Form::Weight(axis),
+            // A weight used with different axes, or also by an elementwise operator, takes one
+            // scale.
+            Some(form) if *form != TensorRole::Weight(axis) => TensorRole::Weight(None),
+            _ => TensorRole::Weight(axis),
         };
         self.mark(name, form);
     }
 
-    /// Marks a constant float bias whose shape goes with the scales it will have.
+    /// Plans a constant float bias if its shape fits the scales of its weight.
     fn bias(&mut self, node: usize, name: &str, input: &str, weight: &str, beta: f32) {
         let Some(tensor) = self.model.graph.initializers.get(name) else {
             return;
         };
         let channels = match self.forms.get(weight) {
-            Some(Form::Weight(Some(axis))) => self
+            Some(TensorRole::Weight(Some(axis))) => self
                 .model
                 .graph
                 .initializers
@@ -356,7 +358,7 @@ impl<'a> Planner<'a> {
         let wanted = self.settings.quantize_bias && self.is_float(name);
         if wanted && self.is_marked(input) && self.is_marked(weight) && fits {
             let (name, input, weight) = (name.to_string(), input.to_string(), weight.to_string());
-            self.biases.push(Bias {
+            self.biases.push(PlannedBias {
                 node,
                 name,
                 input,
@@ -372,11 +374,11 @@ impl<'a> Planner<'a> {
         }
         match self.forms.get(input) {
             None => return Err(FLOAT_INPUT),
-            Some(Form::Weight(Some(_))) => {
+            Some(TensorRole::Weight(Some(_))) => {
                 return Err("its input is a weight with a scale a channel");
             }
             Some(_) if !self.is_float(output) => return Err(NOT_FLOAT),
-            Some(_) => self.mark(output, Form::Shared(input.to_string())),
+            Some(_) => self.mark(output, TensorRole::Shared(input.to_string())),
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Writing the quantized model as QuantizeLinear/DequantizeLinear pairs, under ONNX Runtime's names.
+//! Writes the quantized model with QuantizeLinear/DequantizeLinear pairs, named as ONNX Runtime
+//! names them.
 
 mod nodes;
 mod writer;
@@ -9,18 +10,18 @@ use rayon::prelude::*;
 
 use super::compensate::Compensation;
 use super::correct::corrections;
-use super::plan::{Form, Plan, RangeSource};
+use super::plan::{Plan, RangeSource, TensorRole};
 use super::ranges::Ranges;
-use super::scale::{QuantizationParameters, span};
+use super::scale::{QuantizationParameters, integer_bounds};
 use super::settings::Representation;
 use super::weights::{empty_channels, parameters, quantized};
 use super::{QuantizeError, Quantized, bias};
 use crate::calibrate::Range;
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, TensorProto};
-use writer::Writer;
+use writer::QdqWriter;
 
-/// The quantized form of a model.
+/// Quantizes a model by its plan and ranges.
 pub fn quantize(
     model: &Model,
     plan: &Plan,
@@ -29,7 +30,7 @@ pub fn quantize(
     let (activations, used_ranges) = activation_parameters(model, plan, ranges)?;
     let mut constants = constant_parameters(model, plan)?;
     let scale_of = |name: &str, constants: &HashMap<String, QuantizationParameters>| {
-        let source = source_of(plan, name);
+        let source = scale_owner(plan, name);
         activations
             .get(source)
             .or_else(|| constants.get(source))
@@ -45,7 +46,7 @@ pub fn quantize(
             constants.get_mut(&planned.weight),
             represented,
         ) && represented.scale.is_none()
-            && (!plan.like_onnx_runtime || is_fitted_there(weight))
+            && (!plan.like_onnx_runtime || is_fitted_by_onnx_runtime(weight))
         {
             let (input, bias, beta) = (input.scales[0], tensor.to_f32()?, planned.beta);
             let empty = match model.graph.initializers.get(&planned.weight) {
@@ -65,14 +66,14 @@ pub fn quantize(
     let compensation = Compensation::new(model, plan, ranges)?;
     let mut integers = constant_integers(model, plan, &constants, compensation.as_ref())?;
     let corrections = corrections(model, plan, ranges, &constants, &integers)?;
-    let mut writer = Writer::new(model, plan);
+    let mut writer = QdqWriter::new(model, plan);
     for (name, form) in &plan.forms {
-        if let Some(found) = constants.get(name) {
-            if let Some(made) = integers.remove(name.as_str()) {
-                writer.constant(name, form, found, made);
+        if let Some(params) = constants.get(name) {
+            if let Some(computed) = integers.remove(name.as_str()) {
+                writer.constant(name, form, params, computed);
             }
-        } else if let Some(found) = scale_of(name, &constants) {
-            writer.activation(name, form, &found);
+        } else if let Some(params) = scale_of(name, &constants) {
+            writer.activation(name, form, &params);
         }
     }
     for (planned, correction) in plan.biases.iter().zip(&corrections) {
@@ -84,15 +85,15 @@ pub fn quantize(
     Ok(writer.finish(used_ranges))
 }
 
-/// Whether ONNX Runtime's quantizer has a weight's scale grow for a bias.
-fn is_fitted_there(weight: &QuantizationParameters) -> bool {
+/// True if ONNX Runtime's quantizer would increase this weight's scale for a bias.
+fn is_fitted_by_onnx_runtime(weight: &QuantizationParameters) -> bool {
     let signed = matches!(weight.element, DataType::Int8 | DataType::Int16);
     signed && weight.zero_points.iter().all(|&zero_point| zero_point == 0)
 }
 
-/// The value whose scale another shares, through any number of steps.
-fn source_of<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
-    plan.sources.get(name).map_or(name, String::as_str)
+/// The value that owns the scale of `name`.
+fn scale_owner<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
+    plan.scale_owners.get(name).map_or(name, String::as_str)
 }
 
 fn activation_parameters(
@@ -106,13 +107,13 @@ fn activation_parameters(
     ),
     QuantizeError,
 > {
-    let mut found = HashMap::new();
+    let mut by_name = HashMap::new();
     let mut used_ranges = BTreeMap::new();
     for (name, form) in &plan.forms {
-        if *form != Form::Activation || model.graph.initializers.contains(name) {
+        if *form != TensorRole::Activation || model.graph.initializers.contains(name) {
             continue;
         }
-        let represented = represented(plan, name)?;
+        let represented = representation(plan, name)?;
         let element = represented.element.data_type();
         let symmetric = represented.is_symmetric(false);
         let (scale, zero_point) = match represented.scale {
@@ -122,7 +123,7 @@ fn activation_parameters(
                 if let Some(RangeSource::Observed(source)) = plan.ranges.get(name) {
                     used_ranges.insert(source.clone(), range);
                 }
-                let used = span(element, symmetric, represented.reduce_range);
+                let used = integer_bounds(element, symmetric, represented.reduce_range);
                 represented.scale_and_zero_point(min, max, used, symmetric)
             }
         };
@@ -132,12 +133,12 @@ fn activation_parameters(
             scales: vec![scale],
             zero_points: vec![zero_point],
         };
-        found.insert(name.clone(), one);
+        by_name.insert(name.clone(), one);
     }
-    Ok((found, used_ranges))
+    Ok((by_name, used_ranges))
 }
 
-fn represented<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
+fn representation<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
     let missing = || QuantizeError::RangeMissing {
         value: name.to_string(),
     };
@@ -160,7 +161,7 @@ fn range(
         (Some(chosen), _) => chosen,
         (None, RangeSource::Fixed(min, max)) => Range::new(*min, *max),
         (None, RangeSource::Observed(source)) => {
-            ranges.of(source, represented)?.ok_or_else(missing)?
+            ranges.range_of(source, represented)?.ok_or_else(missing)?
         }
     };
     let Range { min, max } = range;
@@ -178,59 +179,64 @@ fn constant_parameters(
     model: &Model,
     plan: &Plan,
 ) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
-    let constant = |(name, form): (&String, &Form)| {
+    let constant = |(name, form): (&String, &TensorRole)| {
         let tensor = model.graph.initializers.get(name)?;
         let axis = match form {
-            Form::Weight(axis) => *axis,
-            Form::Activation | Form::Shared(_) => None,
+            TensorRole::Weight(axis) => *axis,
+            TensorRole::Activation | TensorRole::Shared(_) => None,
         };
-        let weight = matches!(form, Form::Weight(_));
-        let made = represented(plan, name)
+        let weight = matches!(form, TensorRole::Weight(_));
+        let computed = representation(plan, name)
             .and_then(|represented| Ok(parameters(tensor, axis, represented, weight)?));
-        Some(made.map(|made| (name.clone(), made)))
+        Some(computed.map(|computed| (name.clone(), computed)))
     };
     let forms: Vec<_> = plan.forms.iter().map(|(name, form)| (name, form)).collect();
-    // Of several that fail the first is named, on any number of threads.
-    let found: Vec<_> = forms.into_par_iter().filter_map(constant).collect();
-    found.into_iter().collect()
+    // The order is kept, so the error names the same tensor with any number of threads.
+    let results: Vec<_> = forms.into_par_iter().filter_map(constant).collect();
+    results.into_iter().collect()
 }
 
-/// Integers of a constant.
-pub(super) struct Integers {
+/// The integers of a constant.
+pub(super) struct ConstantIntegers {
     pub(super) tensor: TensorProto,
-    /// Where their errors make up for one another: by what factor the mean square of what these add is less.
-    pub(super) gained: Option<f64>,
+    /// The factor by which GPTQ lowers the mean squared error of the layer's output.
+    pub(super) error_reduction: Option<f64>,
 }
 
-/// The integers of every constant; their names are made when they are written.
+/// Computes the integers of all constants. The writer names them.
 fn constant_integers<'a>(
     model: &Model,
     plan: &Plan,
     constants: &'a HashMap<String, QuantizationParameters>,
     compensation: Option<&Compensation>,
-) -> Result<HashMap<&'a str, Integers>, QuantizeError> {
-    let integers = |name: &str, found: &QuantizationParameters, tensor: &TensorProto| {
+) -> Result<HashMap<&'a str, ConstantIntegers>, QuantizeError> {
+    let integers = |name: &str, params: &QuantizationParameters, tensor: &TensorProto| {
         if let Some(compensation) = compensation {
-            let represented = represented(plan, name)?;
+            let represented = representation(plan, name)?;
             let symmetric = represented.is_symmetric(true);
-            let used = span(found.element, symmetric, represented.reduce_range);
-            if let Some((tensor, gained)) = compensation.integers(tensor, name, found, used)? {
-                let gained = Some(gained);
-                return Ok(Integers { tensor, gained });
+            let used = integer_bounds(params.element, symmetric, represented.reduce_range);
+            if let Some((tensor, error_reduction)) =
+                compensation.integers(tensor, name, params, used)?
+            {
+                let error_reduction = Some(error_reduction);
+                return Ok(ConstantIntegers {
+                    tensor,
+                    error_reduction,
+                });
             }
         }
-        let tensor = quantized(tensor, name, found)?;
-        Ok(Integers {
+        let tensor = quantized(tensor, name, params)?;
+        Ok(ConstantIntegers {
             tensor,
-            gained: None,
+            error_reduction: None,
         })
     };
-    let one = |(name, found): (&'a String, &QuantizationParameters)| {
+    let one = |(name, params): (&'a String, &QuantizationParameters)| {
         let tensor = model.graph.initializers.get(name)?;
-        let made = integers(name, found, tensor);
-        Some(made.map(|made| (name.as_str(), made)))
+        let computed = integers(name, params, tensor);
+        Some(computed.map(|computed| (name.as_str(), computed)))
     };
     let constants: Vec<_> = constants.iter().collect();
-    let made: Vec<_> = constants.into_par_iter().filter_map(one).collect();
-    made.into_iter().collect()
+    let computed: Vec<_> = constants.into_par_iter().filter_map(one).collect();
+    computed.into_iter().collect()
 }

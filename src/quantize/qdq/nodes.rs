@@ -1,4 +1,4 @@
-//! Small pieces of the rewriting that need no state.
+//! Stateless helpers of the QDQ writer.
 
 use std::collections::BTreeSet;
 

@@ -1,54 +1,54 @@
-//! The graph as it is rewritten: pairs put in, constants replaced, biases in 32 bits.
+//! Rewrites a graph: inserts pairs, replaces constants, writes int32 biases.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::nodes::{linear, uses_without};
-use super::{Integers, source_of};
+use super::{ConstantIntegers, scale_owner};
 use crate::calibrate::Range;
 use crate::graph::{Model, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::compensate::decibels;
-use crate::quantize::plan::{Bias, Form, Plan};
+use crate::quantize::plan::{Plan, PlannedBias, TensorRole};
 use crate::quantize::scale::{QuantizationParameters, encoded};
-use crate::quantize::{Kind, MICROSOFT, QuantizeError, Quantized, QuantizedTensor, bias};
+use crate::quantize::{MICROSOFT, QuantizeError, Quantized, QuantizedTensor, TensorKind, bias};
 
-/// The operator set since which QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
+/// The first opset whose QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
 const FIRST_OPSET_WITH_16_AND_4_BITS: i64 = 21;
 
-/// The graph as it is being rewritten.
-pub(super) struct Writer<'a> {
+/// A graph that is being rewritten.
+pub(super) struct QdqWriter<'a> {
     plan: &'a Plan,
     model: &'a Model,
     out: Model,
     uses: Uses,
     names: Names,
-    /// What consumers of a value read instead.
+    /// The dequantized value that consumers read in place of each value.
     replaced: HashMap<String, String>,
-    /// The same for constants, but only where the consumer works on integers.
+    /// The dequantized value that quantized nodes read in place of each constant.
     replaced_constants: HashMap<String, String>,
-    /// Constants whose name what is made of their integers has taken.
-    given_away: HashSet<String>,
-    /// What one consumer reads in slot 2 instead.
+    /// Constants whose name the dequantized bias has taken.
+    taken_names: HashSet<String>,
+    /// The dequantized bias that a node reads in slot 2.
     replaced_biases: HashMap<usize, String>,
-    /// The names of scale and zero point of each quantized value.
+    /// The names of scale and zero point of each value.
     parameter_names: HashMap<String, (String, String)>,
-    /// Nodes to come before node `i`; those at the end of the list after all.
+    /// Nodes inserted before node `i`; the last entry holds those behind all nodes.
     before: Vec<Vec<NodeProto>>,
-    /// Nodes to come right after node `i`.
+    /// Nodes inserted right after node `i`.
     after: Vec<Vec<NodeProto>>,
     tensors: Vec<QuantizedTensor>,
     notes: Vec<String>,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(model: &'a Model, plan: &'a Plan) -> Writer<'a> {
+impl<'a> QdqWriter<'a> {
+    pub(super) fn new(model: &'a Model, plan: &'a Plan) -> QdqWriter<'a> {
         let mut out = model.clone();
         for (index, node) in out.graph.nodes.iter_mut().enumerate() {
             for output in &mut node.output {
-                // A removed node gives its output's name to what came before it.
+                // The node before a folded node takes over its output name.
                 if plan.removed.contains(&index) {
                     output.push_str("/folded");
-                } else if let Some(new) = plan.last_name(output) {
+                } else if let Some(new) = plan.folded_name(output) {
                     *output = new.clone();
                 }
             }
@@ -56,7 +56,7 @@ impl<'a> Writer<'a> {
         let uses = uses_without(&out.graph, &plan.removed);
         let nodes = out.graph.nodes.len();
         let names = out.graph.names();
-        Writer {
+        QdqWriter {
             plan,
             model,
             out,
@@ -64,7 +64,7 @@ impl<'a> Writer<'a> {
             names,
             replaced: HashMap::new(),
             replaced_constants: HashMap::new(),
-            given_away: HashSet::new(),
+            taken_names: HashSet::new(),
             replaced_biases: HashMap::new(),
             parameter_names: HashMap::new(),
             before: vec![Vec::new(); nodes + 1],
@@ -74,35 +74,44 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn parameters(&mut self, base: &str, found: &QuantizationParameters) -> (String, String) {
+    fn parameters(&mut self, base: &str, params: &QuantizationParameters) -> (String, String) {
         let scale = self.names.fresh(&format!("{base}_scale"));
         let zero_point = self.names.fresh(&format!("{base}_zero_point"));
-        let shape: Vec<usize> = found.axis.map(|_| found.scales.len()).into_iter().collect();
-        let bytes = encoded(found.element, found.zero_points.iter().copied());
-        let zero_points = TensorProto::from_raw(&zero_point, found.element, &shape, bytes.into());
+        let shape: Vec<usize> = params
+            .axis
+            .map(|_| params.scales.len())
+            .into_iter()
+            .collect();
+        let bytes = encoded(params.element, params.zero_points.iter().copied());
+        let zero_points = TensorProto::from_raw(&zero_point, params.element, &shape, bytes.into());
         let initializers = &mut self.out.graph.initializers;
-        initializers.insert(TensorProto::from_f32(&scale, &shape, &found.scales));
+        initializers.insert(TensorProto::from_f32(&scale, &shape, &params.scales));
         initializers.insert(zero_points);
         (scale, zero_point)
     }
 
-    pub(super) fn activation(&mut self, name: &str, form: &Form, found: &QuantizationParameters) {
+    pub(super) fn activation(
+        &mut self,
+        name: &str,
+        form: &TensorRole,
+        params: &QuantizationParameters,
+    ) {
         let (scale, zero_point) = match form {
-            Form::Shared(_) => match self.parameter_names.get(source_of(self.plan, name)) {
+            TensorRole::Shared(_) => match self.parameter_names.get(scale_owner(self.plan, name)) {
                 Some(names) => names.clone(),
-                // The source comes later in the list: its names are made now, once for both.
-                None => self.source_parameters(source_of(self.plan, name), found),
+                // The owner of the scale comes later, so its parameters are written now.
+                None => self.owner_parameters(scale_owner(self.plan, name), params),
             },
-            _ => self.source_parameters(name, found),
+            _ => self.owner_parameters(name, params),
         };
         let quantized = self.names.fresh(&format!("{name}_QuantizeLinear_Output"));
         let producer = self.uses.producer(name);
         let (input, output) = match producer {
             Some(producer) if self.uses.is_output(name) => {
                 let input = self.names.fresh(&format!("{name}_QuantizeLinear_Input"));
-                for made in &mut self.out.graph.nodes[producer].output {
-                    if made == name {
-                        made.clone_from(&input);
+                for produced in &mut self.out.graph.nodes[producer].output {
+                    if produced == name {
+                        produced.clone_from(&input);
                     }
                 }
                 (input, name.to_string())
@@ -116,7 +125,7 @@ impl<'a> Writer<'a> {
         let pair = [
             self.linear(
                 "QuantizeLinear",
-                found.element,
+                params.element,
                 name,
                 [&input, &scale, &zero_point],
                 &quantized,
@@ -124,7 +133,7 @@ impl<'a> Writer<'a> {
             ),
             self.linear(
                 "DequantizeLinear",
-                found.element,
+                params.element,
                 name,
                 [&quantized, &scale, &zero_point],
                 &output,
@@ -135,18 +144,18 @@ impl<'a> Writer<'a> {
             Some(producer) => self.after[producer].extend(pair),
             None => self.before[0].extend(pair),
         }
-        self.report(name, Kind::Activation, found);
+        self.report(name, TensorKind::Activation, params);
     }
 
-    fn source_parameters(
+    fn owner_parameters(
         &mut self,
         name: &str,
-        found: &QuantizationParameters,
+        params: &QuantizationParameters,
     ) -> (String, String) {
         if let Some(names) = self.parameter_names.get(name) {
             return names.clone();
         }
-        let names = self.parameters(name, found);
+        let names = self.parameters(name, params);
         self.parameter_names.insert(name.to_string(), names.clone());
         names
     }
@@ -154,24 +163,24 @@ impl<'a> Writer<'a> {
     pub(super) fn constant(
         &mut self,
         name: &str,
-        form: &Form,
-        found: &QuantizationParameters,
-        made: Integers,
+        form: &TensorRole,
+        params: &QuantizationParameters,
+        constant: ConstantIntegers,
     ) {
-        let (scale, zero_point) = self.source_parameters(name, found);
+        let (scale, zero_point) = self.owner_parameters(name, params);
         let integers = self.names.fresh(&format!("{name}_quantized"));
         self.out.graph.initializers.insert(TensorProto {
             name: Some(integers.clone()),
-            ..made.tensor
+            ..constant.tensor
         });
         let output = self.names.fresh(&format!("{name}_DequantizeLinear_Output"));
         let node = self.linear(
             "DequantizeLinear",
-            found.element,
+            params.element,
             name,
             [&integers, &scale, &zero_point],
             &output,
-            found.axis,
+            params.axis,
         );
         let consumers = self.uses.consumers(name).iter();
         let first = consumers
@@ -180,17 +189,17 @@ impl<'a> Writer<'a> {
         self.before[first.unwrap_or(0)].push(node);
         self.replaced_constants.insert(name.to_string(), output);
         let kind = match form {
-            Form::Weight(_) => Kind::Weight,
-            _ => Kind::Activation,
+            TensorRole::Weight(_) => TensorKind::Weight,
+            _ => TensorKind::Activation,
         };
-        let mut told = QuantizedTensor::new(name, kind, found);
-        told.compensated = made.gained.map(decibels);
-        self.tensors.push(told);
+        let mut entry = QuantizedTensor::new(name, kind, params);
+        entry.compensated = constant.error_reduction.map(decibels);
+        self.tensors.push(entry);
     }
 
     pub(super) fn bias(
         &mut self,
-        planned: &Bias,
+        planned: &PlannedBias,
         input: f32,
         weight: &QuantizationParameters,
         correction: &[f64],
@@ -213,7 +222,7 @@ impl<'a> Writer<'a> {
         let base = self.names.fresh(&format!("{output}_quantized"));
         let scale = self.names.fresh(&format!("{base}_scale"));
         let zero_point = self.names.fresh(&format!("{base}_zero_point"));
-        // As ONNX Runtime has it: a single scale has the shape [1], its zero point none.
+        // ONNX Runtime writes a single scale with shape [1] and its zero point as a scalar.
         let axis = (scales.len() > 1).then_some(0);
         let zero_points: Vec<usize> = axis.map(|_| scales.len()).into_iter().collect();
         let initializers = &mut self.out.graph.initializers;
@@ -234,7 +243,7 @@ impl<'a> Writer<'a> {
         );
         self.before[planned.node].push(node);
         self.replaced_biases.insert(planned.node, output);
-        let found = QuantizationParameters {
+        let params = QuantizationParameters {
             element: DataType::Int32,
             axis,
             zero_points: vec![0; scales.len()],
@@ -243,15 +252,17 @@ impl<'a> Writer<'a> {
         let most = correction
             .iter()
             .fold(0.0, |most: f64, c| most.max(c.abs()));
-        let mut told = QuantizedTensor::new(&planned.name, Kind::Bias, &found);
-        told.corrected = (most > 0.0).then_some(most as f32);
-        self.tensors.push(told);
+        let mut entry = QuantizedTensor::new(&planned.name, TensorKind::Bias, &params);
+        entry.corrected = (most > 0.0).then_some(most as f32);
+        self.tensors.push(entry);
         Ok(())
     }
 
-    /// The name a bias has from now on: its own for the first node that takes it, if nobody takes it for
-    /// anything but a bias; else that of a copy, numbered as ONNX Runtime numbers copies.
-    fn bias_name(&mut self, planned: &Bias) -> String {
+    /// The name of a dequantized bias.
+    ///
+    /// The first node that reads the bias gets its own name, if all readers use it as a bias.
+    /// Others get a copy, numbered as ONNX Runtime numbers copies.
+    fn bias_name(&mut self, planned: &PlannedBias) -> String {
         let name = &planned.name;
         let mut uses = self.uses.consumers(name).iter();
         let only_bias = uses.all(|&(node, slot)| {
@@ -262,7 +273,7 @@ impl<'a> Writer<'a> {
                     .iter()
                     .any(|b| b.node == node && b.name == *name)
         });
-        if only_bias && !self.uses.is_output(name) && self.given_away.insert(name.clone()) {
+        if only_bias && !self.uses.is_output(name) && self.taken_names.insert(name.clone()) {
             return name.clone();
         }
         let number = |taken: &String| taken.strip_prefix(name.as_str())?.parse::<u64>().ok();
@@ -275,8 +286,8 @@ impl<'a> Writer<'a> {
         self.names.fresh(&format!("{name}{next}"))
     }
 
-    /// A QuantizeLinear or DequantizeLinear. ONNX's own take 16- and 4-bit integers since operator set 21;
-    /// below, those of ONNX Runtime do.
+    /// Makes a QuantizeLinear or DequantizeLinear. ONNX's take 16- and 4-bit integers from opset
+    /// 21; before, those of com.microsoft do.
     fn linear(
         &mut self,
         operator: &str,
@@ -296,20 +307,20 @@ impl<'a> Writer<'a> {
         node
     }
 
-    fn report(&mut self, name: &str, kind: Kind, found: &QuantizationParameters) {
-        self.tensors.push(QuantizedTensor::new(name, kind, found));
+    fn report(&mut self, name: &str, kind: TensorKind, params: &QuantizationParameters) {
+        self.tensors.push(QuantizedTensor::new(name, kind, params));
     }
 
-    /// Takes out the float constants that only what this changed was reading.
+    /// Removes float constants that lost their last reader in this rewrite.
     fn drop_unused_constants(&mut self) {
         let uses = self.out.graph.uses();
         let before = self.model.graph.uses();
-        let given_away = &self.given_away;
+        let taken_names = &self.taken_names;
         self.out.graph.initializers.retain(|tensor| {
             let name = tensor.name.as_deref().unwrap_or_default();
             let was_unused = before.consumers(name).is_empty();
             let is_used = !uses.consumers(name).is_empty() || uses.is_output(name);
-            !given_away.contains(name)
+            !taken_names.contains(name)
                 && (is_used || (was_unused && self.model.graph.initializers.contains(name)))
         });
     }
@@ -344,7 +355,7 @@ impl<'a> Writer<'a> {
         self.out.graph.nodes = written;
         self.drop_unused_constants();
         self.tensors
-            .sort_by_key(|tensor| tensor.kind != Kind::Activation);
+            .sort_by_key(|tensor| tensor.kind != TensorKind::Activation);
         Quantized {
             model: self.out,
             tensors: self.tensors,

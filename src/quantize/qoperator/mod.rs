@@ -1,13 +1,13 @@
-//! The form with integer operators, made from the form with QuantizeLinear/DequantizeLinear pairs.
+//! Converts QDQ pairs to integer operators (the QOperator form).
 //!
-//! An operator that reads DequantizeLinear and is read by one QuantizeLinear becomes the operator that
-//! does the same on the integers: those of ONNX (QLinearConv, QLinearMatMul), those of ONNX Runtime
-//! (`com.microsoft`: QGemm, QLinearAdd …), or the operator itself where it only moves or compares values.
-//! Scales, zero points and integers stay what they are; the results differ by at most one integer step,
-//! where an integer kernel rounds otherwise than the float one. What has no integer operator, or not for
-//! its types, shapes or attributes, keeps its pairs: the model is valid at every stage between.
+//! An operator between DequantizeLinear and one QuantizeLinear becomes an operator on integers.
+//! These are ONNX's (QLinearConv, QLinearMatMul), ONNX Runtime's (`com.microsoft`: QGemm,
+//! QLinearAdd …), or the operator itself if it only moves or compares values. Scales, zero points
+//! and integers don't change. Results differ by at most one integer step, where an integer kernel
+//! rounds differently from the float one. Operators without an integer kernel for their types,
+//! shapes or attributes keep their pairs, so the model stays valid at every stage.
 
-mod moving;
+mod data_movement;
 mod pairs;
 #[cfg(test)]
 mod tests;
@@ -16,25 +16,30 @@ mod weighted;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use self::pairs::Pairs;
+use self::pairs::QdqPairs;
 use super::operators::EMBEDDING;
 use super::{MICROSOFT, QuantizeError};
 use crate::graph::{Graph, Model, Names};
 use crate::onnx::schema::{NodeProto, TensorProto};
 
-/// What a node becomes.
-struct Folded {
-    /// The node on integers, its outputs still under the names of the float values.
+/// The integer form of a node.
+struct IntegerNode {
+    /// The integer node; its outputs still have the names of the float values.
     node: NodeProto,
-    /// For each output, whether it is integers now and so takes the name its QuantizeLinear gave it.
-    outputs: Outputs,
-    /// Constants the node needs that the model does not have yet.
+    /// The outputs that are integers and take the name that their QuantizeLinear made.
+    outputs: IntegerOutputs,
+    /// New constants that the node reads.
     constants: Vec<TensorProto>,
 }
 
-impl Folded {
-    /// A node of another operator with other inputs, and else the same; its first output is integers.
-    fn of(node: &NodeProto, operator: &str, domain: Option<&str>, inputs: Vec<String>) -> Folded {
+impl IntegerNode {
+    /// Copies a node with another operator and other inputs; its first output is integers.
+    fn new(
+        node: &NodeProto,
+        operator: &str,
+        domain: Option<&str>,
+        inputs: Vec<String>,
+    ) -> IntegerNode {
         let mut new = node.clone();
         new.op_type = Some(operator.to_owned());
         new.domain = domain.map(str::to_owned);
@@ -44,55 +49,58 @@ impl Folded {
             .as_ref()
             .filter(|name| !name.is_empty())
             .map(|name| format!("{name}_quant"));
-        Folded {
+        IntegerNode {
             node: new,
-            outputs: Outputs::First,
+            outputs: IntegerOutputs::First,
             constants: Vec::new(),
         }
     }
 }
 
-/// Which outputs of a folded node are integers.
+/// The outputs of an integer node that are integers.
 #[derive(Clone, Copy, PartialEq)]
-enum Outputs {
-    /// The first; the others, if any, are indices.
+enum IntegerOutputs {
+    /// The first; any others are indices.
     First,
     /// All.
     All,
-    /// None: they are indices, or reals.
+    /// None: they are indices or floats.
     None,
 }
 
-/// A quantized model with integer operators in place of QuantizeLinear/DequantizeLinear pairs.
+/// Replaces QDQ pairs of a quantized model by integer operators where possible.
 pub fn to_integer_operators(model: &Model) -> Result<Model, QuantizeError> {
     let mut out = model.clone();
-    skip_idle_pairs(&mut out);
+    skip_redundant_pairs(&mut out);
     let mut names = out.graph.names();
     let opset = out.opset();
-    let folds = {
-        let pairs = Pairs::of(&out.graph);
-        let mut folds = BTreeMap::new();
+    let conversions = {
+        let pairs = QdqPairs::new(&out.graph);
+        let mut conversions = BTreeMap::new();
         for (index, node) in out.graph.nodes.iter().enumerate() {
-            if let Some(folded) = fold(node, opset, &pairs, &mut names)? {
-                folds.insert(index, folded);
+            if let Some(converted) = convert(node, opset, &pairs, &mut names)? {
+                conversions.insert(index, converted);
             }
         }
-        folds
+        conversions
     };
-    if folds.values().any(|folded| folded.node.domain.is_some()) {
+    if conversions
+        .values()
+        .any(|converted| converted.node.domain.is_some())
+    {
         out.import(MICROSOFT, 1);
     }
-    apply(&mut out.graph, folds, &mut names);
+    apply(&mut out.graph, conversions, &mut names);
     drop_unused(&mut out.graph, &model.graph);
     Ok(out)
 }
 
-fn fold(
+fn convert(
     node: &NodeProto,
     opset: i64,
-    pairs: &Pairs,
+    pairs: &QdqPairs,
     names: &mut Names,
-) -> Result<Option<Folded>, QuantizeError> {
+) -> Result<Option<IntegerNode>, QuantizeError> {
     Ok(match node.operator().as_str() {
         "Conv" => weighted::convolution(node, pairs),
         "MatMul" => weighted::product(node, pairs),
@@ -103,19 +111,21 @@ fn fold(
         }
         "Softmax" => unweighted::softmax(node, opset, pairs),
         "Concat" => unweighted::concat(node, pairs),
-        "Where" => unweighted::choice(node, pairs),
+        "Where" => unweighted::select(node, pairs),
         EMBEDDING => unweighted::embedding(node, pairs),
-        "Pad" => moving::pad(node, pairs, names),
-        "ArgMax" => moving::largest(node, pairs),
-        _ => moving::direct(node, opset, pairs),
+        "Pad" => data_movement::pad(node, pairs, names),
+        "ArgMax" => data_movement::arg_max(node, pairs),
+        _ => data_movement::in_place_operator(node, opset, pairs),
     })
 }
 
-/// Lets what reads `Q(DQ(q))` with the same scale and zero point read `q`: n·s, divided by s and rounded,
-/// is n for every n of 16 bits or less, as the two roundings together are off by less than 2⁻²² of n.
-fn skip_idle_pairs(model: &mut Model) {
+/// Replaces `Q(DQ(q))` with equal scale and zero point by `q`.
+///
+/// This is exact: n·s divided by s and rounded is n for every n of at most 16 bits. The two
+/// roundings together change n by less than 2⁻²² · n.
+fn skip_redundant_pairs(model: &mut Model) {
     let renamed = {
-        let pairs = Pairs::of(&model.graph);
+        let pairs = QdqPairs::new(&model.graph);
         let mut renamed = HashMap::new();
         for node in &model.graph.nodes {
             let Some(quantized) = pairs.quantize(node) else {
@@ -123,7 +133,7 @@ fn skip_idle_pairs(model: &mut Model) {
             };
             let before = pairs.integers(&quantized.real);
             if let Some(before) = before
-                && pairs.is_same(&before, &quantized)
+                && pairs.is_same_grid(&before, &quantized)
                 && !pairs.uses.is_output(&quantized.integers)
             {
                 renamed.insert(quantized.integers, before.integers);
@@ -134,9 +144,9 @@ fn skip_idle_pairs(model: &mut Model) {
     model.graph.replace_all_uses(&renamed);
 }
 
-/// Puts the folded nodes in the places of those they were, and takes out the QuantizeLinear after them.
-fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
-    // By the float value: the QuantizeLinear that reads it, and the integers it makes.
+/// Replaces the nodes by their integer forms and removes the QuantizeLinear behind them.
+fn apply(graph: &mut Graph, conversions: BTreeMap<usize, IntegerNode>, names: &mut Names) {
+    // By float value: the QuantizeLinear that reads it, and its output.
     let mut quantized: HashMap<String, (usize, String)> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         if node.is("QuantizeLinear")
@@ -146,12 +156,12 @@ fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
         }
     }
     let mut gone = HashSet::new();
-    for (index, folded) in folds {
-        let mut node = folded.node;
-        let count = match folded.outputs {
-            Outputs::First => 1,
-            Outputs::All => node.output.len(),
-            Outputs::None => 0,
+    for (index, converted) in conversions {
+        let mut node = converted.node;
+        let count = match converted.outputs {
+            IntegerOutputs::First => 1,
+            IntegerOutputs::All => node.output.len(),
+            IntegerOutputs::None => 0,
         };
         for output in node.output.iter_mut().take(count) {
             match quantized.get(output) {
@@ -159,12 +169,13 @@ fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
                     gone.insert(*quantize);
                     output.clone_from(integers);
                 }
-                // Nobody reads it, but a note on the float value may go by its name.
+                // The output is unread, but `value_info` may still describe the float value of that
+                // name.
                 None if !output.is_empty() => *output = names.fresh(&format!("{output}_quantized")),
                 None => {}
             }
         }
-        for constant in folded.constants {
+        for constant in converted.constants {
             graph.initializers.insert(constant);
         }
         if let Some(new) = &mut node.name
@@ -177,8 +188,8 @@ fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
     graph.remove_nodes(&gone);
 }
 
-/// Takes out the DequantizeLinear and QuantizeLinear that nothing reads any more, the constants that only
-/// they read, and the notes on values that are gone. What nothing read in the first place stays.
+/// Removes unread pairs, the constants that only they read, and `value_info` of removed values.
+/// Constants that were unread before stay.
 fn drop_unused(graph: &mut Graph, before: &Graph) {
     loop {
         let uses = graph.uses();

@@ -1,11 +1,11 @@
-//! What is folded and what is not, on graphs of one operator between pairs. The numbers are held against
-//! ONNX Runtime by `tests/oracle/test_forms.py`.
+//! Conversions to integer operators, on graphs of one operator between pairs.
+//! `tests/oracle/test_forms.py` compares the results with ONNX Runtime.
 
 use super::*;
 use crate::onnx::schema::*;
 
-/// A graph under construction: values are `name`, their integers `name_q`, what comes back `name_d`.
-struct Builder {
+/// A graph under construction: a value `name` has integers `name_q`, dequantized as `name_d`.
+struct GraphBuilder {
     graph: GraphProto,
     opset: i64,
 }
@@ -17,31 +17,31 @@ fn value(name: &str) -> ValueInfoProto {
     }
 }
 
-impl Builder {
-    fn new(opset: i64, outputs: &[&str]) -> Builder {
+impl GraphBuilder {
+    fn new(opset: i64, outputs: &[&str]) -> GraphBuilder {
         let graph = GraphProto {
             input: vec![value("x")],
             output: outputs.iter().map(|name| value(name)).collect(),
             ..Default::default()
         };
-        Builder { graph, opset }
+        GraphBuilder { graph, opset }
     }
 
-    fn node(mut self, node: NodeProto) -> Builder {
+    fn node(mut self, node: NodeProto) -> GraphBuilder {
         self.graph.node.push(node);
         self
     }
 
-    fn op(self, operator: &str, inputs: &[&str], output: &str) -> Builder {
+    fn op(self, operator: &str, inputs: &[&str], output: &str) -> GraphBuilder {
         self.node(NodeProto::new(operator, "named", inputs, &[output]))
     }
 
-    fn constant(mut self, tensor: TensorProto) -> Builder {
+    fn constant(mut self, tensor: TensorProto) -> GraphBuilder {
         self.graph.initializer.push(tensor);
         self
     }
 
-    fn parameters(self, name: &str, scale: f32, zero_point: TensorProto) -> Builder {
+    fn parameters(self, name: &str, scale: f32, zero_point: TensorProto) -> GraphBuilder {
         let scales = TensorProto::from_f32(&format!("{name}_s"), &[], &[scale]);
         self.constant(scales).constant(TensorProto {
             name: Some(format!("{name}_z")),
@@ -49,13 +49,13 @@ impl Builder {
         })
     }
 
-    fn linear(self, operator: &str, from: &str, name: &str, to: &str) -> Builder {
+    fn linear(self, operator: &str, from: &str, name: &str, to: &str) -> GraphBuilder {
         let (scale, zero_point) = (format!("{name}_s"), format!("{name}_z"));
         self.op(operator, &[from, &scale, &zero_point], to)
     }
 
-    /// Quantizes a value to u8 and back; the parameters are those of `like`.
-    fn pair(self, name: &str, like: &str, to: &str) -> Builder {
+    /// Adds a pair of u8 for a value, with the parameters of `like`.
+    fn pair(self, name: &str, like: &str, to: &str) -> GraphBuilder {
         let integers = format!("{name}_q");
         self.linear("QuantizeLinear", name, like, &integers).linear(
             "DequantizeLinear",
@@ -65,8 +65,8 @@ impl Builder {
         )
     }
 
-    /// The integers of a constant and their DequantizeLinear.
-    fn weight(self, name: &str, integers: TensorProto, zero_point: TensorProto) -> Builder {
+    /// Adds an integer constant and its DequantizeLinear.
+    fn weight(self, name: &str, integers: TensorProto, zero_point: TensorProto) -> GraphBuilder {
         self.parameters(name, 0.5, zero_point)
             .constant(TensorProto {
                 name: Some(format!("{name}_q")),
@@ -103,13 +103,13 @@ fn i8_zero() -> TensorProto {
 }
 
 /// `x`, quantized, as `x_d`.
-fn start(opset: i64, outputs: &[&str]) -> Builder {
-    Builder::new(opset, outputs)
+fn start(opset: i64, outputs: &[&str]) -> GraphBuilder {
+    GraphBuilder::new(opset, outputs)
         .parameters("x", 0.25, u8_at(7))
         .pair("x", "x", "x_d")
 }
 
-/// One node from `x_d` to `y`, with the scale of `x` or its own.
+/// A model with one node from `x_d` to `y`, whose output has the scale of `x` or its own.
 fn around(opset: i64, node: NodeProto, shares: bool) -> Model {
     start(opset, &["y_d"])
         .parameters("y", 0.5, u8_at(3))
@@ -169,7 +169,7 @@ fn operators_with_a_form_on_integers_take_it_and_others_keep_their_pairs() {
     ] {
         let mut node = NodeProto::new(operator, "named", &["x_d"], &["y"]);
         node.attribute.extend(attribute.cloned());
-        let found = operators(&around(opset, node, shares));
+        let actual = operators(&around(opset, node, shares));
         let wanted = match becomes {
             Some(integer) => vec!["QuantizeLinear", integer, "DequantizeLinear"],
             None => vec![
@@ -180,7 +180,7 @@ fn operators_with_a_form_on_integers_take_it_and_others_keep_their_pairs() {
                 "DequantizeLinear",
             ],
         };
-        assert_eq!(found, wanted, "{operator} at {opset}");
+        assert_eq!(actual, wanted, "{operator} at {opset}");
     }
 }
 
@@ -195,7 +195,7 @@ fn a_value_that_is_also_read_as_float_keeps_its_pairs() {
     let model = sigmoid().op("Tanh", &["y"], "other").model();
     assert!(operators(&model).contains(&"Sigmoid".to_string()));
 
-    // A subgraph reads it by its name.
+    // A subgraph reads the value by its name.
     let branch = GraphProto {
         output: vec![value("y")],
         ..Default::default()
@@ -265,7 +265,7 @@ fn the_bias_of_a_gemm_is_divided_by_alpha() {
             .unwrap();
         assert_eq!(bias.to_i64().unwrap(), [wanted], "alpha {alpha}");
     }
-    // Too large after it, nothing before it, or not in the scale of the products.
+    // Too large after the division, a zero alpha, or not in the scale of the products.
     for model in [
         gemm(0.1, i32::MAX, 0.125),
         gemm(0.0, 10, 0.125),

@@ -1,14 +1,14 @@
-//! Operators without weights that have a form on integers: sums, products, activations, averages, and what
-//! puts values together.
+//! Integer forms of operators without weights: elementwise, activations, pooling, Concat, Where,
+//! embeddings.
 
-use super::pairs::{Linear, Pairs};
-use super::{Folded, MICROSOFT, Outputs};
+use super::pairs::{QdqPairs, QuantizedValue};
+use super::{IntegerNode, IntegerOutputs, MICROSOFT};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 use crate::quantize::embedding;
 use crate::quantize::integers::Quantity;
 
-/// Add and Mul as QLinearAdd and QLinearMul.
-pub(super) fn binary(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+/// Converts Add and Mul to QLinearAdd and QLinearMul.
+pub(super) fn binary(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
     let left = pairs.bytes(node.input_at(0)?)?;
     let right = pairs.bytes(node.input_at(1)?)?;
     let output = pairs.quantized(node.output.first()?)?;
@@ -18,46 +18,47 @@ pub(super) fn binary(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(microsoft(node, inputs))
 }
 
-/// Sigmoid, LeakyRelu and averages as the operator of ONNX Runtime that is named after them.
-pub(super) fn unary(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
-    if node.is("AveragePool") && !averages(node) {
+/// Converts Sigmoid, LeakyRelu and average pooling to `QLinear…` of com.microsoft.
+pub(super) fn unary(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+    if node.is("AveragePool") && !has_same_averages(node) {
         return None;
     }
     let input = pairs.bytes(node.input_at(0)?)?;
     let output = pairs.quantized(node.output.first()?)?;
     same_element(&[&input, &output])?;
-    let mut folded = microsoft(node, [&input.inputs()[..], &output.parameters()].concat());
+    let mut converted = microsoft(node, [&input.inputs()[..], &output.parameters()].concat());
     if node.is("GlobalAveragePool") {
-        folded.node.set(AttributeProto::int("channels_last", 0));
+        converted.node.set(AttributeProto::int("channels_last", 0));
     }
-    Some(folded)
+    Some(converted)
 }
 
-/// Softmax as QLinearSoftmax, which has to be told the version it stands for and the axis, as the versions
-/// differ in both.
-pub(super) fn softmax(node: &NodeProto, opset: i64, pairs: &Pairs) -> Option<Folded> {
-    let mut folded = unary(node, pairs)?;
+/// Converts Softmax to QLinearSoftmax. It takes opset and axis as attributes, because opsets differ
+/// in meaning and default of the axis.
+pub(super) fn softmax(node: &NodeProto, opset: i64, pairs: &QdqPairs) -> Option<IntegerNode> {
+    let mut converted = unary(node, pairs)?;
     let axis = node.int("axis").unwrap_or(if opset < 13 { 1 } else { -1 });
-    folded.node.set(AttributeProto::int("axis", axis));
-    folded.node.set(AttributeProto::int("opset", opset));
-    Some(folded)
+    converted.node.set(AttributeProto::int("axis", axis));
+    converted.node.set(AttributeProto::int("opset", opset));
+    Some(converted)
 }
 
-/// Concat as QLinearConcat, where every part has its own scale.
-pub(super) fn concat(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
-    let parts: Option<Vec<Linear>> = node.input.iter().map(|name| pairs.bytes(name)).collect();
+/// Converts Concat to QLinearConcat, whose inputs have a scale each.
+pub(super) fn concat(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+    let parts: Option<Vec<QuantizedValue>> =
+        node.input.iter().map(|name| pairs.bytes(name)).collect();
     let (parts, output) = (parts?, pairs.quantized(node.output.first()?)?);
-    let all: Vec<&Linear> = parts.iter().chain([&output]).collect();
+    let all: Vec<&QuantizedValue> = parts.iter().chain([&output]).collect();
     same_element(&all)?;
     let inputs = output.parameters().into_iter();
     let inputs = inputs
-        .chain(parts.iter().flat_map(Linear::inputs))
+        .chain(parts.iter().flat_map(QuantizedValue::inputs))
         .collect();
     Some(microsoft(node, inputs))
 }
 
-/// Where as QLinearWhere; the condition stays what it is.
-pub(super) fn choice(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+/// Converts Where to QLinearWhere; the condition stays boolean.
+pub(super) fn select(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
     let condition = node.input_at(0)?.to_owned();
     let (yes, no) = (
         pairs.bytes(node.input_at(1)?)?,
@@ -71,8 +72,9 @@ pub(super) fn choice(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(microsoft(node, inputs))
 }
 
-/// EmbedLayerNormalization as QEmbedLayerNormalization, which takes integers and makes reals.
-pub(super) fn embedding(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+/// Converts EmbedLayerNormalization to QEmbedLayerNormalization, which reads integers and makes
+/// floats.
+pub(super) fn embedding(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
     if embedding::obstacle(node).is_some() {
         return None;
     }
@@ -80,24 +82,26 @@ pub(super) fn embedding(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
         None => Some(None),
         Some(real) => pairs.bytes(real).map(Some),
     };
-    let tables: Vec<Option<Linear>> = embedding::TABLES.map(table).collect::<Option<_>>()?;
+    let tables: Vec<Option<QuantizedValue>> =
+        embedding::TABLES.map(table).collect::<Option<_>>()?;
     same_element(&tables.iter().flatten().collect::<Vec<_>>())?;
-    let quantity = |linear: Linear| Quantity {
+    let quantity = |linear: QuantizedValue| Quantity {
         integers: linear.integers,
         scale: linear.scale,
         zero_point: linear.zero_point,
     };
     let tables: Vec<_> = tables.into_iter().map(|t| t.map(quantity)).collect();
     let inputs = embedding::inputs(node, &tables);
-    let mut folded = Folded::of(node, embedding::OPERATOR, Some(MICROSOFT), inputs);
-    folded.outputs = Outputs::None;
-    Some(folded)
+    let mut converted = IntegerNode::new(node, embedding::OPERATOR, Some(MICROSOFT), inputs);
+    converted.outputs = IntegerOutputs::None;
+    Some(converted)
 }
 
-/// Whether QLinearAveragePool gives the averages that AveragePool does. It has no dilations, and where the
-/// window hangs over the end and padding counts, it divides by another number (off by up to 32 integer
-/// steps in ONNX Runtime 1.31.1).
-fn averages(node: &NodeProto) -> bool {
+/// True if QLinearAveragePool computes the same averages as AveragePool.
+///
+/// It has no dilations. With `ceil_mode` and `count_include_pad` it divides by another count, and
+/// is off by up to 32 integer steps (ONNX Runtime 1.31.1).
+fn has_same_averages(node: &NodeProto) -> bool {
     let plain = node
         .ints("dilations")
         .is_none_or(|dilations| dilations.iter().all(|&d| d == 1));
@@ -106,14 +110,14 @@ fn averages(node: &NodeProto) -> bool {
     plain && !(counts && hangs_over)
 }
 
-/// The kernels want one integer type for everything.
-fn same_element(all: &[&Linear]) -> Option<()> {
+/// Requires one integer type for all operands, as the kernels do.
+fn same_element(all: &[&QuantizedValue]) -> Option<()> {
     all.iter()
         .all(|linear| linear.element == all[0].element)
         .then_some(())
 }
 
-fn microsoft(node: &NodeProto, inputs: Vec<String>) -> Folded {
+fn microsoft(node: &NodeProto, inputs: Vec<String>) -> IntegerNode {
     let operator = format!("QLinear{}", node.operator());
-    Folded::of(node, &operator, Some(MICROSOFT), inputs)
+    IntegerNode::new(node, &operator, Some(MICROSOFT), inputs)
 }

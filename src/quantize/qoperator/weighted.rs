@@ -1,33 +1,35 @@
-//! Products with weights: Conv, MatMul, Gemm. Their kernels sum products of integers in 32 bits, add a bias
-//! of 32 bits and bring the sum to the output's scale.
+//! Integer forms of Conv, MatMul and Gemm.
+//!
+//! Their kernels sum integer products in int32, add an int32 bias and requantize to the output's
+//! scale.
 
-use super::pairs::{Linear, Pairs};
-use super::{Folded, MICROSOFT};
+use super::pairs::{QdqPairs, QuantizedValue};
+use super::{IntegerNode, MICROSOFT};
 use crate::graph::Names;
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::QuantizeError;
 
-/// Conv as QLinearConv.
-pub(super) fn convolution(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+/// Converts Conv to QLinearConv.
+pub(super) fn convolution(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
     let (input, weight, output) = operands(node, pairs)?;
-    if !matches!(weight.axis, None | Some(0)) || !multiplies(&input, &weight, &output, pairs) {
+    if !matches!(weight.axis, None | Some(0)) || !has_kernel(&input, &weight, &output, pairs) {
         return None;
     }
     let mut inputs = [input.inputs(), weight.inputs()].concat();
     inputs.extend(output.parameters());
     if let Some(bias) = node.input_at(2) {
         let bias = pairs.integers(bias)?;
-        if !is_bias_of(&bias, &input, &weight, pairs) {
+        if !is_accumulator_bias(&bias, &input, &weight, pairs) {
             return None;
         }
         inputs.push(bias.integers);
     }
-    Some(Folded::of(node, "QLinearConv", None, inputs))
+    Some(IntegerNode::new(node, "QLinearConv", None, inputs))
 }
 
-/// MatMul as QLinearMatMul. Several scales are one for each column of a matrix; other shapes keep their
-/// pairs.
-pub(super) fn product(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+/// Converts MatMul to QLinearMatMul. Per-channel scales must be one for each column of a 2-D
+/// matrix.
+pub(super) fn product(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
     let (left, right, output) = operands(node, pairs)?;
     let columns = match right.axis {
         None => true,
@@ -35,21 +37,24 @@ pub(super) fn product(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
             pairs.constant_shape(&right).is_some_and(|s| s.len() == 2) && matches!(axis, 1 | -1)
         }
     };
-    if !columns || !multiplies(&left, &right, &output, pairs) {
+    if !columns || !has_kernel(&left, &right, &output, pairs) {
         return None;
     }
     let mut inputs = [left.inputs(), right.inputs()].concat();
     inputs.extend(output.parameters());
-    Some(Folded::of(node, "QLinearMatMul", None, inputs))
+    Some(IntegerNode::new(node, "QLinearMatMul", None, inputs))
 }
 
-/// Gemm as QGemm. Its bias is added before the factor `alpha` is taken, Gemm's after: so the integers of
-/// the bias are divided by it here. (ONNX Runtime leaves them as they are, which multiplies the bias.)
+/// Converts Gemm to QGemm.
+///
+/// QGemm adds its bias before the factor `alpha`, Gemm after it, so the bias integers are divided
+/// by `alpha` here. (ONNX Runtime's quantizer doesn't divide, so its bias is multiplied by
+/// `alpha`.)
 pub(super) fn gemm(
     node: &NodeProto,
-    pairs: &Pairs,
+    pairs: &QdqPairs,
     names: &mut Names,
-) -> Result<Option<Folded>, QuantizeError> {
+) -> Result<Option<IntegerNode>, QuantizeError> {
     let Some((left, right, output)) = operands(node, pairs) else {
         return Ok(None);
     };
@@ -57,7 +62,7 @@ pub(super) fn gemm(
     let by_column = right
         .axis
         .is_none_or(|axis| axis == columns || axis == columns - 2);
-    if !by_column || !multiplies(&left, &right, &output, pairs) {
+    if !by_column || !has_kernel(&left, &right, &output, pairs) {
         return Ok(None);
     }
     let mut inputs = [left.inputs(), right.inputs()].concat();
@@ -70,7 +75,7 @@ pub(super) fn gemm(
             let Some(bias) = pairs.integers(bias).filter(|_| once) else {
                 return Ok(None);
             };
-            if !is_bias_of(&bias, &left, &right, pairs) {
+            if !is_accumulator_bias(&bias, &left, &right, pairs) {
                 return Ok(None);
             }
             if alpha == 1.0 {
@@ -78,7 +83,7 @@ pub(super) fn gemm(
             } else {
                 let integers = pairs.constant_integers(&bias)?;
                 let (Some(shape), Some(divided)) =
-                    (pairs.constant_shape(&bias), divided(&integers, alpha))
+                    (pairs.constant_shape(&bias), divide(&integers, alpha))
                 else {
                     return Ok(None);
                 };
@@ -90,33 +95,51 @@ pub(super) fn gemm(
         }
     }
     inputs.extend(output.parameters());
-    let mut folded = Folded::of(node, "QGemm", Some(MICROSOFT), inputs);
-    folded.node.take("beta");
-    folded.constants = constants;
-    Ok(Some(folded))
+    let mut converted = IntegerNode::new(node, "QGemm", Some(MICROSOFT), inputs);
+    converted.node.take("beta");
+    converted.constants = constants;
+    Ok(Some(converted))
 }
 
-/// Both factors and the output, where all are integers.
-fn operands(node: &NodeProto, pairs: &Pairs) -> Option<(Linear, Linear, Linear)> {
+/// The quantized left and right operand and output, if all three are integers.
+fn operands(
+    node: &NodeProto,
+    pairs: &QdqPairs,
+) -> Option<(QuantizedValue, QuantizedValue, QuantizedValue)> {
     let left = pairs.bytes(node.input_at(0)?)?;
-    let right = pairs.integers(node.input_at(1)?).filter(Linear::is_byte)?;
+    let right = pairs
+        .integers(node.input_at(1)?)
+        .filter(QuantizedValue::is_byte)?;
     let output = pairs.quantized(node.output.first()?)?;
     Some((left, right, output))
 }
 
-/// Whether there are kernels for these types: the first factor is of the output's type, and the second is
-/// unsigned only if they are. The kernels want all zero points of a weight to be one.
-fn multiplies(left: &Linear, right: &Linear, output: &Linear, pairs: &Pairs) -> bool {
-    let signed = |linear: &Linear| linear.element == DataType::Int8;
+/// True if ONNX Runtime has kernels for these types.
+///
+/// The left operand must have the output's type. The right one may be unsigned only if they are.
+/// All zero points of a weight must be equal.
+fn has_kernel(
+    left: &QuantizedValue,
+    right: &QuantizedValue,
+    output: &QuantizedValue,
+    pairs: &QdqPairs,
+) -> bool {
+    let signed = |linear: &QuantizedValue| linear.element == DataType::Int8;
     let one_zero_point = pairs
         .zero_points(right)
-        .is_some_and(|found| found.iter().all(|z| *z == found[0]));
+        .is_some_and(|values| values.iter().all(|z| *z == values[0]));
     left.element == output.element && (!signed(left) || signed(right)) && one_zero_point
 }
 
-/// Whether a bias is 32-bit constant integers in the scale of the products.
-fn is_bias_of(bias: &Linear, input: &Linear, weight: &Linear, pairs: &Pairs) -> bool {
-    let (Some(found), Some(input), Some(weights)) = (
+/// True if a bias is an int32 constant with the accumulators' scale: input scale times weight
+/// scale.
+fn is_accumulator_bias(
+    bias: &QuantizedValue,
+    input: &QuantizedValue,
+    weight: &QuantizedValue,
+    pairs: &QdqPairs,
+) -> bool {
+    let (Some(bias_scales), Some(input), Some(weights)) = (
         pairs.scales(bias),
         pairs.scales(input),
         pairs.scales(weight),
@@ -125,16 +148,16 @@ fn is_bias_of(bias: &Linear, input: &Linear, weight: &Linear, pairs: &Pairs) -> 
     };
     let zero = pairs
         .zero_points(bias)
-        .is_some_and(|found| found.iter().all(|&z| z == 0));
+        .is_some_and(|values| values.iter().all(|&z| z == 0));
     let wanted = weights.iter().map(|weight| input[0] * weight);
     bias.element == DataType::Int32
         && zero
         && pairs.constant_shape(bias).is_some()
-        && found.iter().copied().eq(wanted)
+        && bias_scales.iter().copied().eq(wanted)
 }
 
-/// Integers divided and rounded; `None` where they don't fit.
-fn divided(integers: &[i64], by: f32) -> Option<Vec<i32>> {
+/// Divides and rounds integers; `None` if a result overflows int32.
+fn divide(integers: &[i64], by: f32) -> Option<Vec<i32>> {
     let one = |&integer: &i64| {
         let real = (integer as f64 / f64::from(by)).round_ties_even();
         let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&real);

@@ -1,4 +1,4 @@
-//! A document as it was written, before anybody asks what it means.
+//! Reading a settings document as plain JSON values, with duplicate keys refused.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// A value in which no key stands twice: readers of JSON and YAML take the last of two, and say nothing.
+/// A value without duplicate keys. Parsers of JSON and YAML silently take the last of two.
 #[derive(Debug)]
 pub struct Document(pub Value);
 
 impl<'de> Deserialize<'de> for Document {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Document, D::Error> {
-        from.deserialize_any(Written)
+        from.deserialize_any(UniqueKeys)
     }
 }
 
-struct Written;
+struct UniqueKeys;
 
-impl<'de> Visitor<'de> for Written {
+impl<'de> Visitor<'de> for UniqueKeys {
     type Value = Document;
 
     fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {
@@ -50,24 +50,24 @@ impl<'de> Visitor<'de> for Written {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Document, A::Error> {
-        let mut found = Vec::new();
+        let mut values = Vec::new();
         while let Some(Document(value)) = list.next_element()? {
-            found.push(value);
+            values.push(value);
         }
-        Ok(Document(found.into()))
+        Ok(Document(values.into()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
-        let mut found = Map::new();
+        let mut values = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            if found.contains_key(&key) {
-                let twice = format!("the key `{key}` stands twice; leave one out");
-                return Err(A::Error::custom(twice));
+            if values.contains_key(&key) {
+                let message = format!("the key `{key}` is there twice; remove one");
+                return Err(A::Error::custom(message));
             }
             let Document(value) = map.next_value()?;
-            found.insert(key, value);
+            values.insert(key, value);
         }
-        Ok(Document(found.into()))
+        Ok(Document(values.into()))
     }
 }
 
@@ -76,20 +76,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_once_is_read_as_it_is() {
+    fn a_document_without_duplicates_is_read_unchanged() {
         let text = r#"{ "a": [1, -2, 0.5, "b", null, true], "c": { "d": {}, "e": { "d": 3 } } }"#;
-        let Document(found) = serde_json::from_str(text).unwrap();
-        assert_eq!(found, serde_json::from_str::<Value>(text).unwrap());
+        let Document(value) = serde_json::from_str(text).unwrap();
+        assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_refused_at_any_depth() {
+    fn duplicate_keys_are_refused_at_any_depth() {
         for text in [
             r#"{ "a": 1, "a": 1 }"#,
             r#"{ "b": [{ "c": { "a": 1, "d": 2, "a": 3 } }] }"#,
         ] {
             let error = serde_json::from_str::<Document>(text).unwrap_err();
-            assert!(error.to_string().contains("`a` stands twice"), "{error}");
+            assert!(error.to_string().contains("`a` is there twice"), "{error}");
         }
     }
 }

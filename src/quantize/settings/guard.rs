@@ -1,29 +1,40 @@
-//! What the guard may do: all of it, nothing, or each thing by itself.
+//! Mixed precision (the key `guard`): all rules, none, or a switch for each.
 
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What may be changed of what the settings say in general, so that nothing is ruined.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The form in the document: a switch for all rules, or the rules.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+#[allow(dead_code)] // a schema only
+pub(super) enum SwitchOrRules {
+    Switch(bool),
+    Rules(GuardSettings),
+}
+
+/// The rules of mixed precision.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct GuardSettings {
-    /// Ranges that cut off too much become wider.
+    /// A range whose expected error is twice the least one is widened.
     pub ranges: bool,
-    /// Activations whose integers would be too coarse get 16 bits.
+    /// An activation with fewer than six integers for half of its values gets 16 bits.
     pub finer: bool,
-    /// Activations that 16 bits are too few for, or that may not have them, stay float.
+    /// An activation stays float where 16 bits are not enough or not allowed.
     pub float: bool,
-    /// Weights whose own error is out of line with the others' get 16 bits.
+    /// A weight whose own error is ten times the median of all weights gets 16 bits.
     pub weights: bool,
-    /// With the method `auto`, the scores that a model ends in get 16 bits.
+    /// With the method `auto`, the logits at the end of a model get 16 bits.
     pub outputs: bool,
-    /// By how much of their bytes the integers of all weights may grow by this.
+    /// The largest growth of the weights' bytes, as a fraction.
     pub budget: f64,
 }
 
 impl GuardSettings {
-    /// All of it.
+    /// All rules, with the default budget.
     pub const ALL: GuardSettings = GuardSettings {
         ranges: true,
         finer: true,
@@ -33,7 +44,7 @@ impl GuardSettings {
         budget: 0.25,
     };
 
-    /// Nothing.
+    /// No rule.
     pub const NONE: GuardSettings = GuardSettings {
         ranges: false,
         finer: false,
@@ -62,13 +73,13 @@ impl Serialize for GuardSettings {
 
 impl<'de> Deserialize<'de> for GuardSettings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GuardSettings, D::Error> {
-        struct Said;
+        struct Either;
 
-        impl<'de> Visitor<'de> for Said {
+        impl<'de> Visitor<'de> for Either {
             type Value = GuardSettings;
 
             fn expecting(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
-                to.write_str("true, false, or what the guard may do")
+                to.write_str("true, false, or a switch for each rule")
             }
 
             fn visit_bool<E>(self, all: bool) -> Result<GuardSettings, E> {
@@ -84,7 +95,7 @@ impl<'de> Deserialize<'de> for GuardSettings {
             }
         }
 
-        from.deserialize_any(Said)
+        from.deserialize_any(Either)
     }
 }
 
@@ -93,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_written_as_briefly_as_it_is_meant() {
+    fn it_serializes_to_a_boolean_where_that_is_enough() {
         let read = |text: &str| serde_json::from_str::<GuardSettings>(text);
         let written = |guard: GuardSettings| serde_json::to_string(&guard).unwrap();
         assert_eq!(read("true").unwrap(), GuardSettings::ALL);
@@ -104,7 +115,7 @@ mod tests {
         assert_eq!((some.float, some.finer, some.budget), (false, true, 0.5));
         assert_eq!(read(&written(some)).unwrap(), some);
         for (text, says) in [
-            ("3", "what the guard may do"),
+            ("3", "a switch for each rule"),
             (r#"{ "bugdet": 1 }"#, "unknown field `bugdet`"),
         ] {
             let error = read(text).unwrap_err().to_string();

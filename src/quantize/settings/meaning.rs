@@ -1,28 +1,28 @@
-//! Which keys mean something for which scheme.
+//! The keys that each scheme uses, and a note about the others.
 
 use serde_json::Value;
 
 use super::{Scheme, Settings};
 
-/// Parts of the document whose keys count one by one.
+/// Parts of the document whose keys are checked one by one.
 const PARTS: [&str; 3] = ["activations", "weights", "blocks"];
 const LAYERS: [&str; 3] = ["by_operator", "by_name", "by_node"];
 
-/// Whether what is said at the end of a path of weights is for activations only, or the other way round: a weight reaches as
-/// far as its numbers do, or where its error is least, and an activation has one scale.
-fn of_the_other_kind(path: &str, said: &Value) -> bool {
-    let method = path.ends_with("weights.method") && said != "mse";
+/// True for a key of activations under weights, or of weights under activations. The range of a weight
+/// is its full range or the one of least squared error; an activation has one scale.
+fn is_for_the_other_kind(path: &str, value: &Value) -> bool {
+    let method = path.ends_with("weights.method") && value != "mse";
     method || path.ends_with("activations.per_channel")
 }
 
-/// Whether a key of the document, or of one of its parts, means something for a scheme.
-fn means_something(scheme: Scheme, key: &str, said: &Value) -> bool {
+/// True where a scheme uses a key of the document or of one of its parts.
+fn is_used(scheme: Scheme, key: &str, value: &Value) -> bool {
     let always = ["scheme", "operators", "float", "images"].contains(&key);
     always
         || match scheme {
             Scheme::Static => {
                 let of_blocks = key.rsplit('.').nth(1) == Some("blocks");
-                key != "keep_io" && !of_blocks && !of_the_other_kind(key, said)
+                key != "keep_io" && !of_blocks && !is_for_the_other_kind(key, value)
             }
             Scheme::Dynamic => [
                 "weights.type",
@@ -42,59 +42,59 @@ fn means_something(scheme: Scheme, key: &str, said: &Value) -> bool {
         }
 }
 
-/// What the settings say that means nothing for their scheme, in a sentence; `None` where all of it does.
+/// A note that lists the keys without effect in the scheme; `None` where all have one.
 pub(in crate::quantize) fn without_meaning(settings: &Settings) -> Option<String> {
-    let written = |settings: &Settings| serde_json::to_value(settings).unwrap_or_default();
-    let (said, usual) = (written(settings), written(&Settings::default()));
-    let mut idle: Vec<String> = Vec::new();
-    let mut ask = |key: String, said: &Value, usual: Option<&Value>| {
-        if Some(said) != usual && !means_something(settings.scheme, &key, said) {
-            idle.push(format!("`{key}`"));
+    let to_json = |settings: &Settings| serde_json::to_value(settings).unwrap_or_default();
+    let (document, defaults) = (to_json(settings), to_json(&Settings::default()));
+    let mut unused: Vec<String> = Vec::new();
+    let mut check = |key: String, value: &Value, default: Option<&Value>| {
+        if Some(value) != default && !is_used(settings.scheme, &key, value) {
+            unused.push(format!("`{key}`"));
         }
     };
-    for (key, said) in said.as_object().into_iter().flatten() {
-        let usual = usual.get(key);
+    for (key, value) in document.as_object().into_iter().flatten() {
+        let default = defaults.get(key);
         if PARTS.contains(&key.as_str()) {
-            for (inner, said) in said.as_object().into_iter().flatten() {
-                ask(
+            for (inner, value) in value.as_object().into_iter().flatten() {
+                check(
                     format!("{key}.{inner}"),
-                    said,
-                    usual.and_then(|part| part.get(inner)),
+                    value,
+                    default.and_then(|part| part.get(inner)),
                 );
             }
         } else if LAYERS.contains(&key.as_str()) {
-            // Of a layer only `float` means something for every scheme, and blocks for those of theirs.
+            // Of a layer's keys, every scheme uses `float`, and the scheme `blocks` uses `blocks`.
             let own: &[&str] = match settings.scheme {
                 Scheme::Blocks => &["float", "blocks"],
                 _ => &["float"],
             };
-            let layers = said.as_object().into_iter().flatten();
+            let layers = value.as_object().into_iter().flatten();
             let more = layers.flat_map(|(_, layer)| layer.as_object().into_iter().flatten());
-            let is_said = |(key, said): (&String, &Value)| {
+            let is_set = |(key, value): (&String, &Value)| {
                 !own.contains(&key.as_str())
-                    && said.as_object().is_none_or(|inner| !inner.is_empty())
+                    && value.as_object().is_none_or(|inner| !inner.is_empty())
             };
-            if settings.scheme != Scheme::Static && more.into_iter().any(is_said) {
-                ask(format!("{key} (but for {})", own.join(" and ")), said, None);
+            if settings.scheme != Scheme::Static && more.into_iter().any(is_set) {
+                check(format!("{key} (except {})", own.join(" and ")), value, None);
             }
-            let layers = said.as_object().into_iter().flatten();
+            let layers = value.as_object().into_iter().flatten();
             for (name, layer) in layers.filter(|_| settings.scheme == Scheme::Static) {
                 for part in PARTS {
                     let inner = layer.get(part).and_then(Value::as_object);
-                    for (inner, said) in inner.into_iter().flatten() {
-                        ask(format!("{key}.{name}.{part}.{inner}"), said, None);
+                    for (inner, value) in inner.into_iter().flatten() {
+                        check(format!("{key}.{name}.{part}.{inner}"), value, None);
                     }
                 }
             }
         } else {
-            ask(key.clone(), said, usual);
+            check(key.clone(), value, default);
         }
     }
-    let scheme = said["scheme"].as_str().unwrap_or_default();
-    (!idle.is_empty()).then(|| {
+    let scheme = document["scheme"].as_str().unwrap_or_default();
+    (!unused.is_empty()).then(|| {
         format!(
-            "for the scheme {scheme} these settings mean nothing and had no effect: {}",
-            idle.join(", ")
+            "these settings have no effect in the scheme {scheme}: {}",
+            unused.join(", ")
         )
     })
 }
@@ -103,13 +103,13 @@ pub(in crate::quantize) fn without_meaning(settings: &Settings) -> Option<String
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> String {
+    fn note(text: &str) -> String {
         let settings = Settings::from_value(serde_json::from_str(text).unwrap()).unwrap();
         without_meaning(&settings).unwrap_or_default()
     }
 
     #[test]
-    fn what_means_nothing_for_a_scheme_is_said() {
+    fn keys_without_effect_are_noted() {
         for quiet in [
             "{}",
             r#"{ "method": "auto", "guard": false, "activations": { "type": "i8" }, "tensors": { "x": { "type": "u8" } } }"#,
@@ -118,7 +118,7 @@ mod tests {
             r#"{ "scheme": "blocks", "blocks": { "bits": 8 }, "by_node": { "a": { "blocks": { "size": 64 }, "float": false } } }"#,
             r#"{ "scheme": "float16", "keep_io": false }"#,
         ] {
-            assert_eq!(said(quiet), "", "{quiet}");
+            assert_eq!(note(quiet), "", "{quiet}");
         }
         for (text, keys) in [
             (r#"{ "blocks": { "bits": 8 } }"#, "`blocks.bits`"),
@@ -128,7 +128,7 @@ mod tests {
             ),
             (
                 r#"{ "scheme": "blocks", "by_operator": { "MatMul": { "always": true } } }"#,
-                "`by_operator (but for float and blocks)`",
+                "`by_operator (except float and blocks)`",
             ),
             (
                 r#"{ "activations": { "per_channel": true, "method": "mse" }, "weights": { "method": "entropy", "per_channel": false } }"#,
@@ -148,15 +148,15 @@ mod tests {
             ),
             (
                 r#"{ "scheme": "weights", "by_node": { "a": { "weights": { "type": "u8" } } } }"#,
-                "`by_node (but for float)`",
+                "`by_node (except float)`",
             ),
             (
                 r#"{ "scheme": "blocks", "tensors": { "x": { "type": "u8" } } }"#,
                 "`tensors`",
             ),
         ] {
-            let said = said(text);
-            assert!(said.ends_with(&format!("had no effect: {keys}")), "{said}");
+            let note = note(text);
+            assert!(note.ends_with(&format!(": {keys}")), "{note}");
         }
     }
 }

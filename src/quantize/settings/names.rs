@@ -1,25 +1,25 @@
-//! Names and patterns: which nodes a scope means, and which name a misspelt one was meant to be.
+//! Matching of scopes and patterns against node names, and suggestions for misspelt names.
 
-/// Whether a scope or pattern means the node of this name.
+/// True where a scope or pattern matches a node name.
 ///
-/// `''` means all. A pattern with `*` has to fit the whole name. Anything else is a scope: it means the
-/// node of that very name and all whose name goes on behind it with `.` or `/`, as PyTorch's module names
-/// and the names its exporter makes of them do; a `/` at the front doesn't count.
-pub(super) fn means(pattern: &str, name: &str) -> bool {
+/// `''` matches all names. A pattern with `*` must match the whole name. Anything else is a scope. It
+/// matches the node of that name, and all names that continue with `.` or `/`, as PyTorch's module
+/// names do. A leading `/` is ignored.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let name = name.trim_start_matches('/');
     let pattern = pattern.trim_start_matches('/');
     if pattern.is_empty() {
         return true;
     }
     if pattern.contains('*') {
-        return fits(pattern.as_bytes(), name.as_bytes());
+        return matches_pattern(pattern.as_bytes(), name.as_bytes());
     }
-    let alike = |a: u8, b: u8| a == b || (is_separator(a) && is_separator(b));
-    let (wanted, found) = (pattern.as_bytes(), name.as_bytes());
-    found.len() >= wanted.len()
-        && wanted.iter().zip(found).all(|(&a, &b)| alike(a, b))
+    let same = |a: u8, b: u8| a == b || (is_separator(a) && is_separator(b));
+    let (wanted, actual) = (pattern.as_bytes(), name.as_bytes());
+    actual.len() >= wanted.len()
+        && wanted.iter().zip(actual).all(|(&a, &b)| same(a, b))
         && (is_separator(wanted[wanted.len() - 1])
-            || found
+            || actual
                 .get(wanted.len())
                 .is_none_or(|&next| is_separator(next)))
 }
@@ -28,9 +28,9 @@ fn is_separator(byte: u8) -> bool {
     byte == b'.' || byte == b'/'
 }
 
-/// Whether a pattern with `*` fits a whole name. Goes back to the last star only, so it is linear in
-/// practice and never worse than the product of the lengths.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
+/// True where a pattern with `*` matches a whole name. It backtracks to the last star only, so the
+/// cost is at most the product of the lengths.
+fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
@@ -51,7 +51,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// The name most like `wanted`, if one is like it at all.
+/// The name that is most similar to `wanted`; `None` where all differ by more than a third.
 pub(super) fn nearest<'a>(
     wanted: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -68,15 +68,15 @@ pub(super) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// The end of an error about a name that means nothing: the name that may have been meant.
+/// The end of an error about an unknown name: a suggestion, or nothing.
 pub(super) fn hint<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(wanted, names).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"))
+    nearest(wanted, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// How many letters have to be changed, added, taken out or swapped with the next.
+/// The edit distance: changes, insertions, deletions and swaps of neighbours.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // Names of hundreds of letters differ by their ends only; the table stays small.
+    // Long names differ near their beginning, so a prefix is enough and the table stays small.
     let (a, b) = (&a[..a.len().min(200)], &b[..b.len().min(200)]);
     let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
     for (i, &x) in a.iter().enumerate() {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scope_means_what_lies_under_it() {
+    fn a_scope_matches_the_names_below_it() {
         for (pattern, name, wanted) in [
             ("", "anything", true),
             ("backbone", "backbone", true),
@@ -115,12 +115,12 @@ mod tests {
             ("a*b*c", "a-b-b-d", false),
             ("*", "", true),
         ] {
-            assert_eq!(means(pattern, name), wanted, "{pattern:?} {name:?}");
+            assert_eq!(matches(pattern, name), wanted, "{pattern:?} {name:?}");
         }
     }
 
     #[test]
-    fn the_nearest_name_is_found_and_none_where_nothing_is_near() {
+    fn the_nearest_name_is_suggested_and_no_distant_one() {
         let names = ["method", "activations", "weights"];
         assert_eq!(nearest("metod", names), Some("method"));
         assert_eq!(nearest("wieghts", names), Some("weights"));

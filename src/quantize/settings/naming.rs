@@ -1,13 +1,13 @@
-//! How the file of a result is named: by what becomes of the weights, so that two schemes never share a name.
+//! File names of quantized models: one ending for each scheme and weight type.
 //!
-//! `_quantized`, `_int8`, `_uint8`, `_fp16` and `_q4` are the endings that transformers.js looks for.
+//! transformers.js looks for the endings `_quantized`, `_int8`, `_uint8`, `_fp16` and `_q4`.
 
 use super::{ElementType, Format, Scheme, Settings};
 use crate::onnx::schema::DataType;
 use crate::quantize::BlockForm;
 
 impl Settings {
-    /// What the file's name ends in, before `.onnx`: `_int8`, `_quantized`, `_weights_int8`, `_q4`, `_fp16` …
+    /// The ending of the file name before `.onnx`: `_int8`, `_quantized`, `_weights_int8`, `_q4`, `_fp16` …
     pub fn file_ending(&self) -> String {
         let weights = self.weights.element.unwrap_or(ElementType::I8);
         let name = weights.data_type().name();
@@ -39,7 +39,7 @@ impl Settings {
         }
     }
 
-    /// The name of the result's file, for a model whose file has this name.
+    /// The file name of the quantized model, from the file name of the source.
     pub fn file_name(&self, model: &str) -> String {
         let ending = self.file_ending();
         let at = model.len().saturating_sub(".onnx".len());

@@ -1,4 +1,4 @@
-//! Names of operators in the settings: those nobody knows, and those that the model doesn't have.
+//! Operator names in the settings: unknown names, and names that are not in the model.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::graph::Model;
 use crate::quantize::QuantizeError;
 use crate::quantize::composed::composed;
 
-/// Every operator that ONNX has or had, up to operator set 27.
+/// All operators of ONNX up to opset 27, with those that were removed.
 const ONNX: &str = "\
     Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool \
     BatchNormalization Bernoulli BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor \
@@ -32,8 +32,8 @@ const ONNX: &str = "\
     Sub Sum SwiGLU Swish Tan Tanh TensorScatter TfIdfVectorizer ThresholdedRelu Tile TopK Transpose \
     Trilu Unique Unsqueeze Upsample Where Xor";
 
-/// The operators that the settings name.
-fn named(settings: &Settings) -> impl Iterator<Item = &String> {
+/// The operator names in the settings.
+fn names_in(settings: &Settings) -> impl Iterator<Item = &String> {
     let listed = match &settings.operators {
         Operators::Only(listed) => listed.as_slice(),
         Operators::All | Operators::OnnxRuntime => &[],
@@ -41,8 +41,8 @@ fn named(settings: &Settings) -> impl Iterator<Item = &String> {
     listed.iter().chain(settings.by_operator.keys())
 }
 
-/// The operators of a model, as settings name them; those that are written as chains among them.
-fn of(model: &Model) -> BTreeSet<String> {
+/// The operator names of a model, with those of operator patterns such as Gelu.
+fn operators_of(model: &Model) -> BTreeSet<String> {
     let graph = &model.graph;
     let chains = composed(graph, &graph.uses());
     let chains = chains.iter().map(|chain| chain.operator.to_string());
@@ -50,36 +50,36 @@ fn of(model: &Model) -> BTreeSet<String> {
     nodes.chain(chains).collect()
 }
 
-/// Refuses what is no operator of ONNX, nor of the model, and can only be misspelt.
+/// Refuses names that are neither operators of ONNX nor of the model.
 pub(super) fn refuse_unknown(settings: &Settings, model: &Model) -> Result<(), QuantizeError> {
-    let there = of(model);
-    // Those of other domains can't be listed: their names have `::` in them.
+    let present = operators_of(model);
+    // Operators of other domains have `::` in their names and can't be listed.
     let is_known = |name: &str| {
-        name.contains("::") || there.contains(name) || ONNX.split(' ').any(|known| known == name)
+        name.contains("::") || present.contains(name) || ONNX.split(' ').any(|known| known == name)
     };
-    match named(settings).find(|name| !is_known(name)) {
+    match names_in(settings).find(|name| !is_known(name)) {
         Some(name) => Err(QuantizeError::UnknownOperator {
             name: name.clone(),
             hint: hint(
                 name,
-                there.iter().map(String::as_str).chain(ONNX.split(' ')),
+                present.iter().map(String::as_str).chain(ONNX.split(' ')),
             ),
         }),
         None => Ok(()),
     }
 }
 
-/// What the settings say of operators that are not in the prepared model: a sentence each. No error, as the same
-/// settings serve many models, and preparing may have folded the operator into its neighbours.
+/// A note for each operator in the settings that the prepared model does not have. This is not an
+/// error: one document serves many models, and preparation folds operators into their neighbours.
 pub(in crate::quantize) fn without_effect(settings: &Settings, model: &Model) -> Vec<String> {
-    let there = of(model);
-    let absent: BTreeSet<&String> = named(settings)
-        .filter(|name| !there.contains(*name))
+    let present = operators_of(model);
+    let absent: BTreeSet<&String> = names_in(settings)
+        .filter(|name| !present.contains(*name))
         .collect();
-    let said = |name: &String| {
+    let note = |name: &String| {
         format!(
-            "the settings name the operator `{name}`, which the prepared model doesn't have: it had no effect"
+            "the settings name the operator `{name}`, which is not in the prepared model; they had no effect"
         )
     };
-    absent.into_iter().map(said).collect()
+    absent.into_iter().map(note).collect()
 }

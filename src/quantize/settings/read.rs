@@ -1,4 +1,4 @@
-//! Reading the document, with an error for each thing that can't be meant.
+//! Reading and validating the settings document.
 
 use serde_json::Value;
 
@@ -6,16 +6,16 @@ use super::names::hint;
 use super::{LayerSettings, Settings, TensorSettings};
 use crate::samples::ImageSettings;
 
-/// What is wrong with a settings document.
+/// An invalid settings document.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SettingsError {
     #[error("the settings can't be read: {detail}{hint}; docs/settings.md has every key")]
-    Form { detail: String, hint: String },
+    Syntax { detail: String, hint: String },
     #[error(
-        "settings, {place}: `{key}` can be said of a single tensor only: put it under `tensors` and the tensor's name"
+        "settings, {place}: `{key}` applies to a single tensor only; put it under `tensors` and the tensor's name"
     )]
-    OfTensorOnly { place: String, key: &'static str },
+    TensorOnly { place: String, key: &'static str },
     #[error("settings, {place}: {reason}")]
     Value { place: String, reason: String },
 }
@@ -25,17 +25,17 @@ impl Settings {
     pub fn from_value(value: Value) -> Result<Settings, SettingsError> {
         refuse_lists(&value)?;
         let settings: Settings =
-            serde_json::from_value(value).map_err(|error| form(&error.to_string()))?;
+            serde_json::from_value(value).map_err(|error| syntax(&error.to_string()))?;
         settings.check()?;
         Ok(settings)
     }
 
-    /// Checks what the types don't.
+    /// Checks values that the types allow and the quantizer does not.
     fn check(&self) -> Result<(), SettingsError> {
         if !(self.guard.budget >= 0.0 && self.guard.budget.is_finite()) {
             return Err(SettingsError::Value {
                 place: "guard".into(),
-                reason: "its budget must be zero or more: 0.25 lets the weights grow by a quarter"
+                reason: "its budget must be zero or more; 0.25 lets the weights grow by a quarter"
                     .into(),
             });
         }
@@ -46,8 +46,8 @@ impl Settings {
                 reason,
             })?;
         }
-        wide("activations", &self.activations)?;
-        wide("weights", &self.weights)?;
+        not_of_a_tensor("activations", &self.activations)?;
+        not_of_a_tensor("weights", &self.weights)?;
         for (group, layers) in [
             ("by_operator", &self.by_operator),
             ("by_name", &self.by_name),
@@ -62,23 +62,23 @@ impl Settings {
                 },
             ) in layers
             {
-                wide(&format!("{group} `{name}`, activations"), activations)?;
-                wide(&format!("{group} `{name}`, weights"), weights)?;
+                not_of_a_tensor(&format!("{group} `{name}`, activations"), activations)?;
+                not_of_a_tensor(&format!("{group} `{name}`, weights"), weights)?;
             }
         }
         for (name, tensor) in &self.tensors {
-            of_tensor(name, tensor)?;
+            check_tensor(name, tensor)?;
         }
         Ok(())
     }
 }
 
-/// Refuses lists where keys are wanted: the parser would take their values for those of the keys, one after the other.
+/// Refuses a list in place of a mapping: the parser would assign its values to the fields in order.
 fn refuse_lists(value: &Value) -> Result<(), SettingsError> {
     let keys = |place: String, value: &Value| match value {
         Value::Array(_) => Err(SettingsError::Value {
             place,
-            reason: "keys with values are wanted here, not a list".into(),
+            reason: "expected a mapping of keys to values, not a list".into(),
         }),
         _ => Ok(()),
     };
@@ -99,22 +99,21 @@ fn refuse_lists(value: &Value) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// The parser's words, with the key that may have been meant.
-fn form(detail: &str) -> SettingsError {
+/// The parser's error, with a suggestion for an unknown key.
+fn syntax(detail: &str) -> SettingsError {
     let mut quoted = detail.split('`').skip(1).step_by(2);
     let unknown = detail
         .starts_with("unknown")
         .then(|| quoted.next())
         .flatten();
-    let hint = unknown.map_or(String::new(), |found| hint(found, quoted));
-    SettingsError::Form {
+    let hint = unknown.map_or(String::new(), |key| hint(key, quoted));
+    SettingsError::Syntax {
         detail: detail.into(),
         hint,
     }
 }
 
-/// A range that hardware asks for.
-fn minimum(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
+fn check_minimum_range(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
     match settings.minimum_range {
         Some(range) if !(range.is_finite() && range >= 0.0) => Err(SettingsError::Value {
             place: place.into(),
@@ -124,15 +123,15 @@ fn minimum(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> 
     }
 }
 
-fn wide(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
-    minimum(place, settings)?;
+fn not_of_a_tensor(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
+    check_minimum_range(place, settings)?;
     let only = [
         ("range", settings.range.is_some()),
         ("scale", settings.scale.is_some()),
         ("zero_point", settings.zero_point.is_some()),
     ];
-    match only.into_iter().find(|(_, said)| *said) {
-        Some((key, _)) => Err(SettingsError::OfTensorOnly {
+    match only.into_iter().find(|(_, present)| *present) {
+        Some((key, _)) => Err(SettingsError::TensorOnly {
             place: place.into(),
             key,
         }),
@@ -140,8 +139,8 @@ fn wide(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
     }
 }
 
-fn of_tensor(name: &str, tensor: &TensorSettings) -> Result<(), SettingsError> {
-    minimum(&format!("tensor `{name}`"), tensor)?;
+fn check_tensor(name: &str, tensor: &TensorSettings) -> Result<(), SettingsError> {
+    check_minimum_range(&format!("tensor `{name}`"), tensor)?;
     let wrong = |reason: &str| {
         Err(SettingsError::Value {
             place: format!("tensor `{name}`"),
@@ -155,10 +154,10 @@ fn of_tensor(name: &str, tensor: &TensorSettings) -> Result<(), SettingsError> {
         return wrong("its scale must be a positive number");
     }
     if tensor.scale.is_some() && tensor.range.is_some() {
-        return wrong("both a range and a scale are given; leave one out");
+        return wrong("it has both a range and a scale; remove one");
     }
     if tensor.zero_point.is_some() && tensor.scale.is_none() {
-        return wrong("a zero point means nothing without a scale: give both");
+        return wrong("a zero point needs a scale; give both");
     }
     match tensor.range {
         Some(range)
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_refused_with_the_one_that_was_meant() {
+    fn unknown_keys_are_refused_with_a_suggestion() {
         assert!(error(r#"{ "metod": "minmax" }"#).contains("did you mean `method`?"));
         assert!(
             error(r#"{ "weights": { "per_chanel": true } }"#)
@@ -211,63 +210,8 @@ mod tests {
         assert!(error(r#"{ "weights": { "type": "i9" } }"#).contains("did you mean `i"));
     }
 
-    /// The keys that the reader knows at a place, told by its own complaint.
-    fn known(text: &str) -> Vec<String> {
-        let complaint = error(text);
-        let (_, expected) = complaint.split_once("expected").unwrap();
-        expected
-            .split('`')
-            .skip(1)
-            .step_by(2)
-            .map(str::to_string)
-            .collect()
-    }
-
     #[test]
-    fn the_schema_has_the_keys_that_are_read() {
-        let schema: serde_json::Value =
-            serde_json::from_str(include_str!("../../../docs/settings.schema.json")).unwrap();
-        for (place, text) in [
-            ("/properties", r#"{ "nonsense": 1 }"#),
-            (
-                "/$defs/tensor/properties",
-                r#"{ "weights": { "nonsense": 1 } }"#,
-            ),
-            (
-                "/$defs/layer/properties",
-                r#"{ "by_node": { "n": { "nonsense": 1 } } }"#,
-            ),
-            (
-                "/$defs/guard/properties",
-                r#"{ "guard": { "nonsense": 1 } }"#,
-            ),
-            (
-                "/$defs/blocks/properties",
-                r#"{ "blocks": { "nonsense": 1 } }"#,
-            ),
-            (
-                "/$defs/images/properties",
-                r#"{ "images": { "nonsense": 1 } }"#,
-            ),
-            (
-                "/$defs/block_choice/properties",
-                r#"{ "by_node": { "n": { "blocks": { "nonsense": 1 } } } }"#,
-            ),
-        ] {
-            let described = schema
-                .pointer(place)
-                .and_then(|keys| keys.as_object())
-                .unwrap();
-            let mut described: Vec<String> = described.keys().cloned().collect();
-            let mut understood = known(text);
-            described.sort();
-            understood.sort();
-            assert_eq!(described, understood, "{place}");
-        }
-    }
-
-    #[test]
-    fn a_list_is_no_keys_with_values() {
+    fn a_list_in_place_of_a_mapping_is_refused() {
         for (text, place) in [
             ("[]", "at the top"),
             (r#"{ "weights": ["i8"] }"#, "weights"),
@@ -288,21 +232,19 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_meant_is_refused() {
+    fn invalid_values_are_refused() {
         assert!(error(r#"{ "activations": { "range": [0, 1] } }"#).contains("`range`"));
         for scale in ["0", "-0.5", "1e39", "1e-45"] {
             let text = format!(r#"{{ "tensors": {{ "x": {{ "scale": {scale} }} }} }}"#);
             assert!(error(&text).contains("positive"), "{scale}");
         }
-        assert!(
-            error(r#"{ "tensors": { "x": { "zero_point": 3 } } }"#).contains("without a scale")
-        );
+        assert!(error(r#"{ "tensors": { "x": { "zero_point": 3 } } }"#).contains("needs a scale"));
         assert!(error(r#"{ "weights": { "minimum_range": -1 } }"#).contains("zero or more"));
         assert!(error(r#"{ "guard": { "budget": -1 } }"#).contains("zero or more"));
         assert!(error(r#"{ "tensors": { "x": { "range": [2, 1] } } }"#).contains("smaller first"));
         assert!(
             error(r#"{ "tensors": { "x": { "range": [0, 1], "scale": 1 } } }"#)
-                .contains("leave one out")
+                .contains("remove one")
         );
     }
 }

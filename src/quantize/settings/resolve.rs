@@ -1,25 +1,26 @@
-//! Laying the narrower settings over the wider ones.
+//! Merging the scopes of the settings document for each node and tensor.
 
 use std::collections::HashSet;
 
-use super::names::{hint, means};
+use super::names::{hint, matches};
 use super::operators::refuse_unknown;
 use super::{ElementType, LayerSettings, Settings, TensorSettings};
-use crate::calibrate::{Method, PowerOfTwo, Range, Target};
+use crate::calibrate::{IntegerRange, Method, PowerOfTwo, Range};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::quantize::scale::{
-    Span, nearest_power_of_two, power_of_two, scale_and_zero_point, snapped, span,
+    IntegerBounds, anchored_scale_and_zero_point, integer_bounds, nearest_power_of_two,
+    power_of_two, scale_and_zero_point,
 };
 use crate::quantize::{BlockSettings, QuantizeError};
 
-/// How a tensor is represented in integers, everything said.
+/// The integer representation of a tensor, with all scopes merged.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::quantize) struct Representation {
     pub element: ElementType,
-    /// Whether this type was chosen for its tensor, node, scope or operator.
+    /// True where the type is set by tensor, node, scope or operator.
     pub typed: bool,
-    /// `None` where nobody says: weights of a signed type are symmetric then, and nothing else.
+    /// `None`: weights of a signed type are symmetric, all else is not.
     pub symmetric: Option<bool>,
     pub reduce_range: bool,
     pub power_of_two: PowerOfTwo,
@@ -31,7 +32,7 @@ pub(in crate::quantize) struct Representation {
     pub scale: Option<(f32, i32)>,
 }
 
-/// What the settings say of one node.
+/// The merged settings of one node.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::quantize) struct Layer {
     pub float: bool,
@@ -43,24 +44,23 @@ pub(in crate::quantize) struct Layer {
     pub blocks: BlockSettings,
 }
 
-/// The settings as they apply to the nodes and tensors of a model.
+/// The settings of each node and tensor of a model.
 #[derive(Clone, Debug)]
 pub(in crate::quantize) struct Layers<'a> {
     settings: &'a Settings,
 }
 
 impl<'a> Layers<'a> {
-    /// Checks that every name of a node or tensor in the settings means something in the model, and that operators
-    /// are ones that somebody knows.
+    /// Refuses names of nodes, tensors and operators that match nothing in the model.
     pub(in crate::quantize) fn new(
         settings: &'a Settings,
         model: &Model,
     ) -> Result<Layers<'a>, QuantizeError> {
         let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
         let patterns = settings.float.iter().chain(settings.by_name.keys());
-        let unmeant = |name: &&String| !titles.iter().any(|title| means(name, title));
+        let unmatched = |name: &&String| !titles.iter().any(|title| matches(name, title));
         let absent = |name: &&String| !titles.contains(name.as_str());
-        let unknown = patterns.clone().find(unmeant);
+        let unknown = patterns.clone().find(unmatched);
         if let Some(name) = unknown.or_else(|| settings.by_node.keys().find(absent)) {
             return Err(unknown_node(name, &titles));
         }
@@ -83,23 +83,24 @@ impl<'a> Layers<'a> {
         Ok(Layers { settings })
     }
 
-    /// What applies to a node.
+    /// The settings of a node.
     pub(in crate::quantize) fn of(&self, node: &NodeProto) -> Layer {
         self.of_operator(node, &node.operator())
     }
 
-    /// What applies to a node that belongs to this operator, which may be written as a chain of nodes.
+    /// The settings of a node that belongs to this operator, perhaps as part of an operator pattern.
     pub(in crate::quantize) fn of_operator(&self, node: &NodeProto, operator: &str) -> Layer {
         self.of_all(&[(node, operator)])
     }
 
-    /// What applies to nodes that are one once the later are folded into the first: what is said of any of them, the narrower
-    /// over the wider, and of what is said alike narrowly that of the later over that of the first.
+    /// The settings of nodes that are fused into the first one. Narrower scopes override wider ones; in
+    /// one scope, later nodes override earlier ones.
     pub(in crate::quantize) fn of_all(&self, nodes: &[(&NodeProto, &str)]) -> Layer {
         let settings = self.settings;
-        let is_meant = |pattern: &str| nodes.iter().any(|(node, _)| means(pattern, node.title()));
-        let float = settings.float.iter().any(|pattern| is_meant(pattern));
-        let mut found = Layer {
+        let is_matched =
+            |pattern: &str| nodes.iter().any(|(node, _)| matches(pattern, node.title()));
+        let float = settings.float.iter().any(|pattern| is_matched(pattern));
+        let mut merged = Layer {
             float,
             float_output: false,
             constant_only: false,
@@ -108,57 +109,57 @@ impl<'a> Layers<'a> {
             weights: self.weights(),
             blocks: settings.blocks.clone(),
         };
-        let mut lay = |layer: &LayerSettings| {
-            found = Layer {
-                float: layer.float.unwrap_or(found.float),
-                float_output: layer.float_output.unwrap_or(found.float_output),
-                constant_only: layer.constant_only.unwrap_or(found.constant_only),
-                always: layer.always.unwrap_or(found.always),
-                activations: found.activations.with(&layer.activations),
-                weights: found.weights.with(&layer.weights),
-                blocks: found.blocks.with(&layer.blocks),
+        let mut merge = |layer: &LayerSettings| {
+            merged = Layer {
+                float: layer.float.unwrap_or(merged.float),
+                float_output: layer.float_output.unwrap_or(merged.float_output),
+                constant_only: layer.constant_only.unwrap_or(merged.constant_only),
+                always: layer.always.unwrap_or(merged.always),
+                activations: merged.activations.with(&layer.activations),
+                weights: merged.weights.with(&layer.weights),
+                blocks: merged.blocks.with(&layer.blocks),
             };
         };
         let operators = nodes.iter().map(|(_, operator)| *operator);
         let by_operator = operators.filter_map(|operator| settings.by_operator.get(operator));
-        by_operator.for_each(&mut lay);
+        by_operator.for_each(&mut merge);
         let mut scopes: Vec<_> = settings
             .by_name
             .iter()
-            .filter(|(scope, _)| is_meant(scope))
+            .filter(|(scope, _)| is_matched(scope))
             .collect();
         scopes.sort_by_key(|(scope, _)| scope.len());
-        scopes.into_iter().for_each(|(_, layer)| lay(layer));
+        scopes.into_iter().for_each(|(_, layer)| merge(layer));
         let titles = nodes.iter().map(|(node, _)| node.title());
         let by_node = titles.filter_map(|title| settings.by_node.get(title));
-        by_node.for_each(&mut lay);
-        found
+        by_node.for_each(&mut merge);
+        merged
     }
 
-    /// How activations are represented of which nothing else is known.
+    /// The representation of an activation without settings of its own.
     pub(in crate::quantize) fn activations(&self) -> Representation {
         let method = self.settings.method;
-        self.in_general(ElementType::U8, method, &self.settings.activations)
+        self.at_top_level(ElementType::U8, method, &self.settings.activations)
     }
 
-    /// The same of weights.
+    /// The representation of a weight without settings of its own.
     fn weights(&self) -> Representation {
-        self.in_general(ElementType::I8, None, &self.settings.weights)
+        self.at_top_level(ElementType::I8, None, &self.settings.weights)
     }
 
-    fn in_general(
+    fn at_top_level(
         &self,
         element: ElementType,
         method: Option<Method>,
-        said: &TensorSettings,
+        settings: &TensorSettings,
     ) -> Representation {
         Representation {
             typed: false,
-            ..Representation::new(element, method).with(said)
+            ..Representation::new(element, method).with(settings)
         }
     }
 
-    /// What the settings say of a tensor, over what its layer says.
+    /// The representation of a tensor: its own settings over those of its layer.
     pub(in crate::quantize) fn tensor(&self, name: &str, layer: &Representation) -> Representation {
         match self.settings.tensors.get(name) {
             Some(own) => layer.with(own),
@@ -167,7 +168,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// That no node has this name; with the title that may have been meant.
+/// The error for an unknown node name, with a suggestion.
 pub(in crate::quantize) fn unknown_node(name: &str, titles: &HashSet<&str>) -> QuantizeError {
     QuantizeError::UnknownNode {
         name: name.to_string(),
@@ -176,17 +177,17 @@ pub(in crate::quantize) fn unknown_node(name: &str, titles: &HashSet<&str>) -> Q
 }
 
 /// The integers of an activation of this type, as the methods want to know them.
-pub fn target_of(element: ElementType, symmetric: Option<bool>) -> Target {
+pub fn target_of(element: ElementType, symmetric: Option<bool>) -> IntegerRange {
     let represented = Representation::new(element, None);
     Representation {
         symmetric,
-        ..represented
+        ..default
     }
     .target()
 }
 
 impl Representation {
-    /// As it is where nothing is said.
+    /// The default representation.
     pub(in crate::quantize) fn new(element: ElementType, method: Option<Method>) -> Representation {
         Representation {
             element,
@@ -203,14 +204,14 @@ impl Representation {
         }
     }
 
-    /// Whether its range or scale was chosen by the person.
+    /// True where the settings contain its range or scale.
     pub(in crate::quantize) fn is_chosen(&self) -> bool {
         self.range.is_some() || self.scale.is_some()
     }
 
-    /// Refuses a chosen zero point that no integer of the type is.
+    /// Refuses a zero point outside the type's integers.
     pub(in crate::quantize) fn check(&self, tensor: &str) -> Result<(), QuantizeError> {
-        let whole = span(self.element.data_type(), false, false);
+        let whole = integer_bounds(self.element.data_type(), false, false);
         match self.scale {
             Some((_, zero_point)) if !(whole.low..=whole.high).contains(&zero_point) => {
                 Err(QuantizeError::ZeroPoint {
@@ -225,24 +226,24 @@ impl Representation {
         }
     }
 
-    /// Scale and zero point for reals from `min` to `max`.
+    /// Scale and zero point of the range from `min` to `max`.
     pub(in crate::quantize) fn scale_and_zero_point(
         &self,
         min: f32,
         max: f32,
-        used: Span,
+        used: IntegerBounds,
         symmetric: bool,
     ) -> (f32, i32) {
         let snaps = self.snap_zero && !symmetric && !self.element.is_signed();
         let (scale, zero_point) = if snaps {
-            snapped(min, max, used, self.minimum_range)
+            anchored_scale_and_zero_point(min, max, used, self.minimum_range)
         } else {
             let max = max.max(0.0).max(min.min(0.0) + self.minimum_range);
             scale_and_zero_point(min, max, used, symmetric)
         };
         let scale = match self.power_of_two {
             PowerOfTwo::No => return (scale, zero_point),
-            // Zero keeps its integer, as in AMD Quark.
+            // The zero point stays, as in AMD Quark.
             PowerOfTwo::Nearest => return (nearest_power_of_two(scale), zero_point),
             PowerOfTwo::Covering => power_of_two(scale),
         };
@@ -257,22 +258,22 @@ impl Representation {
         )
     }
 
-    /// Whether zero is in the middle of the integers.
+    /// True where zero maps to the middle of the integer range.
     pub(in crate::quantize) fn is_symmetric(&self, weight: bool) -> bool {
         self.symmetric.unwrap_or(weight && self.element.is_signed())
     }
 
     /// The integers of an activation, as the methods want to know them.
-    pub(in crate::quantize) fn target(&self) -> Target {
+    pub(in crate::quantize) fn target(&self) -> IntegerRange {
         let symmetric = self.is_symmetric(false);
         let used = span(self.element.data_type(), symmetric, self.reduce_range);
-        Target {
+        IntegerRange {
             power_of_two: self.power_of_two,
-            ..Target::new(used.low, used.high, symmetric)
+            ..IntegerRange::new(used.low, used.high, symmetric)
         }
     }
 
-    /// Whether the same range would have the same scale and zero point in both.
+    /// True where one range has the same scale and zero point in both.
     pub(in crate::quantize) fn is_like(&self, other: &Representation) -> bool {
         self.element == other.element
             && self.is_symmetric(false) == other.is_symmetric(false)
@@ -282,22 +283,22 @@ impl Representation {
             && self.snap_zero == other.snap_zero
     }
 
-    /// What `said` says, over this.
-    fn with(&self, said: &TensorSettings) -> Representation {
+    /// This representation with the keys that `over` sets.
+    fn with(&self, over: &TensorSettings) -> Representation {
         Representation {
-            element: said.element.unwrap_or(self.element),
-            typed: self.typed || said.element.is_some(),
-            symmetric: said.symmetric.or(self.symmetric),
-            reduce_range: said.reduce_range.unwrap_or(self.reduce_range),
-            power_of_two: said.power_of_two.unwrap_or(self.power_of_two),
-            per_channel: said.per_channel.unwrap_or(self.per_channel),
-            minimum_range: said.minimum_range.unwrap_or(self.minimum_range),
-            snap_zero: said.snap_zero.unwrap_or(self.snap_zero),
-            method: said.method.or(self.method),
-            range: said.range.or(self.range),
-            scale: said
+            element: over.element.unwrap_or(self.element),
+            typed: self.typed || over.element.is_some(),
+            symmetric: over.symmetric.or(self.symmetric),
+            reduce_range: over.reduce_range.unwrap_or(self.reduce_range),
+            power_of_two: over.power_of_two.unwrap_or(self.power_of_two),
+            per_channel: over.per_channel.unwrap_or(self.per_channel),
+            minimum_range: over.minimum_range.unwrap_or(self.minimum_range),
+            snap_zero: over.snap_zero.unwrap_or(self.snap_zero),
+            method: over.method.or(self.method),
+            range: over.range.or(self.range),
+            scale: over
                 .scale
-                .map(|scale| (scale, said.zero_point.unwrap_or(0)))
+                .map(|scale| (scale, over.zero_point.unwrap_or(0)))
                 .or(self.scale),
         }
     }
@@ -325,7 +326,7 @@ mod tests {
     fn zero_snaps_with_any_scale() {
         let mut represented = Representation::new(ElementType::U8, None);
         represented.snap_zero = true;
-        let used = span(ElementType::U8.data_type(), false, false);
+        let used = integer_bounds(ElementType::U8.data_type(), false, false);
         for (power_of_two, below, above) in [
             (PowerOfTwo::No, 1.0 / 127.0, 1.0 / 255.0),
             (PowerOfTwo::Covering, 1.0 / 64.0, 1.0 / 128.0),
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_wins_over_the_wider_key_by_key() {
+    fn narrower_scopes_override_wider_ones_key_by_key() {
         let text = r#"{
             "activations": { "type": "i8", "symmetric": true },
             "by_operator": { "Conv": { "activations": { "type": "u16" } } },

@@ -1,20 +1,20 @@
-//! What a file tells of the pictures it wants, apart from its shapes.
+//! Hints on preprocessing in a model file, apart from its shapes.
 
 use super::super::InputSpec;
 use super::families::{Kind, Known, named};
 use crate::graph::{Dim, Model, tensor_type_of};
 use crate::onnx::schema::NodeProto;
 
-/// Sides that a number in a name may mean.
+/// Numbers in a name that may be an image size.
 const SIDES: std::ops::RangeInclusive<u32> = 64..=2048;
 
-/// What is looked at.
+/// The parts of a model that contain hints.
 pub(super) struct Clues<'a> {
     model: &'a Model,
     input: &'a InputSpec,
-    /// In small letters: of the file, of the graph, and those that the metadata tell.
+    /// Names in lower case: of the file, of the graph, and from the metadata.
     names: Vec<String>,
-    /// The shape of each output.
+    /// Shape of each output.
     outputs: Vec<Vec<Dim>>,
 }
 
@@ -37,12 +37,12 @@ impl<'a> Clues<'a> {
         }
     }
 
-    /// The family whose name is in one of the names.
+    /// Model family that one of the names contains.
     pub(super) fn family(&self) -> Option<Known> {
         named(&self.names)
     }
 
-    /// Whether the metadata are those of an Ultralytics export.
+    /// True for the metadata of an Ultralytics export.
     pub(super) fn is_ultralytics(&self) -> bool {
         let author = metadata(self.model, "author");
         author.is_some_and(|author| author.eq_ignore_ascii_case("ultralytics"))
@@ -51,17 +51,18 @@ impl<'a> Clues<'a> {
                 .all(|key| metadata(self.model, key).is_some())
     }
 
-    /// What an Ultralytics model is for, such as `detect`.
+    /// Task of an Ultralytics model, such as `detect`.
     pub(super) fn task(&self) -> Option<&str> {
         metadata(self.model, "task")
     }
 
-    /// Whether the shorter side becomes the input's own, so that a crop takes off of the longer only.
+    /// True if the shorter side is resized to the input's own, so that only the longer side is
+    /// cropped.
     pub(super) fn crops_nothing(&self, family: Option<&Known>) -> bool {
         self.is_ultralytics() || family.is_some_and(|family| family.whole)
     }
 
-    /// Height and width as the metadata have them: `[480, 640]`, or one number.
+    /// Height and width from the metadata: `[480, 640]`, or one number.
     pub(super) fn imgsz(&self) -> Option<(u32, u32)> {
         let text = ["imgsz", "image_size", "input_size"]
             .iter()
@@ -75,13 +76,13 @@ impl<'a> Clues<'a> {
         }
     }
 
-    /// The stride that the metadata have: sides must be its multiples.
+    /// Stride from the metadata: height and width must be multiples of it.
     pub(super) fn stride(&self) -> Option<u32> {
         let stride = metadata(self.model, "stride")?.trim().parse().ok()?;
         (1..=128).contains(&stride).then_some(stride)
     }
 
-    /// A size that stands in one of the names, as in `resnet50_224` or `seg-480x640`, with the name.
+    /// An image size in one of the names, as in `resnet50_224` or `seg-480x640`, with that name.
     pub(super) fn size_in_names(&self) -> Option<((u32, u32), &str)> {
         self.names.iter().find_map(|name| {
             let parts = name.split(|c: char| !c.is_ascii_alphanumeric());
@@ -97,10 +98,11 @@ impl<'a> Clues<'a> {
         })
     }
 
-    /// Whether an output is a table of boxes as YOLO's: `[N, 4 + classes, cells]` or `[N, cells, 5 + classes]`.
+    /// True if an output has the shape of YOLO's boxes: `[N, 4 + classes, cells]` or `[N, cells, 5
+    /// + classes]`.
     pub(super) fn is_detector(&self) -> bool {
         let few = |dim: &Dim| matches!(dim, Dim::Known(5..=600));
-        // An open count of cells may be one of letters, too.
+        // An unknown cell count may also be a number of letters.
         let open = self.input.name == "images";
         let many = |dim: &Dim| match dim {
             Dim::Known(count) => *count > 600,
@@ -112,7 +114,7 @@ impl<'a> Clues<'a> {
         }) && !self.is_sequence()
     }
 
-    /// Hidden states have the shape of boxes, too.
+    /// True for sequence models: their hidden states have the shape of boxes, too.
     fn is_sequence(&self) -> bool {
         self.input.name == "pixel_values"
             || self
@@ -123,7 +125,7 @@ impl<'a> Clues<'a> {
                 .any(|output| output.name.as_deref().is_some_and(|n| n.contains("hidden")))
     }
 
-    /// What the model is for, as its outputs look.
+    /// Kind of the model, from its outputs.
     pub(super) fn kind(&self, detector: bool) -> Kind {
         match self.outputs.first().map(Vec::as_slice) {
             _ if detector => Kind::Detector,
@@ -138,8 +140,8 @@ impl<'a> Clues<'a> {
         producer.is_some_and(|name| name.contains("tf2onnx") || name.contains("keras"))
     }
 
-    /// The values that fit what the graph does first with its input, where that is arithmetic with a constant: a
-    /// model that divides by 255 takes 0 to 255.
+    /// Preset that suits the first arithmetic of the graph on its input, if that uses a constant.
+    /// For example, a model that divides by 255 takes 0 to 255.
     pub(super) fn own_arithmetic(&self) -> Option<(&'static str, String)> {
         let graph = &self.model.graph;
         let mut readers = graph.nodes.iter().filter(|node| {
@@ -170,7 +172,7 @@ impl<'a> Clues<'a> {
         }
     }
 
-    /// The mean of a small constant that a node's first input meets.
+    /// Mean of a small constant that is a node's second operand.
     fn constant_of(&self, node: &NodeProto) -> Option<f32> {
         let graph = &self.model.graph;
         if node.input_at(0)? != self.input.name {

@@ -1,15 +1,15 @@
-//! Families of models that are known by name, with what their authors trained them with.
+//! Model families known by name, with the preprocessing of their authors.
 
 use std::ops::Deref;
 
 use super::super::image_settings::Resize;
 
-/// What a model is for, as far as sizes depend on it.
+/// Kind of a model, as far as sizes depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Detector,
     Classifier,
-    /// A picture comes out.
+    /// The output is an image.
     Dense,
     Other,
 }
@@ -34,10 +34,11 @@ impl Kind {
     }
 }
 
-/// Models known by a word in a name.
+/// Models that share a word in their names.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// Of six letters and more anywhere in a name without its separators, shorter ones as a part of it; with a `+` both.
+    /// Words of six or more letters match anywhere in a name without its separators. Shorter ones
+    /// must match a part of it. A `+` requires both parts.
     words: &'static [&'static str],
     pub(super) kind: Kind,
     pub(super) preset: &'static str,
@@ -45,11 +46,11 @@ pub(super) struct Family {
     pub(super) resize: Resize,
     /// Height and width.
     pub(super) size: Option<(u32, u32)>,
-    /// Whether the shorter side becomes the input's, so that only the longer is cropped.
+    /// True if the shorter side is resized to the input's, so that only the longer side is cropped.
     pub(super) whole: bool,
 }
 
-/// A family with the word by which it was known.
+/// A family and the word that matched.
 pub(super) struct Known {
     family: &'static Family,
     word: &'static str,
@@ -64,7 +65,7 @@ impl Deref for Known {
 }
 
 impl Known {
-    /// That models of this name mostly have something.
+    /// States that models of this name usually have a property.
     pub(super) fn said(&self, what: &str) -> String {
         format!("models named {:?} mostly have {what}", self.word)
     }
@@ -93,7 +94,7 @@ const fn family(
 use Kind::{Classifier, Dense, Detector, Other};
 use Resize::{Exact, Letterbox, Shorter};
 
-/// The first that fits counts, so what is named after another stands before it.
+/// The first match counts, so derived names precede the names they contain.
 const FAMILIES: &[Family] = &[
     Family {
         bgr: true,
@@ -182,7 +183,7 @@ const FAMILIES: &[Family] = &[
     family(&["vit"], Classifier, "signed", Exact, 224),
 ];
 
-/// The family of which one of these names is.
+/// The family that matches one of these names.
 pub(super) fn named(names: &[String]) -> Option<Known> {
     let has = |word: &str| {
         let mut parts = word.split('+');
@@ -199,7 +200,7 @@ fn is_named(name: &str, word: &str) -> bool {
         let letters = name.chars().filter(char::is_ascii_alphanumeric);
         return letters.collect::<String>().contains(word);
     }
-    // Behind a short word stands a version at most: "vit" is in "vit_b_16", not in "vitals".
+    // Only a version may follow a short word: "vit" matches "vit_b_16", not "vitals".
     name.split(|c: char| !c.is_ascii_alphanumeric())
         .filter_map(|part| part.strip_prefix(word))
         .any(|rest| {

@@ -1,5 +1,5 @@
-//! Which sizes of a picture a model takes: the shapes that follow are held against each other where
-//! values meet. Our own rules are asked, so it takes no plan and no run.
+//! Image sizes that a model accepts. Inferred shapes are checked against each other wherever values
+//! combine. Our own shape rules suffice; nothing is planned or run.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use crate::graph::{Graph, Model};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{Types, infer_from};
 
-/// Models of more nodes are not tried: each try follows all of them.
+/// Maximum number of nodes for such trials, since each trial infers the shapes of all.
 const LARGEST: usize = 4000;
 
-/// Sizes that models are made for, the usual ones first.
+/// Sizes for which models are made, the usual ones first.
 const USUAL: [u32; 14] = [
     224, 640, 384, 512, 256, 320, 299, 448, 336, 518, 800, 1024, 128, 112,
 ];
 
-/// Where a model's shapes don't fit each other for an input.
+/// A node whose input shapes don't fit each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The operator.
+    /// Operator.
     pub operator: String,
-    /// What a person knows the node by.
+    /// Name that is shown to people.
     pub node: String,
-    /// The shapes that meet there.
+    /// Shapes of its inputs.
     pub shapes: Vec<Vec<usize>>,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// The first node of a graph that can't take what follows from inputs of these shapes.
+    /// The first node that rejects what follows from inputs of these shapes.
     pub(crate) fn of(graph: &Graph, inputs: &[&[usize]]) -> Option<Refusal> {
         let types = infer_from(graph, inputs);
         graph.nodes.iter().find_map(|node| refusal(node, &types))
@@ -112,7 +112,7 @@ fn multiplied(shapes: &[Vec<usize>]) -> bool {
     columns == rows
 }
 
-/// Whether as many elements come out as go in; `None` where that is not known.
+/// True if the element count stays the same; `None` if that is unknown.
 fn reshaped(node: &NodeProto, types: &Types) -> Option<bool> {
     let from = types.get(node.input_at(0)?)?.sizes()?;
     let wanted = types.get(node.input_at(1)?)?.integers.clone()?;
@@ -134,18 +134,19 @@ fn reshaped(node: &NodeProto, types: &Types) -> Option<bool> {
     })
 }
 
-/// A model whose input is given pictures of several sizes.
+/// Trials of a model with images of several sizes.
 pub(super) struct Trial<'a> {
     graph: &'a Graph,
     axes: Axes<'a>,
-    /// Whether it can be told at all.
+    /// False if trials can show nothing for this model.
     possible: bool,
 }
 
 impl<'a> Trial<'a> {
     pub(super) fn new(model: &'a Model, input: &InputSpec, axes: Axes<'a>) -> Trial<'a> {
         let graph = &model.graph;
-        // The rules take shapes for the first inputs; an old file may list its constants before.
+        // The rules take shapes for the first inputs. An old file may list initializers before
+        // them.
         let first = graph.inputs.first().and_then(|value| value.name.as_deref());
         let possible = first == Some(input.name.as_str()) && graph.nodes.len() <= LARGEST;
         Trial {
@@ -155,7 +156,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Where the model can't go on with a picture of this height and width, as far as that can be known.
+    /// Node that rejects an image of this height and width, as far as that can be known.
     pub(super) fn refusal(&self, (height, width): (u32, u32)) -> Option<Refusal> {
         if !self.possible {
             return None;
@@ -164,13 +165,14 @@ impl<'a> Trial<'a> {
         Refusal::of(self.graph, &[&shape])
     }
 
-    /// The least power of two of which all sides must be multiples; `None` where not all multiples of any are taken.
+    /// Smallest power of two whose multiples the model accepts for height and width; `None` if
+    /// there is none.
     pub(super) fn multiple(&self) -> Option<u32> {
         if !self.possible {
             return None;
         }
         (0..8).map(|power| 1u32 << power).find(|&multiple| {
-            // Odd multiples, from about 96 on: what halves must not be a whole number by chance.
+            // Odd multiples from about 96 on, so that no larger power of two divides them.
             let odd = (96 / multiple) | 1;
             let sides = [odd, odd + 2, odd + 4].map(|times| times * multiple);
             sides
@@ -179,7 +181,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// The one usual size that is taken, where all others are refused.
+    /// The only usual size that the model accepts, if all others are rejected.
     pub(super) fn only_size(&self) -> Option<u32> {
         if !self.possible {
             return None;

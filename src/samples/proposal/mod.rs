@@ -1,8 +1,8 @@
-//! How pictures are probably to be read for a model: its size, the way a picture gets it, its values.
+//! Proposed preprocessing of images for a model: size, way of resizing and values.
 //!
-//! Nothing in an ONNX file must tell it, so it is put together from clues: the shapes, the metadata that
-//! some exporters leave, the names of file and input, and what the graph does with its input. Each part
-//! says its clue and how sure it is, and a person can change all of them.
+//! ONNX files need not state any of these, so the proposal combines hints: shapes, metadata of some
+//! exporters, names of file and input, and the graph's first arithmetic on its input. Each part
+//! states its hint and its certainty. The user can change all of them.
 
 mod clues;
 mod families;
@@ -20,35 +20,35 @@ use crate::graph::{Dim, Model};
 use clues::Clues;
 use families::{Kind, Known};
 
-/// How pictures are probably to be read for a model, and why.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Proposed preprocessing of images for a model, with reasons.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
     /// The settings.
     pub image: ImageSettings,
-    /// The preset whose values they have.
+    /// Preset that their values come from.
     pub preset: &'static str,
-    /// Whether the model leaves height or width open.
+    /// True if the model leaves height or width open.
     pub open: bool,
-    /// Height and width must be multiples of this; 1 where any size is taken.
+    /// Height and width must be multiples of this number; 1 for any size.
     pub multiple: u32,
-    /// What speaks for each part.
+    /// Reasons for each part.
     pub reasons: Vec<Reason>,
 }
 
-/// What speaks for a part of a proposal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Reason for a part of a proposal.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
     /// The part.
     pub of: Part,
-    /// How sure it is.
+    /// Certainty of the part.
     pub certainty: Certainty,
-    /// The clue, as the end of a sentence.
+    /// The hint, as the end of a sentence.
     pub why: String,
 }
 
 /// A part of a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Part {
@@ -58,23 +58,23 @@ pub enum Part {
     Layout,
 }
 
-/// How sure a part of a proposal is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Certainty of a part of a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// The file says it, or nothing else would run.
+    /// The file states it, or nothing else would run.
     Sure,
-    /// Models like this one mostly have it.
+    /// Models like this one usually have it.
     Likely,
-    /// It is common, no more.
+    /// It is common; there is no other hint.
     Guess,
 }
 
-/// One part with what speaks for it.
+/// One part with its certainty and reason.
 type Told<T> = (T, Certainty, String);
 
 impl Proposal {
-    /// The proposal for a model with these inputs; `None` where no picture can be fed.
+    /// Proposal for a model with these inputs; `None` if it takes no images.
     pub fn of(file: &str, model: &Model, inputs: &[InputSpec]) -> Option<Proposal> {
         let [input] = inputs else { return None };
         let place = axes(input)?;
@@ -138,7 +138,8 @@ impl Proposal {
 }
 
 impl Proposal {
-    /// How pictures are read with these settings, and what speaks for what is as proposed.
+    /// Describes preprocessing with these settings. Parts that match the proposal state their
+    /// reasons.
     pub fn said(&self, image: &ImageSettings) -> String {
         let why = |of: Part, kept: bool| {
             let found = self.reasons.iter().find(|reason| kept && reason.of == of);
@@ -176,7 +177,7 @@ impl Proposal {
     }
 }
 
-/// The preset of the values.
+/// Preset of the values.
 fn values(
     clues: &Clues<'_>,
     family: Option<&Known>,
@@ -214,7 +215,7 @@ fn values(
     ("imagenet", Certainty::Guess, why)
 }
 
-/// Height and width where the model leaves one of them open.
+/// Height and width, where the model leaves one of them open.
 fn size(
     clues: &Clues<'_>,
     family: Option<&Known>,
@@ -249,7 +250,7 @@ fn size(
     }
     let one = fixed.0.or(fixed.1).filter(|_| family.is_none());
     if let Some(side) = one {
-        // A line of text is some seven times as wide as high.
+        // A line of text is about seven times as wide as it is high.
         let other = if side <= 64 { side * 20 / 3 } else { side };
         let why = "one side is fixed and the other open".to_string();
         return (both((other, other)), Certainty::Guess, why);
@@ -267,7 +268,7 @@ fn size(
     (both(usual), certainty, why)
 }
 
-/// How a picture gets the size.
+/// Way of resizing.
 fn fit(
     clues: &Clues<'_>,
     family: Option<&Known>,

@@ -28,7 +28,7 @@ fn model(graph: GraphProto, metadata: &[(&str, &str)]) -> Model {
     Model::from_proto(header).unwrap()
 }
 
-/// One node from an input to an output of these shapes, for all that goes by names.
+/// A graph of one node with these input and output shapes, for hints that are names.
 fn plain(input: (&str, DataType, Shape<'_>), output: Shape<'_>) -> GraphProto {
     GraphProto {
         node: vec![NodeProto::new("Frob", "f", &[input.0], &["out"])],
@@ -59,7 +59,8 @@ fn of(proposal: &Proposal, part: Part) -> &Reason {
 
 const OPEN: Shape<'static> = &[-1, 3, -1, -1];
 
-/// Halves a picture five times and joins two scales, as detectors do: sides must be multiples of 32.
+/// Halves an image five times and joins two scales, as detectors do. Height and width must be
+/// multiples of 32.
 pub(crate) fn pyramid() -> GraphProto {
     let halve = |at: usize, from: &str| {
         let name = format!("c{at}");
@@ -248,14 +249,14 @@ fn sides_are_multiples_of_what_the_graph_halves_and_joins() {
     assert_eq!(refusal.shapes, [vec![1, 3, 28, 40], vec![1, 3, 27, 40]]);
     let found = proposed("m.onnx", &model(pyramid(), &[])).unwrap();
     assert_eq!(found.multiple, 32);
-    // Of a size in a name the next multiple is taken.
+    // A size in a name is raised to the next multiple.
     let found = proposed("m_360.onnx", &model(pyramid(), &[])).unwrap();
     assert_eq!(found.image.height, Some(384));
 }
 
 #[test]
 fn the_only_size_that_a_model_can_run_is_found() {
-    // Patches of 16 x 16 meet a table of 24 x 24 places.
+    // Patches of 16 x 16 are added to a table of 24 x 24 positions.
     let conv = NodeProto::new("Conv", "patch", &["pixel_values", "w"], &["p"])
         .with(AttributeProto::ints("strides", &[16, 16]));
     let graph = GraphProto {

@@ -1,9 +1,9 @@
-//! What calibrating and quantizing will take, told before: time, memory and the size of the result.
+//! Forecast of calibration and quantization: time, memory and the size of the result.
 //!
-//! The plan that the engine makes for the first sample is the one that the calibration runs, so making it is no lost
-//! work. From it and the shapes follow the activations that are there at once; what the weights take is known once they
-//! are in it. The first sample is then run for a moment, which tells the time, and how much must be remembered of each
-//! tensor.
+//! The forecast makes the plan that the calibration later runs, so no work is lost. The plan and
+//! the shapes give the activations that are live at once. Planning itself shows the memory that
+//! weights take. A short run of the first sample then gives the time and the size of each tensor's
+//! statistics.
 
 mod written;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Error, Session, Watch};
-use crate::calibrate::{Channels, Method, Observation, Spread};
+use crate::calibrate::{ChannelMeans, ChannelVariance, Method, Observation};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
 use crate::prepare::equalize;
@@ -24,98 +24,98 @@ use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 use written::{Written, bits_of_weights};
 
-/// How long the first sample runs at most, in milliseconds.
+/// Maximum time of the probe run in milliseconds.
 const PROBE_MS: f64 = 250.0;
 
-/// What a node of the quantized model takes where most of it is there: as a graph, as the message and in the bytes of the file, with
-/// its names and small constants and what is told of them.
+/// Bytes of one node of the quantized model at the peak. It exists as graph, as protobuf message
+/// and in the file's bytes, with names, small constants and its part of the summary.
 const NODE_BYTES: u64 = 6_500;
 
-/// So many bytes of weights are made integers and written in a millisecond.
+/// Bytes of weights quantized and written in a millisecond.
 const QUANTIZED_PER_MS: f64 = 3e5;
 
-/// Where weights are rounded together: so many numbers that are held of what they are multiplied with are brought up to date by a
-/// sample in a millisecond, and so many weights rounded.
+/// Work of GPTQ in a millisecond: elements of Gram matrices that one sample updates, and weights
+/// that are rounded.
 const MOMENTS_PER_MS: f64 = 2e4;
 const TOGETHER_PER_MS: f64 = 1.6e3;
 
-/// What is to be done.
+/// The work to forecast.
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
-    /// How many samples there are.
+    /// Number of samples.
     pub samples: usize,
-    /// The files of so many are in memory at once.
+    /// Maximum number of samples whose files are in memory at once.
     pub ahead: usize,
-    /// So many run at once.
+    /// Number of samples that run at once.
     pub threads: usize,
-    /// How ranges will be found.
+    /// Calibration method.
     pub method: Method,
-    /// How the model will be quantized.
+    /// Quantization settings.
     pub settings: &'a quantize::Settings,
 }
 
-/// What will be taken.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Forecast of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
-    /// How many samples it is told for.
+    /// Number of samples that it assumes.
     pub samples: usize,
-    /// How many run at once.
+    /// Number of samples that run at once.
     pub threads: usize,
-    /// The time until the quantized model is there, in milliseconds.
+    /// Time until the quantized model is ready, in milliseconds.
     pub ms: f64,
-    /// Of it for each sample, on one thread.
+    /// Time of one sample on one thread, in milliseconds.
     pub sample_ms: f64,
-    /// The most that will be allocated at once.
+    /// Peak of live memory.
     pub peak_bytes: u64,
-    /// The stage in which that is, as in the report.
+    /// Stage in which the peak occurs, named as in the report.
     pub peak_stage: &'static str,
-    /// Of the peak: the file, and what the engine makes of its weights.
+    /// Part of the peak: the file, and the engine's copies of its weights.
     pub weight_bytes: u64,
-    /// Of the peak: activations of the samples that run at once.
+    /// Part of the peak: activations of the samples that run at once.
     pub live_bytes: u64,
-    /// Of the peak: what is remembered of every tensor.
+    /// Part of the peak: statistics of all observed tensors.
     pub range_bytes: u64,
-    /// The size of the quantized model.
+    /// Size of the quantized model.
     pub output_bytes: u64,
-    /// Multiplications with an addition in one run.
+    /// Multiply-accumulate operations of one run.
     pub macs: u64,
-    /// What can be allocated here at most, where that is known.
+    /// Memory limit of this platform, if known.
     pub limit_bytes: Option<u64>,
-    /// Why it can't be done here, and a way that can.
+    /// Reason why the memory does not suffice, and a way out.
     pub refusal: Option<String>,
 }
 
-/// An engine that was made ready for a calibration, and what that took.
+/// Engine that is prepared for a calibration, with the peak of preparing it.
 pub(super) struct Planned {
     pub(super) engine: Arc<Engine>,
     pub(super) watched: Vec<String>,
-    /// The most that was allocated while the model was prepared and a plan made.
+    /// Peak of live memory during preparation and planning.
     peak: u64,
 }
 
-/// What the peaks are made of.
+/// Components of the peaks, in bytes.
 struct Parts {
-    /// Live before anything was planned.
+    /// Live memory before planning.
     before: u64,
-    /// Live once the plan was made.
+    /// Live memory after planning.
     planned: u64,
     /// Activations of the samples that run at once.
     live: u64,
-    /// What is remembered of all tensors.
+    /// Statistics of all tensors during calibration.
     ranges: u64,
-    /// Of it what stays when the calibration ends.
+    /// Part of the statistics that stays after calibration.
     kept: u64,
-    /// Of it what is remembered of what weights are multiplied with.
+    /// Gram matrices, a part of the statistics.
     moments: u64,
-    /// Weights that are there a second time where channels are made alike.
+    /// Second copies of the weights that equalization changes.
     alike: u64,
-    /// Files of the samples that wait.
+    /// Files of the samples that wait to run.
     samples: u64,
 }
 
 impl Session {
-    /// The engine that calibrates; kept until a calibration ends.
+    /// The engine that calibrates. It is kept until the calibration ends.
     pub(super) fn planned(&mut self) -> Result<&mut Planned, Error> {
         self.prepare()?;
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
@@ -132,7 +132,7 @@ impl Session {
         self.planned.as_mut().ok_or(Error::NotCalibrating)
     }
 
-    /// Tells what a job will take, from its first sample. What comes of it is told beside this in the report.
+    /// Forecasts a job from its first sample. The report shows the measured result beside it.
     pub fn forecast(
         &mut self,
         first: Encoded,
@@ -165,10 +165,10 @@ impl Session {
         let decoded: u64 = inputs.iter().map(bytes_of).sum();
         let before = (memory::live() as u64).saturating_sub(decoded);
         let planned = self.planned()?;
-        let (made, peak) = memory::peak_of(|| planned.engine.route(&inputs, stop));
+        let (made, peak) = memory::peak_of(|| planned.engine.run_plan(&inputs, stop));
         planned.peak = planned.peak.max(peak);
         let planning = planned.peak;
-        let route = made?;
+        let run_plan = made?;
         let after = memory::live() as u64;
         let mut seen: Vec<Observation> = vec![Observation::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
@@ -177,7 +177,7 @@ impl Session {
         let graph = &ready.model.graph;
         let types = engine::infer_types_of(&ready.model, &inputs)?;
         let see = |slot: usize, values: &[f32]| seen[slot].observe(values);
-        let probe = engine.probe(&route, inputs, PROBE_MS, now, see, stop)?;
+        let probe = engine.probe(&run_plan, inputs, PROBE_MS, now, see, stop)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
             let found = types
                 .get(name)
@@ -199,23 +199,23 @@ impl Session {
                 .unwrap_or(0)
         };
         let by_channel = |name: &String| {
-            channels(&means, name) * Channels::BYTES_EACH
-                + channels(&spreads, name) * Spread::BYTES_EACH
+            channels(&means, name) * ChannelMeans::BYTES_EACH
+                + channels(&spreads, name) * ChannelVariance::BYTES_EACH
         };
         let seen = seen.iter().zip(&watched);
         let bytes: Vec<u64> = seen
             .map(|(one, name)| remembered(one, job.method) + by_channel(name))
             .collect();
-        let outline = route.outline(|slot| bytes.get(slot).copied().unwrap_or(0));
+        let cost_estimate = run_plan.cost_estimate(|slot| bytes.get(slot).copied().unwrap_or(0));
 
         let at_once = job.threads.min(job.samples).max(1) as u64;
         let kept: u64 = bytes.iter().sum();
         // One run is where it holds most. Those begun with it come near that, too: they are taken five eighths of the way
         // from what is usual. One that has ended holds what it remembers until that is taken over.
-        let beyond = outline.peak.saturating_sub(outline.usual);
-        let other = (outline.usual + beyond * 5 / 8).max(kept);
-        let runs = outline.peak + (at_once - 1) * other;
-        let ranges = outline.remembered + (at_once - 1) * kept;
+        let beyond = cost_estimate.peak.saturating_sub(cost_estimate.usual);
+        let other = (cost_estimate.usual + beyond * 5 / 8).max(kept);
+        let runs = cost_estimate.peak + (at_once - 1) * other;
+        let ranges = cost_estimate.remembered + (at_once - 1) * kept;
         // Samples wait as files, and give those up when they begin. While the first ones run most wait, but nothing is
         // put together yet.
         let waiting = |begun: usize| {
@@ -267,7 +267,7 @@ fn told(
     at_once: u64,
 ) -> Forecast {
     let calibrating = parts.planned + parts.live + parts.ranges + parts.samples;
-    // The file shares the tensors.
+    // The file shares memory with the tensors.
     let quantizing =
         parts.before + parts.alike + parts.kept + written.integers + written.nodes * NODE_BYTES;
     let stages = [
@@ -344,7 +344,8 @@ fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &Parts, at_once: u64)
     )
 }
 
-/// Bytes that are held of a tensor, once all samples were seen; of one that was not reached, those of any.
+/// Bytes of a tensor's statistics after all samples. A tensor that the probe did not reach counts
+/// like any other.
 fn remembered(seen: &Observation, method: Method) -> u64 {
     let second = method.second_pass().map_or(0, |layout| {
         (layout.bins * (size_of::<u64>() + size_of::<f32>())) as u64

@@ -1,4 +1,4 @@
-//! What quantizing will make: the size of the file and of what is in it.
+//! Forecast of the quantized file: its size and the sizes of its parts.
 
 use std::collections::HashSet;
 
@@ -7,21 +7,22 @@ use crate::graph::Model;
 use crate::onnx::schema::{DataType, TensorProto};
 use crate::quantize::{self, ElementType, Plan, Scheme};
 
-/// What two nodes and four constants for an activation take in the file, and two of these for a weight.
+/// Bytes in the file of a Q/DQ pair on an activation: two nodes and four constants. A weight takes
+/// half of that.
 const PAIR_BYTES: u64 = 400;
 
-/// What quantizing makes.
+/// Forecast of the quantized file.
 pub(super) struct Written {
-    /// Size of the file.
+    /// Size of the file in bytes.
     pub(super) file: u64,
-    /// Of it what weights become.
+    /// Part of it that quantized weights take.
     pub(super) integers: u64,
-    /// How many nodes it has.
+    /// Number of nodes.
     pub(super) nodes: u64,
 }
 
 impl Written {
-    /// Of a prepared model whose float file has so many bytes.
+    /// Forecast for a prepared model whose float file has this many bytes.
     pub(super) fn of(
         bytes: usize,
         model: &Model,
@@ -29,7 +30,7 @@ impl Written {
     ) -> Result<Written, Error> {
         let graph = &model.graph;
         let bits = bits_of_weights(settings);
-        // What the plan for static quantization takes for integers is about what the other schemes take, too.
+        // The plan of static quantization quantizes about the same nodes as the other schemes.
         let plan = Plan::new(model, settings)?;
         let quantized: HashSet<&str> = plan
             .choices()
@@ -65,7 +66,7 @@ impl Written {
         Ok(Written {
             file: constants.saturating_sub(saved) + structure,
             integers,
-            // Of a pair two nodes stand at an activation, and one at a weight.
+            // A pair adds two nodes on an activation and one on a weight.
             nodes: graph.nodes.len() as u64 + pairs * 3 / 2,
         })
     }
@@ -75,7 +76,7 @@ fn size(tensor: &TensorProto) -> u64 {
     tensor.raw_data.as_ref().map_or(0, |raw| raw.len() as u64)
 }
 
-/// The bits of a weight.
+/// Bits of one weight.
 pub(super) fn bits_of_weights(settings: &quantize::Settings) -> u64 {
     match settings.scheme {
         Scheme::Float16 => 16,

@@ -1,18 +1,21 @@
-//! Products whose activations are measured as the model runs: DynamicQuantizeLinear, MatMulInteger, ConvInteger.
+//! Products with dynamic quantization: DynamicQuantizeLinear, MatMulInteger, ConvInteger.
 //!
-//! Scale and zero point are values like others here. The Cast and the Mul that make reals of a product's sums belong to its
-//! step, and so do an Add of a constant and a Relu or Clip behind them; where they aren't there, the sums come out.
+//! Scale and zero point are values of the graph here. A product's step includes the Cast and Mul
+//! that dequantize its accumulators. It also includes an Add of a constant and a Relu or Clip
+//! behind them. Without these nodes, the accumulators are the output.
 
 use super::Matcher;
-use super::network::{Kind, Multiplier, Operand, Operation, Scaled, Sums, Value};
+use super::ir::{
+    Dequantization, ElementKind, IntegerProduct, IrValue, Multiplier, Operand, Operation,
+};
+use super::matrix_batch::matrix_batch;
 use super::reader::{Reader, Reason};
-use super::stacks::stacks;
-use super::weighted::{self, slot, slot_out};
-use crate::engine::integer::quantization::{Quantization, SIGN};
+use super::weighted_products::{self, slot, slot_out};
+use crate::engine::integer::quantization::{Int8Quantization, SIGN};
 use crate::onnx::schema::{DataType, NodeProto};
 
 impl Reader<'_> {
-    /// Bytes that say nothing of what they mean, and whether they are signed.
+    /// Bytes without known parameters, and true if they are signed.
     fn bytes(&self, name: &str) -> Result<(Operand, bool), Reason> {
         if self.constant(name).is_some() {
             return Err(format!("its input {name} is a constant"));
@@ -20,12 +23,16 @@ impl Reader<'_> {
         let signed = match self.element(name) {
             Some(DataType::Uint8) => false,
             Some(DataType::Int8) => true,
-            _ => return Err(format!("its input {name} is not known to be bytes")),
+            _ => {
+                return Err(format!(
+                    "the type of its input {name} is not int8 or uint8, or not known"
+                ));
+            }
         };
         Ok((Operand::Bytes(name.to_owned()), signed))
     }
 
-    /// The same, or those of a constant.
+    /// Bytes of a value or of a constant, without known parameters.
     fn bytes_or_constant(&self, name: &str) -> Result<(Operand, bool), Reason> {
         let Some(tensor) = self.constant(name) else {
             return self.bytes(name);
@@ -33,10 +40,10 @@ impl Reader<'_> {
         let signed = match tensor.element() {
             Ok(DataType::Uint8) => false,
             Ok(DataType::Int8) => true,
-            _ => return Err(format!("its input {name} is no constant of bytes")),
+            _ => return Err(format!("its constant {name} is not int8 or uint8")),
         };
-        // What they mean stands with the product.
-        let quantization = Quantization {
+        // The parameters belong to the product.
+        let quantization = Int8Quantization {
             scale: 1.0,
             zero_point: 0,
             signed,
@@ -45,8 +52,8 @@ impl Reader<'_> {
         Ok((Operand::Constant(found?), signed))
     }
 
-    /// The zero point of bytes, where it is known or where it comes from.
-    fn zero_of(
+    /// The zero point of bytes: its value if it is constant, else the operand that provides it.
+    fn zero_point(
         &self,
         name: Option<&str>,
         signed: bool,
@@ -56,21 +63,23 @@ impl Reader<'_> {
             return Ok((Some(flip), None));
         };
         if self.shape(name)?.iter().product::<usize>() != 1 {
-            return Err(format!("its input has several zero points, {name}"));
+            return Err(format!("its input has several zero points ({name})"));
         }
         if let Some(tensor) = self.constant(name) {
             let zero = tensor.to_i64().map_err(|error| error.to_string())?;
-            let zero = zero.first().ok_or("it has an empty zero point")?;
+            let zero = zero.first().ok_or("its zero point is empty")?;
             return Ok((Some(*zero as u8 ^ flip), None));
         }
         match self.bytes(name)? {
             (operand, same) if same == signed => Ok((None, Some(operand))),
-            _ => Err(format!("the zero point {name} is of another type")),
+            _ => Err(format!(
+                "the zero point {name} has another type than the integers"
+            )),
         }
     }
 
-    /// A constant's numbers beside the channels along `axis` of a shape, if it has any: one a channel, or one for all.
-    pub(super) fn beside(
+    /// A constant that broadcasts along the channel axis only: one number, or one per channel.
+    pub(super) fn per_channel(
         &self,
         name: &str,
         shape: &[usize],
@@ -91,7 +100,7 @@ impl Reader<'_> {
         (fits && sound).then_some(values)
     }
 
-    /// A float that a node before `index`, or the outside, makes.
+    /// True for a float scalar that comes from outside or from a node before `index`.
     fn is_number_before(&self, name: &str, index: usize) -> bool {
         self.element(name) == Some(DataType::Float)
             && self
@@ -101,31 +110,31 @@ impl Reader<'_> {
     }
 }
 
-/// The factors of a product of bytes: what the first is multiplied by, what is read, and the zero point of the first where that is
-/// known.
-struct Factors {
+/// Factors of an integer product: the right factor, the operands, and the zero point of the left
+/// factor if it is constant.
+struct IntegerFactors {
     by: Multiplier,
     inputs: Vec<Operand>,
     zero_point: Option<u8>,
 }
 
 impl Reader<'_> {
-    /// Those of a ConvInteger.
-    fn image_and_weights(&self, node: &NodeProto) -> Result<Factors, Reason> {
+    /// Factors of a ConvInteger.
+    fn convolution_factors(&self, node: &NodeProto) -> Result<IntegerFactors, Reason> {
         let (operand, signed) = self.bytes(slot(node, 0)?)?;
-        let (zero_point, measured) = self.zero_of(node.input_at(2), signed)?;
+        let (zero_point, measured) = self.zero_point(node.input_at(2), signed)?;
         let weights = self.plain_weights(slot(node, 1)?, node.input_at(3), 0)?;
-        let groups = weighted::groups(node)?;
-        let (window, _) = weighted::window(node, self, &weights.shape, groups)?;
-        Ok(Factors {
+        let groups = weighted_products::groups(node)?;
+        let (window, _) = weighted_products::window(node, self, &weights.shape, groups)?;
+        Ok(IntegerFactors {
             by: Multiplier::Image(weights, window, groups),
             inputs: std::iter::once(operand).chain(measured).collect(),
             zero_point,
         })
     }
 
-    /// Those of a MatMulInteger that makes this shape.
-    fn two_factors(&self, node: &NodeProto, made: &[usize]) -> Result<Factors, Reason> {
+    /// Factors of a MatMulInteger with an output of this shape.
+    fn matrix_factors(&self, node: &NodeProto, made: &[usize]) -> Result<IntegerFactors, Reason> {
         let (left, right) = (slot(node, 0)?, slot(node, 1)?);
         let (rows, columns) = (self.shape(left)?, self.shape(right)?);
         let constant = self.constant(right).is_some() && columns.len() <= 2;
@@ -133,25 +142,27 @@ impl Reader<'_> {
             true => self.bytes(left)?,
             false => self.bytes_or_constant(left)?,
         };
-        let (zero_point, measured) = self.zero_of(node.input_at(2), signed)?;
+        let (zero_point, measured) = self.zero_point(node.input_at(2), signed)?;
         if constant {
             let weights = self.plain_weights(right, node.input_at(3), 1)?;
             let [depth, count] = [weights.shape[0], weights.shape[1]];
-            // A vector has no columns that come out.
+            // A vector contributes no column axis to the output.
             let last = Some(&count).filter(|_| columns.len() == 2);
             if rows.last() != Some(&depth) || last.is_some_and(|count| made.last() != Some(count)) {
-                return Err(format!("its factors {rows:?} and {columns:?} don't fit"));
+                return Err(format!(
+                    "its factors {rows:?} and {columns:?} do not fit together"
+                ));
             }
-            return Ok(Factors {
+            return Ok(IntegerFactors {
                 by: Multiplier::Matrix(weights),
                 inputs: std::iter::once(operand).chain(measured).collect(),
                 zero_point,
             });
         }
         let (other, signed) = self.bytes_or_constant(right)?;
-        let (zero, more) = self.zero_of(node.input_at(3), signed)?;
-        Ok(Factors {
-            by: Multiplier::Bytes(stacks(&rows, &columns, made)?, zero),
+        let (zero, more) = self.zero_point(node.input_at(3), signed)?;
+        Ok(IntegerFactors {
+            by: Multiplier::Bytes(matrix_batch(&rows, &columns, made)?, zero),
             inputs: [operand, other]
                 .into_iter()
                 .chain(measured)
@@ -164,53 +175,53 @@ impl Reader<'_> {
 
 impl Matcher<'_> {
     /// DynamicQuantizeLinear.
-    pub(super) fn measured(&mut self, index: usize) -> Result<(), Reason> {
+    pub(super) fn dynamic_quantize(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let input = slot(node, 0)?;
         let shape = self.reader.shape(input)?;
         if self.reader.element(input) != Some(DataType::Float) {
-            return Err(format!("{input} is not known to be 32-bit floats"));
+            return Err(format!("the type of {input} is not float32 or not known"));
         }
         if self.reader.constant(input).is_some() || shape.contains(&0) {
-            return Err("its input is a constant, or empty".into());
+            return Err("its input is constant or empty".into());
         }
         let [integers, scale, zero_point] = node.output.as_slice() else {
-            return Err("it doesn't name its three results".into());
+            return Err("one of its three outputs has no name".into());
         };
         if node.output.iter().any(String::is_empty) {
-            return Err("it doesn't name its three results".into());
+            return Err("one of its three outputs has no name".into());
         }
-        let byte = Kind::Byte { signed: false };
+        let byte = ElementKind::Byte { signed: false };
         for (name, shape, kind) in [
-            (input, &shape, Kind::Float),
+            (input, &shape, ElementKind::Float),
             (integers, &shape, byte),
-            (scale, &Vec::new(), Kind::Float),
+            (scale, &Vec::new(), ElementKind::Float),
             (zero_point, &Vec::new(), byte),
         ] {
             self.value(name, shape, kind);
         }
         let inputs = vec![Operand::Floats(input.to_owned())];
-        let step = self.step(vec![index], Operation::Measure, inputs, integers);
-        step.beside = vec![scale.clone(), zero_point.clone()];
+        let step = self.step(vec![index], Operation::DynamicQuantize, inputs, integers);
+        step.more_outputs = vec![scale.clone(), zero_point.clone()];
         Ok(())
     }
 
     /// MatMulInteger, and ConvInteger with constant weights.
-    pub(super) fn sums(&mut self, index: usize) -> Result<(), Reason> {
+    pub(super) fn integer_product(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let output = slot_out(node)?;
         let made = self.reader.shape(output)?;
-        let Factors {
+        let IntegerFactors {
             by,
             mut inputs,
             zero_point,
         } = match node.is("ConvInteger") {
-            true => self.reader.image_and_weights(node)?,
-            false => self.reader.two_factors(node, &made)?,
+            true => self.reader.convolution_factors(node)?,
+            false => self.reader.matrix_factors(node, &made)?,
         };
         let axis = match &by {
             Multiplier::Image(..) => Some(1),
-            // The result of a product with a vector has no columns.
+            // The result of a product with a vector has no column axis.
             _ if self.reader.shape(slot(node, 1)?)?.len() == 1 => None,
             _ => made.len().checked_sub(1),
         };
@@ -220,9 +231,9 @@ impl Matcher<'_> {
             None => (None, output.to_owned(), Vec::new()),
         };
         let kind = if reals.is_some() {
-            Kind::Float
+            ElementKind::Float
         } else {
-            Kind::Sum
+            ElementKind::Accumulator
         };
         for operand in &inputs {
             let Some(name) = operand.value() else {
@@ -230,40 +241,45 @@ impl Matcher<'_> {
             };
             let signed = self.reader.element(name) == Some(DataType::Int8);
             let (name, shape) = (name.to_owned(), self.reader.shape(name)?);
-            self.value(&name, &shape, Kind::Byte { signed });
+            self.value(&name, &shape, ElementKind::Byte { signed });
         }
         for scale in reals.iter().flat_map(|reals| &reals.scales) {
-            self.value(scale, &[], Kind::Float);
+            self.value(scale, &[], ElementKind::Float);
             inputs.push(Operand::Floats(scale.clone()));
         }
         self.value(&real, &made, kind);
-        let sums = Sums {
+        let sums = IntegerProduct {
             by,
             zero_point,
             reals,
         };
         let nodes = std::iter::once(index).chain(nodes).collect();
-        self.step(nodes, Operation::Sums(Box::new(sums)), inputs, &real);
+        self.step(
+            nodes,
+            Operation::IntegerProduct(Box::new(sums)),
+            inputs,
+            &real,
+        );
         Ok(())
     }
 
-    fn value(&mut self, name: &str, shape: &[usize], kind: Kind) {
+    fn value(&mut self, name: &str, shape: &[usize], kind: ElementKind) {
         let shape = shape.to_vec();
-        let value = Value { shape, kind };
-        self.network.values.insert(name.to_owned(), value);
+        let value = IrValue { shape, kind };
+        self.ir.values.insert(name.to_owned(), value);
     }
 
-    /// What makes reals of sums: the Cast, the Mul, the Mul beside it, and the Add and the Relu or Clip behind; the value that
-    /// comes out, and the nodes that this stands for.
+    /// The chain that dequantizes accumulators: Cast, Mul, a Mul of the scales, Add, and Relu or
+    /// Clip. Returns its parameters, its output and its nodes.
     fn scaled(
         &self,
         index: usize,
         sums: &str,
         (shape, axis): (&[usize], Option<usize>),
-    ) -> Option<(Scaled, String, Vec<usize>)> {
+    ) -> Option<(Dequantization, String, Vec<usize>)> {
         let count = axis.map_or(1, |axis| shape[axis]);
         let cast = self.reader.only_reader(sums)?;
-        let node = self.free(cast)?;
+        let node = self.unmatched(cast)?;
         if !node.is("Cast") || node.int("to") != Some(DataType::Float as i64) {
             return None;
         }
@@ -278,7 +294,7 @@ impl Matcher<'_> {
         let mut bias = Vec::new();
         if let Some((add, other)) = self.partner(real, "Add")
             && let Some(sum) = self.node(add).output.first()
-            && let Some(found) = self.reader.beside(other, shape, axis)
+            && let Some(found) = self.reader.per_channel(other, shape, axis)
             && self.reader.shape(sum).is_ok_and(|found| found == shape)
         {
             bias = columns(found, count);
@@ -286,12 +302,12 @@ impl Matcher<'_> {
             real = sum;
         }
         let clamp = self.clamp_behind(real);
-        let clamp = clamp.filter(|(node, _)| self.free(*node).is_some());
+        let clamp = clamp.filter(|(node, _)| self.unmatched(*node).is_some());
         if let Some((clamp, _)) = clamp {
             nodes.push(clamp);
             real = self.node(clamp).output.first()?;
         }
-        let scaled = Scaled {
+        let scaled = Dequantization {
             factors: columns(factors, count),
             bias,
             scales,
@@ -300,8 +316,8 @@ impl Matcher<'_> {
         Some((scaled, real.clone(), nodes))
     }
 
-    /// A factor of sums: a constant, a number, or the product of both or of two numbers; then the node that makes it, if nobody else
-    /// needs that.
+    /// A factor of the accumulators: a constant, a scalar, or the product of two of these. The last
+    /// item is the node of that product, if no other node reads it.
     fn factors(
         &self,
         name: &str,
@@ -309,21 +325,21 @@ impl Matcher<'_> {
         (shape, axis): (&[usize], Option<usize>),
     ) -> Option<(Vec<f32>, Vec<String>, Option<usize>)> {
         let reader = &self.reader;
-        if let Some(factors) = reader.beside(name, shape, axis) {
+        if let Some(factors) = reader.per_channel(name, shape, axis) {
             return Some((factors, Vec::new(), None));
         }
         let number =
             |name: &str| reader.is_number_before(name, index) && reader.constant(name).is_none();
         let maker = reader.uses.producer(name);
         if let Some(at) = maker
-            && let Some(node) = self.free(at).filter(|node| node.is("Mul"))
+            && let Some(node) = self.unmatched(at).filter(|node| node.is("Mul"))
             && let [left, right] = node.input.as_slice()
         {
-            let alone = reader.uses.consumers(name).len() == 1 && !reader.is_kept(name);
+            let alone = reader.uses.consumers(name).len() == 1 && !reader.is_observed(name);
             let maker = Some(at).filter(|_| alone);
             for (scale, constant) in [(left, right), (right, left)] {
                 if number(scale)
-                    && let Some(factors) = reader.beside(constant, shape, axis)
+                    && let Some(factors) = reader.per_channel(constant, shape, axis)
                 {
                     return Some((factors, vec![scale.clone()], maker));
                 }
@@ -335,26 +351,26 @@ impl Matcher<'_> {
         number(name).then(|| (vec![1.0], vec![name.to_owned()], None))
     }
 
-    /// A node of ONNX's own that nothing stands for yet.
-    pub(super) fn free(&self, index: usize) -> Option<&NodeProto> {
+    /// A node of an ONNX operator that no step contains yet.
+    pub(super) fn unmatched(&self, index: usize) -> Option<&NodeProto> {
         let taken = self.owned.contains(&index) || self.reader.refused.contains(&index);
         let node = self.node(index);
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
         (own && !taken).then_some(node)
     }
 
-    /// The only node that reads a value, if it is this operator of two, and its other input.
+    /// The only reader of a value, if it is the given binary operator, with its other input.
     pub(super) fn partner(&self, value: &str, operator: &str) -> Option<(usize, &str)> {
         let [(reader, slot @ (0 | 1))] = *self.reader.uses.consumers(value) else {
             return None;
         };
-        let node = self.free(reader).filter(|node| node.is(operator))?;
+        let node = self.unmatched(reader).filter(|node| node.is(operator))?;
         let other = node.input_at(1 - slot)?;
-        (!self.reader.is_kept(value)).then_some((reader, other))
+        (!self.reader.is_observed(value)).then_some((reader, other))
     }
 }
 
-/// One a column, where there is one for all.
+/// Repeats a single value for each column.
 fn columns(values: Vec<f32>, count: usize) -> Vec<f32> {
     match values[..] {
         [one] => vec![one; count],

@@ -1,30 +1,30 @@
-//! Functions of one integer as tables of all there are, and arithmetic of two.
+//! Functions of one integer as lookup tables, and arithmetic of two values.
 //!
-//! A table holds what the float nodes between a DequantizeLinear and a QuantizeLinear make of each of the 256
-//! integers, or of the 65,536 that 16 bits have: tract itself computes it, so any elementwise operator that tract
-//! has can be in it, and a chain of them costs what one costs.
+//! A table holds the results of the float nodes between a DequantizeLinear and a QuantizeLinear,
+//! for all 256 or 65,536 integers. tract computes the table. Any elementwise operator of tract can
+//! therefore be part of it, and a chain costs as much as one operator.
 
 use std::collections::HashSet;
 
-use super::end::End;
-use super::network::{Binary, Operand, Operation};
+use super::destination::Destination;
+use super::ir::{Binary, Operand, Operation};
 use super::reader::{Reader, Reason};
-use super::tables::{self, Answers};
-use super::weighted::{Found, slot};
+use super::table_merging::{self, TableValues};
+use super::weighted_products::{Matched, slot};
 use octet_kernels::int8::Arithmetic;
 
 use crate::engine::Engine;
-use crate::engine::integer::quantization::Quantization;
+use crate::engine::integer::quantization::Int8Quantization;
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{
     DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 use crate::tensor::{Tensor, Values};
 
-/// Chains of more nodes than this stay float.
+/// Chains of more nodes stay float.
 const LONGEST: usize = 32;
 
-/// Operators that look at one element of each input at a time.
+/// Operators that read one element of each input at a time.
 pub(super) fn is_elementwise(node: &NodeProto) -> bool {
     const NAMES: [&str; 45] = [
         "Abs",
@@ -77,7 +77,7 @@ pub(super) fn is_elementwise(node: &NodeProto) -> bool {
         && NAMES.contains(&node.op_type.as_deref().unwrap_or_default())
 }
 
-/// The nodes of a function of one integer that ends in `real`, last first, and that integer.
+/// The nodes of a function of one integer that ends in `real`, in reverse order, and the operand.
 pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand), Reason> {
     let mut nodes = Vec::new();
     let mut seen = HashSet::new();
@@ -88,12 +88,12 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
             continue;
         }
         if reader.dequantizer(&value).is_some() {
-            let operand = reader.operand_or_wide(&value)?;
+            let operand = reader.operand_or_int16(&value)?;
             let shape = reader.shape(&value)?;
             match &root {
                 None => root = Some((operand, shape)),
                 Some((known, _)) if same(known, &operand) => {}
-                Some(_) => return Err("it has two inputs that differ".into()),
+                Some(_) => return Err("it depends on two different quantized values".into()),
             }
             continue;
         }
@@ -105,24 +105,22 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
         if !is_elementwise(node) {
             let what = node.operator();
             return Err(format!(
-                "its input comes in float, from {} ({what})",
+                "its input is float, from {} ({what})",
                 node.title()
             ));
         }
         let inside = value == real
-            || !reader.is_kept(&value)
+            || !reader.is_observed(&value)
                 && reader
                     .uses
                     .consumers(&value)
                     .iter()
                     .all(|(i, _)| nodes.contains(i));
         if !inside {
-            return Err(format!("{value} is read in float elsewhere too"));
+            return Err(format!("{value} is also read as float by another node"));
         }
         if nodes.len() == LONGEST {
-            return Err(format!(
-                "more than {LONGEST} float operators stand in a row"
-            ));
+            return Err(format!("the chain has more than {LONGEST} float operators"));
         }
         nodes.push(index);
         open.splice(
@@ -130,9 +128,9 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
             node.input.iter().filter(|name| !name.is_empty()).cloned(),
         );
     }
-    let (operand, shape) = root.ok_or("it computes a constant")?;
+    let (operand, shape) = root.ok_or("it depends on constants only")?;
     if operand.value().is_none() || reader.shape(real)? != shape {
-        return Err("it is no function of one quantized value of its own shape".into());
+        return Err("it is not a function of one quantized value of its own shape".into());
     }
     Ok((nodes, operand))
 }
@@ -141,16 +139,16 @@ fn same(a: &Operand, b: &Operand) -> bool {
     a.value().is_some() && a.value() == b.value() && a.quantization() == b.quantization()
 }
 
-/// What a chain of nodes makes of each integer of its operand, in the form that its end wants.
+/// The lookup table of a chain of nodes, in the form that its destination needs.
 pub(super) fn table(
     real: &str,
     nodes: &[usize],
     operand: &Operand,
-    end: &End,
+    end: &Destination,
     reader: &Reader,
 ) -> Result<Operation, Reason> {
     let given: Vec<f32> = match operand {
-        Operand::Wide(_, wide) => (0..=u16::MAX).map(|q| wide.grid.real(q)).collect(),
+        Operand::Int16(_, int16) => (0..=u16::MAX).map(|q| int16.grid.real(q)).collect(),
         _ => {
             let from = operand.quantization().ok_or("its input is float")?;
             (0..=u8::MAX).map(|q| from.real(q)).collect()
@@ -158,18 +156,18 @@ pub(super) fn table(
     };
     let reals = reals(real, nodes, given, reader)?.into_iter();
     let answers = match end {
-        End::Integers {
+        Destination::Int8 {
             quantization,
             bounds,
             ..
-        } => Answers::bytes(reals, *quantization, *bounds),
-        End::Wide { wide, .. } => Answers::reals(reals, *wide),
-        End::Floats(reason) => return Err(reason.clone()),
+        } => TableValues::bytes(reals, *quantization, *bounds),
+        Destination::Int16 { int16, .. } => TableValues::reals(reals, *int16),
+        Destination::Floats(reason) => return Err(reason.clone()),
     };
-    tables::operation(operand, &answers).ok_or_else(|| "it makes too few reals".into())
+    table_merging::operation(operand, &answers).ok_or_else(|| "its table has the wrong size".into())
 }
 
-/// What a chain of nodes makes of each of some reals.
+/// Evaluates a chain of nodes on reals.
 fn reals(
     real: &str,
     nodes: &[usize],
@@ -200,7 +198,7 @@ fn reals(
             continue;
         }
         match reader.number(name) {
-            // A constant of any rank: here all have rank 0.
+            // A constant may have any rank; here all values have rank 0.
             Some(number) => constants.push(TensorProto::from_f32(name, &[], &[number])),
             None => inputs.push(one(name)),
         }
@@ -216,7 +214,8 @@ fn reals(
     };
     let model = Model::from_proto(ModelProto::of_graph(graph, reader.opset))
         .map_err(|error| error.to_string())?;
-    let sample = Tensor::new(vec![count], Values::F32(given)).ok_or("no table")?;
+    let sample =
+        Tensor::new(vec![count], Values::F32(given)).ok_or("its table has the wrong size")?;
     let outputs = Engine::new(model, Vec::new())
         .run(vec![sample; fed], |_, _| {}, || false)
         .map_err(|error| error.to_string())?;
@@ -224,17 +223,20 @@ fn reals(
     let values = values.filter(|values| values.len() == count);
     values
         .map(<[f32]>::to_vec)
-        .ok_or_else(|| "it makes no floats".into())
+        .ok_or_else(|| "its result is not float32".into())
 }
 
-/// Arithmetic of two quantized values, or of one and a constant; a side may also be what a product makes in `floats`. It is one of
-/// reals where a side has 16 bits or is floats, where the result is no bytes, which would mean `to`, and where it is a quotient.
+/// Arithmetic of two quantized values, or of one and a constant. A side may also be the float
+/// output of a product, as `floats` tells.
+///
+/// The arithmetic uses reals if a side has 16 bits or is float, if the output is not eight-bit
+/// (`to` is `None`), and for quotients.
 pub(super) fn binary(
     node: &NodeProto,
-    to: Option<Quantization>,
+    to: Option<Int8Quantization>,
     floats: impl Fn(&str) -> bool,
     reader: &Reader,
-) -> Found {
+) -> Matched {
     let operator = match node.op_type.as_deref() {
         Some("Add") => Some(Binary::Add),
         Some("Sub") => Some(Binary::Subtract),
@@ -242,18 +244,18 @@ pub(super) fn binary(
         Some("Div") => None,
         Some("Max") => Some(Binary::Greatest),
         Some("Min") => Some(Binary::Least),
-        _ => return Err("it has no integer form of two values here".into()),
+        _ => return Err("it has no integer implementation for two values".into()),
     };
     let extreme = matches!(operator, Some(Binary::Greatest | Binary::Least));
     if node.input.len() != 2 && !(extreme && node.input.len() > 2) {
         return Err(format!("it has {} inputs", node.input.len()));
     }
     let mut operands = Vec::new();
-    let output = reader.shape(super::weighted::slot_out(node)?)?;
+    let output = reader.shape(super::weighted_products::slot_out(node)?)?;
     for name in &node.input {
         let shape = reader.shape(name)?;
-        spreads(name, &shape, &output)?;
-        // The greatest of rounded numbers is the greatest, rounded.
+        check_broadcast(name, &shape, &output)?;
+        // Maximum and rounding commute.
         let rounded = to.filter(|_| extreme);
         operands.push(match rounded.and_then(|to| reader.rounded(name, to)) {
             Some(constant) => constant,
@@ -264,7 +266,7 @@ pub(super) fn binary(
         });
     }
     if operands.iter().all(|operand| operand.value().is_none()) {
-        return Err("it computes a constant".into());
+        return Err("it depends on constants only".into());
     }
     let bytes = operands
         .iter()
@@ -276,31 +278,31 @@ pub(super) fn binary(
     Ok((operation, operands))
 }
 
-/// Whether a value is spread over what comes out.
-pub(super) fn spreads(name: &str, shape: &[usize], output: &[usize]) -> Result<(), Reason> {
+/// Checks that an input broadcasts to the output.
+pub(super) fn check_broadcast(name: &str, shape: &[usize], output: &[usize]) -> Result<(), Reason> {
     let mut along = shape.iter().rev().zip(output.iter().rev());
     match shape.len() <= output.len() && along.all(|(a, b)| *a == 1 || a == b) {
         true => Ok(()),
         false => Err(format!(
-            "its input {name} {shape:?} doesn't spread to {output:?}"
+            "its input {name} of shape {shape:?} does not broadcast to {output:?}"
         )),
     }
 }
 
-/// PRelu with a slope for each channel: a table for each.
+/// PRelu with one slope per channel: a table per channel.
 pub(super) fn slopes(
     node: &NodeProto,
-    to: Quantization,
+    to: Int8Quantization,
     [low, high]: [u8; 2],
     reader: &Reader,
-) -> Found {
+) -> Matched {
     let (input, name) = (slot(node, 0)?, slot(node, 1)?);
     let operand = reader.operand(input)?;
     let from = operand.quantization().ok_or("its input is float")?;
     let shape = reader.shape(input)?;
-    let slopes = reader.beside(name, &shape, 1);
+    let slopes = reader.per_channel(name, &shape, 1);
     let slopes = slopes.filter(|slopes| Some(&slopes.len()) == shape.get(1));
-    let slopes = slopes.ok_or("its slopes are not one for each channel")?;
+    let slopes = slopes.ok_or("it does not have one slope per channel")?;
     let table = |&slope: &f32| {
         let mut table = [0; 256];
         for (integer, entry) in (0..=255u8).zip(&mut table) {
@@ -310,6 +312,6 @@ pub(super) fn slopes(
         }
         table
     };
-    let tables = slopes.iter().map(table).collect();
-    Ok((Operation::ChannelTables(tables), vec![operand]))
+    let table_merging = slopes.iter().map(table).collect();
+    Ok((Operation::ChannelTables(table_merging), vec![operand]))
 }

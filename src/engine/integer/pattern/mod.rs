@@ -1,67 +1,66 @@
-//! From a graph of QuantizeLinear/DequantizeLinear pairs to steps on integers.
+//! Matcher: from a graph of QDQ pairs to integer steps.
 //!
-//! A node is a step where every value it computes with comes from a DequantizeLinear of eight bits, and what it
-//! makes goes into a QuantizeLinear and nowhere else. Products with weights may end in floats. Everything else
-//! stays as it is, and the reason is kept. QuantizeLinear and DequantizeLinear that remain between integers and
-//! floats are steps of their own.
+//! A node becomes a step if each of its inputs comes from an eight-bit DequantizeLinear and its
+//! output goes only to a QuantizeLinear. Products with weights may end in floats. All other nodes
+//! stay float, with a reason. Q and DQ nodes that remain at the border between integers and floats
+//! are steps of their own.
 
-mod choice;
-mod convert;
+mod conditional;
+mod conversions;
+mod data_movement;
+mod destination;
 mod dynamic;
 mod elementwise;
-mod end;
-mod moving;
-mod network;
+mod int16;
+mod ir;
+mod matrix_batch;
 mod normalization;
+mod overflow;
 mod products;
 mod reader;
 mod resize;
-mod room;
 mod select;
 mod softmax;
-mod stacks;
-mod tables;
-mod weighted;
+mod table_merging;
+mod weighted_products;
 mod weights;
-mod wide;
 mod windows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-pub(super) use moving::order;
-pub(super) use network::{
-    Binary, Constant, Kind, Multiplier, Network, Norm, Operand, Operation, Stacks, Step, Sums,
-    Value, Weights,
+pub(super) use data_movement::order;
+pub(super) use ir::{
+    Binary, Constant, ElementKind, IntegerProduct, Ir, IrValue, MatrixBatch, Multiplier, Operand,
+    Operation, RowNormalization, Step, Weights,
 };
 pub(super) use windows::plane;
 
-use super::blocks::OPERATOR;
+use super::matmul_nbits::OPERATOR;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::NodeProto;
-use end::End;
+use destination::Destination;
 use reader::{Reader, Reason};
 
-/// Which nodes become steps.
+/// Set of nodes that may become steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Scope {
-    /// All that can.
+    /// All supported nodes.
     Integers,
-    /// Only operators that are defined on integers: everything else runs in float.
+    /// Only operators defined on integers; everything else runs in float.
     Defined,
 }
 
-/// Matches a prepared model, whose types are known for the shapes that run. What was refused before stays
-/// float.
-pub(super) fn network(
+/// Matches a prepared model with types for the shapes of the run. `refused` nodes stay float.
+pub(super) fn build_ir(
     model: &Model,
     types: &BTreeMap<String, TensorType>,
     watched: &[String],
     refused: &HashMap<usize, Reason>,
     scope: Scope,
-) -> Network {
+) -> Ir {
     let mut matcher = Matcher {
         reader: Reader::new(model, types, watched, refused.keys().copied().collect()),
-        network: Network::default(),
+        ir: Ir::default(),
         owned: HashSet::new(),
         reasons: refused.clone(),
         scope,
@@ -73,15 +72,14 @@ pub(super) fn network(
     if scope == Scope::Integers {
         matcher.convert();
     }
-    tables::merge(&mut matcher.network.steps);
+    table_merging::merge(&mut matcher.ir.steps);
     let Matcher {
-        mut network,
+        mut ir,
         owned,
         mut reasons,
         ..
     } = matcher;
-    network
-        .steps
+    ir.steps
         .sort_by_key(|step| step.nodes.iter().copied().min());
     for (index, node) in model.graph.nodes.iter().enumerate() {
         let pair = node.is("QuantizeLinear") || node.is("DequantizeLinear");
@@ -89,18 +87,18 @@ pub(super) fn network(
             continue;
         }
         let reason = reasons.remove(&index).unwrap_or_else(|| match scope {
-            Scope::Integers => "it has no integer form here".into(),
-            Scope::Defined => "the model was asked to run in float".into(),
+            Scope::Integers => "it has no integer implementation".into(),
+            Scope::Defined => "the model runs in float by request".into(),
         });
-        network.floats.push((index, reason));
+        ir.floats.push((index, reason));
     }
-    network
+    ir
 }
 
 struct Matcher<'a> {
     reader: Reader<'a>,
-    network: Network,
-    /// Nodes that steps stand for.
+    ir: Ir,
+    /// Nodes that belong to steps.
     owned: HashSet<usize>,
     reasons: HashMap<usize, Reason>,
     scope: Scope,
@@ -118,16 +116,16 @@ impl<'a> Matcher<'a> {
         }
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
         let found = match node.op_type.as_deref().unwrap_or_default() {
-            _ if !own => Err("it is not an operator of ONNX itself".into()),
-            "DynamicQuantizeLinear" => self.measured(index),
-            "MatMulInteger" | "ConvInteger" => self.sums(index),
+            _ if !own => Err("it is not a standard ONNX operator".into()),
+            "DynamicQuantizeLinear" => self.dynamic_quantize(index),
+            "MatMulInteger" | "ConvInteger" => self.integer_product(index),
             _ if self.scope == Scope::Defined => return,
-            OPERATOR => Err("it multiplies floats by a matrix in blocks".into()),
+            OPERATOR => Err("it multiplies floats by a block-wise quantized matrix".into()),
             "QuantizeLinear" | "DequantizeLinear" => return,
             "Split" => self.split(index),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => self.product(index),
             "BatchNormalization" => self.normalization(index),
-            "Where" => self.choice(index),
+            "Where" => self.conditional(index),
             "Concat"
             | "MaxPool"
             | "AveragePool"
@@ -155,7 +153,7 @@ impl<'a> Matcher<'a> {
             | "GroupNormalization"
             | "Identity" => self.moved(index),
             _ if elementwise::is_elementwise(node) => self.elementwise(index),
-            _ => Err("it has no integer form here".into()),
+            _ => Err("it has no integer implementation".into()),
         };
         if let Err(reason) = found {
             self.reasons.insert(index, reason);
@@ -164,45 +162,45 @@ impl<'a> Matcher<'a> {
 
     fn moved(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
-        let output = weighted::slot_out(node)?;
+        let output = weighted_products::slot_out(node)?;
         if node.is("Softmax") && self.flattened_softmax(index).is_some() {
             return Ok(());
         }
-        let end = self.end(output);
+        let end = self.destination(output);
         let end = match end {
-            End::Floats(reason) => match self.wide_end(output) {
+            Destination::Floats(reason) => match self.int16_destination(output) {
                 Some(end) => end,
                 None => return Err(reason),
             },
             end => end,
         };
         let (operation, inputs) = match node.is("Concat") {
-            true => moving::concat(node, end.quantization(), &self.reader)?,
-            false => moving::operation(node, &self.reader)?,
+            true => data_movement::concat(node, end.quantization(), &self.reader)?,
+            false => data_movement::operation(node, &self.reader)?,
         };
-        moving::fits_reals(&operation, &inputs, &end)?;
+        data_movement::check_reals(&operation, &inputs, &end)?;
         self.push(index, operation, inputs, output, end)
     }
 
     fn normalization(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
-        let output = weighted::slot_out(node)?;
-        let end = self.end(output);
-        let End::Integers {
+        let output = weighted_products::slot_out(node)?;
+        let end = self.destination(output);
+        let Destination::Int8 {
             quantization,
             bounds,
             ..
         } = &end
         else {
             return match end {
-                End::Floats(reason) => Err(reason),
-                _ => Err("it ends in integers".into()),
+                Destination::Floats(reason) => Err(reason),
+                _ => Err("its output has 16 bits".into()),
             };
         };
         let (operation, inputs) =
-            weighted::normalization(node, *quantization, *bounds, &self.reader)?;
+            weighted_products::normalization(node, *quantization, *bounds, &self.reader)?;
         self.push(index, operation, inputs, output, end)?;
-        if let Some(step) = self.network.steps.last_mut() {
+        if let Some(step) = self.ir.steps.last_mut() {
             step.bounds = [0, 255];
         }
         Ok(())
@@ -210,20 +208,22 @@ impl<'a> Matcher<'a> {
 
     fn split(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
-        let operand = self.reader.operand_or_wide(weighted::slot(node, 0)?)?;
+        let operand = self
+            .reader
+            .operand_or_int16(weighted_products::slot(node, 0)?)?;
         let mut start = 0;
         let mut parts = Vec::new();
         for name in node.output.iter().filter(|name| !name.is_empty()) {
-            let (operation, end) = select::part(node, &self.reader, name, start)?;
+            let (operation, end) = select::split_output(node, &self.reader, name, start)?;
             start = end;
-            if self.reader.uses.consumers(name).is_empty() && !self.reader.is_kept(name) {
+            if self.reader.uses.consumers(name).is_empty() && !self.reader.is_observed(name) {
                 continue;
             }
-            let end = match self.end(name) {
-                End::Floats(reason) => self.wide_end(name).ok_or(reason)?,
+            let end = match self.destination(name) {
+                Destination::Floats(reason) => self.int16_destination(name).ok_or(reason)?,
                 end => end,
             };
-            moving::fits_reals(&operation, std::slice::from_ref(&operand), &end)?;
+            data_movement::check_reals(&operation, std::slice::from_ref(&operand), &end)?;
             parts.push((name, operation, end));
         }
         for (name, operation, end) in parts {
@@ -232,18 +232,19 @@ impl<'a> Matcher<'a> {
         Ok(())
     }
 
-    /// A table is made where the chain ends: at the node before the QuantizeLinear.
+    /// A table replaces a chain at its last node, which precedes the QuantizeLinear.
     fn elementwise(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
-        let real = weighted::slot_out(node)?;
-        // What the next node's chain will take in is not looked at yet; what ends in a clamp is.
-        let end = match self.end(real) {
-            End::Floats(reason) => self.wide_end(real).ok_or(reason)?,
+        let real = weighted_products::slot_out(node)?;
+        // Nodes inside a chain have no destination yet and are skipped; the table replaces them at
+        // the end of the chain.
+        let end = match self.destination(real) {
+            Destination::Floats(reason) => self.int16_destination(real).ok_or(reason)?,
             end => end,
         };
         let to = end.quantization();
         let arithmetic = || match &end {
-            End::Integers {
+            Destination::Int8 {
                 quantization,
                 bounds,
                 ..
@@ -254,8 +255,8 @@ impl<'a> Matcher<'a> {
         };
         let (operation, inputs, chain) = match elementwise::chain(real, &self.reader) {
             Ok((chain, operand)) => {
-                // One sum or product with a number is computed in less time than looked up among 65,536.
-                let single = chain.len() == 1 && matches!(operand, Operand::Wide(..));
+                // Computing a single sum or product is faster than a lookup among 65,536 entries.
+                let single = chain.len() == 1 && matches!(operand, Operand::Int16(..));
                 match single.then(arithmetic) {
                     Some(Ok((operation, inputs))) => (operation, inputs, Vec::new()),
                     _ => {
@@ -275,7 +276,7 @@ impl<'a> Matcher<'a> {
         }
         let clamped = matches!(operation, Operation::Table(_) | Operation::ChannelTables(_));
         self.push(index, operation, inputs, real, end)?;
-        if let Some(step) = self.network.steps.last_mut() {
+        if let Some(step) = self.ir.steps.last_mut() {
             step.nodes
                 .extend(chain.iter().copied().filter(|&i| i != index));
             if clamped {
@@ -292,7 +293,7 @@ impl<'a> Matcher<'a> {
         operation: Operation,
         inputs: Vec<Operand>,
         real: &str,
-        end: End,
+        end: Destination,
     ) -> Result<(), Reason> {
         let node = self.node(index);
         let shape = self.reader.shape(real)?;
@@ -308,16 +309,16 @@ impl<'a> Matcher<'a> {
                 .shape(value)
                 .or_else(|_| self.reader.shape(name))?;
             let kind = match operand {
-                Operand::Bytes(_) => Kind::Byte { signed: false },
-                _ => Kind::of(operand.quantization()),
+                Operand::Bytes(_) => ElementKind::Byte { signed: false },
+                _ => ElementKind::from_quantization(operand.quantization()),
             };
-            self.network
+            self.ir
                 .values
-                .insert(value.to_owned(), Value { shape, kind });
+                .insert(value.to_owned(), IrValue { shape, kind });
         }
         let mut nodes = vec![index];
-        let (output, quantization, wide, bounds) = match end {
-            End::Integers {
+        let (output, quantization, int16, bounds) = match end {
+            Destination::Int8 {
                 output,
                 quantization,
                 bounds,
@@ -326,26 +327,26 @@ impl<'a> Matcher<'a> {
                 nodes.extend(more);
                 (output, Some(quantization), None, bounds)
             }
-            End::Wide {
+            Destination::Int16 {
                 output,
-                wide,
+                int16,
                 nodes: more,
             } => {
                 nodes.extend(more);
-                (output, None, Some(wide), [0, 255])
+                (output, None, Some(int16), [0, 255])
             }
-            End::Floats(_) => (real.to_owned(), None, None, [0, 255]),
+            Destination::Floats(_) => (real.to_owned(), None, None, [0, 255]),
         };
-        let kind = Kind::of(quantization);
-        self.network
+        let kind = ElementKind::from_quantization(quantization);
+        self.ir
             .values
-            .insert(output.clone(), Value { shape, kind });
+            .insert(output.clone(), IrValue { shape, kind });
         let step = self.step(nodes, operation, inputs, &output);
-        (step.quantization, step.wide, step.bounds) = (quantization, wide, bounds);
+        (step.quantization, step.int16, step.bounds) = (quantization, int16, bounds);
         Ok(())
     }
 
-    /// A new step for these nodes, known by the first. Floats come out, as long as nothing else is said.
+    /// Adds a step for these nodes, named by the first. Its output is float until set otherwise.
     fn step(
         &mut self,
         nodes: Vec<usize>,
@@ -365,13 +366,13 @@ impl<'a> Matcher<'a> {
             operation,
             inputs,
             output: output.to_owned(),
-            beside: Vec::new(),
+            more_outputs: Vec::new(),
             quantization: None,
-            wide: None,
+            int16: None,
             bounds: [0, 255],
         };
-        let at = self.network.steps.len();
-        self.network.steps.push(step);
-        &mut self.network.steps[at]
+        let at = self.ir.steps.len();
+        self.ir.steps.push(step);
+        &mut self.ir.steps[at]
     }
 }

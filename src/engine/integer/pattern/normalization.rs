@@ -1,30 +1,32 @@
-//! Normalizations of rows: of layers, and of images, where a row is a channel or a group of them.
+//! Normalizations of rows. For images, a row is a channel or a group of channels.
 
-use super::network::{Norm, Operation};
+use super::ir::{Operation, RowNormalization};
 use super::reader::{Reader, Reason, is_row};
 use super::select::axis;
-use super::weighted::{many_of, slot};
+use super::weighted_products::{slot, without_leading_ones};
 use crate::onnx::schema::NodeProto;
 
-/// LayerNormalization, over all axes from one on.
-pub(super) fn of_layer(
+/// LayerNormalization over all axes from `axis` on.
+pub(super) fn layer_normalization(
     node: &NodeProto,
     reader: &Reader,
     shape: &[usize],
 ) -> Result<Operation, Reason> {
     let axis = axis(node.int("axis").unwrap_or(-1), shape.len())?;
     if node.output.iter().skip(1).any(|name| !name.is_empty()) {
-        return Err("its mean or deviation is asked for".into());
+        return Err("its output for the mean or deviation is used".into());
     }
     let length: usize = shape[axis..].iter().product();
-    // As many values may lie along another axis instead.
+    // An equal count of values could also belong to another axis.
     let along = &shape[axis..];
-    let fits = |given: &[usize]| is_row(given, length) || many_of(given) == many_of(along);
+    let fits = |given: &[usize]| {
+        is_row(given, length) || without_leading_ones(given) == without_leading_ones(along)
+    };
     normalized(node, reader, (length, 1), fits)
 }
 
-/// InstanceNormalization and GroupNormalization, of images with channels first.
-pub(super) fn of_images(
+/// InstanceNormalization and GroupNormalization of channels-first images.
+pub(super) fn image_normalization(
     node: &NodeProto,
     reader: &Reader,
     shape: &[usize],
@@ -42,9 +44,9 @@ pub(super) fn of_images(
     let pixels: usize = plane.iter().product();
     let length = channels / groups * pixels;
     if length == 0 {
-        return Err("it normalizes nothing".into());
+        return Err("its input is empty".into());
     }
-    // Before opset 21 there was one scale a group.
+    // Before opset 21 there was one scale per group.
     let (count, each) = match node.is("GroupNormalization") && reader.opset < 21 {
         true => (groups, length),
         false => (*channels, pixels),
@@ -52,7 +54,8 @@ pub(super) fn of_images(
     normalized(node, reader, (length, each), |given| given == [count])
 }
 
-/// Of rows of that length, with a scale for so many neighbours, whose shape fits.
+/// A normalization of rows of `length` values, with one scale for each run of `each` values. `fits`
+/// checks the shape of the scales.
 fn normalized(
     node: &NodeProto,
     reader: &Reader,
@@ -63,15 +66,15 @@ fn normalized(
         let name = slot(node, at)?;
         let (given, values) = reader
             .reals(name)
-            .ok_or_else(|| format!("its {what} is no constant"))?;
+            .ok_or_else(|| format!("its {what} is not constant"))?;
         match fits(&given) {
             true => Ok(values),
             false => Err(format!(
-                "its {what} has the shape {given:?}, which doesn't fit"
+                "its {what} has the shape {given:?}, which does not fit"
             )),
         }
     };
-    Ok(Operation::Normalize(Norm {
+    Ok(Operation::Normalize(RowNormalization {
         length,
         each,
         epsilon: node.float("epsilon").unwrap_or(1e-5),

@@ -1,24 +1,25 @@
-//! Reading QuantizeLinear and DequantizeLinear as numbers: which integers stand behind a real value.
+//! Reads QuantizeLinear and DequantizeLinear nodes: the integers and parameters behind a real
+//! value.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::quantization::{Quantization, SIGN, Wide};
-use super::network::{Constant, Operand};
+use super::super::quantization::{Int8Quantization, Int16Quantization, SIGN};
+use super::ir::{Constant, Operand};
 use crate::graph::{Dim, Graph, Model, TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// Why a node can't be an integer step, in words.
+/// Reason why a node is no integer step, for display.
 pub(in super::super) type Reason = String;
 
-/// A graph with types, read for its integers.
+/// A graph with types, and access to its quantization parameters.
 pub(super) struct Reader<'a> {
     pub(super) graph: &'a Graph,
     pub(super) uses: Uses,
     pub(super) opset: i64,
     types: &'a BTreeMap<String, TensorType>,
-    /// Values that somebody outside wants to see.
+    /// Values that are watched from outside.
     watched: HashSet<&'a str>,
-    /// Nodes that must stay float: what was made of them could not run.
+    /// Nodes that must stay float because their step failed to compile.
     pub(super) refused: HashSet<usize>,
     dequantized: HashMap<&'a str, usize>,
 }
@@ -46,13 +47,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The shape of a value where every size is known.
+    /// Shape of a value if all dimensions are known.
     pub(super) fn shape(&self, value: &str) -> Result<Vec<usize>, Reason> {
         let found = match self.graph.initializers.get(value) {
             Some(tensor) => tensor.shape().ok(),
             None => self.types.get(value).and_then(known_shape),
         };
-        found.ok_or_else(|| format!("the shape of {value} is only known when the model has run"))
+        found.ok_or_else(|| format!("the shape of {value} is not known before the run"))
     }
 
     pub(super) fn element(&self, value: &str) -> Option<DataType> {
@@ -62,30 +63,30 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The constant of that name.
+    /// The initializer of that name.
     pub(super) fn constant(&self, value: &str) -> Option<&'a TensorProto> {
         self.graph.initializers.get(value)
     }
 
-    /// Whether somebody outside the graph's nodes reads a value.
-    pub(super) fn is_kept(&self, value: &str) -> bool {
+    /// True for model outputs and watched values.
+    pub(super) fn is_observed(&self, value: &str) -> bool {
         self.uses.is_output(value) || self.watched.contains(value)
     }
 
-    /// The only node that reads a value, in its first slot.
+    /// The only reader of a value, if the value is its first input.
     pub(super) fn only_reader(&self, value: &str) -> Option<usize> {
         match *self.uses.consumers(value) {
-            [(reader, 0)] if !self.is_kept(value) => Some(reader),
+            [(reader, 0)] if !self.is_observed(value) => Some(reader),
             _ => None,
         }
     }
 
-    /// Scale and zero point of a Q or DQ node with one scale and eight bits; `integers` is the integer side.
+    /// Parameters of a Q or DQ node with one scale and eight bits; `integers` is its integer side.
     pub(super) fn quantization(
         &self,
         node: &NodeProto,
         integers: &str,
-    ) -> Result<Quantization, Reason> {
+    ) -> Result<Int8Quantization, Reason> {
         let (scale, element, zero_point) = self.linear(node, integers)?;
         let signed = match element {
             DataType::Uint8 => false,
@@ -95,23 +96,23 @@ impl<'a> Reader<'a> {
                 return Err(format!("{title} has integers of type {name}"));
             }
         };
-        Ok(Quantization {
+        Ok(Int8Quantization {
             scale,
             zero_point: zero_point as u8 ^ if signed { SIGN } else { 0 },
             signed,
         })
     }
 
-    /// Scale and zero point of a Q or DQ node with one scale and 16 bits.
-    pub(super) fn wide_numbers(&self, node: &NodeProto) -> Result<Wide, Reason> {
+    /// Parameters of a Q or DQ node with one scale and 16 bits.
+    pub(super) fn int16_parameters(&self, node: &NodeProto) -> Result<Int16Quantization, Reason> {
         let integers = match node.is("QuantizeLinear") {
             true => node.output.first().map_or("", String::as_str),
             false => node.input_at(0).unwrap_or_default(),
         };
         let (scale, element, zero_point) = self.linear(node, integers)?;
         match element {
-            DataType::Uint16 => Ok(Wide::of(scale, zero_point, false)),
-            DataType::Int16 => Ok(Wide::of(scale, zero_point, true)),
+            DataType::Uint16 => Ok(Int16Quantization::new(scale, zero_point, false)),
+            DataType::Int16 => Ok(Int16Quantization::new(scale, zero_point, true)),
             other => {
                 let (title, name) = (node.title(), other.name());
                 Err(format!("{title} has integers of type {name}"))
@@ -119,14 +120,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The one scale of a Q or DQ node, its type of integers and its zero point.
+    /// The single scale of a Q or DQ node, its integer type and its zero point.
     fn linear(&self, node: &NodeProto, integers: &str) -> Result<(f32, DataType, i64), Reason> {
         let title = node.title();
         let [scale] = self.numbers(node, 1)?[..] else {
-            return Err(format!("{title} has a scale for each channel"));
+            return Err(format!("{title} has one scale per channel"));
         };
         if !(scale.is_normal() && scale > 0.0) {
-            return Err(format!("the scale of {title} is {scale}"));
+            return Err(format!(
+                "the scale of {title} is {scale}, not a positive number"
+            ));
         }
         let element = self
             .zero_point_type(node)
@@ -142,7 +145,7 @@ impl<'a> Reader<'a> {
                         values.len()
                     ));
                 }
-                _ => return Err(format!("the zero point of {title} is no constant")),
+                _ => return Err(format!("the zero point of {title} is not constant")),
             },
         };
         Ok((scale, element, zero_point))
@@ -156,10 +159,10 @@ impl<'a> Reader<'a> {
         let name = node.input_at(slot).unwrap_or_default();
         self.constant(name)
             .and_then(|tensor| tensor.to_f32().ok())
-            .ok_or_else(|| format!("the scale of {} is no constant of floats", node.title()))
+            .ok_or_else(|| format!("the scale of {} is not a float constant", node.title()))
     }
 
-    /// The DequantizeLinear that makes a real value.
+    /// The DequantizeLinear that produces a real value.
     pub(super) fn dequantizer(&self, real: &str) -> Option<&'a NodeProto> {
         self.dequantized
             .get(real)
@@ -177,7 +180,7 @@ impl<'a> Reader<'a> {
             if self.element(integers).is_none() {
                 return Err(format!("the type of {integers} is not known"));
             }
-            return Ok(Operand::Integers(integers.to_owned(), quantization));
+            return Ok(Operand::Int8(integers.to_owned(), quantization));
         };
         Ok(Operand::Constant(self.quantized(
             integers,
@@ -186,12 +189,12 @@ impl<'a> Reader<'a> {
         )?))
     }
 
-    /// A constant of bytes that mean this.
+    /// A byte constant with this quantization.
     pub(super) fn quantized(
         &self,
         name: &str,
         tensor: &TensorProto,
-        quantization: Quantization,
+        quantization: Int8Quantization,
     ) -> Result<Constant, Reason> {
         let flip = if quantization.signed { SIGN } else { 0 };
         let values = tensor.to_i64().map_err(|error| error.to_string())?;
@@ -203,9 +206,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A constant rounded to bytes that mean this: where rounding keeps what comes out, it may come before. (It keeps order, but not
-    /// what is no number.)
-    pub(super) fn rounded(&self, real: &str, to: Quantization) -> Option<Operand> {
+    /// A constant quantized to `to`, for operations that commute with rounding. Rounding is
+    /// monotonic; a constant with NaN is rejected.
+    pub(super) fn rounded(&self, real: &str, to: Int8Quantization) -> Option<Operand> {
         let (shape, values) = self.reals(real)?;
         let sound = !values.iter().any(|value| value.is_nan());
         sound.then(|| {
@@ -218,7 +221,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The reals of a constant, from the file or dequantized.
+    /// Reals of a constant: an initializer, or a dequantized one.
     pub(super) fn reals(&self, real: &str) -> Option<(Vec<usize>, Vec<f32>)> {
         let tensor = match (self.constant(real), self.dequantizer(real)) {
             (Some(tensor), _) => tensor.clone(),
@@ -228,7 +231,7 @@ impl<'a> Reader<'a> {
         Some((tensor.shape().ok()?, tensor.to_f32().ok()?))
     }
 
-    /// The one number of a constant, which may be a whole one (the exponent of a Pow).
+    /// A scalar constant of floats or integers, such as the exponent of a Pow.
     pub(super) fn number(&self, real: &str) -> Option<f32> {
         let reals = self.reals(real).map(|(_, values)| values);
         let whole = || {
@@ -241,7 +244,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list of integers, an attribute in old opsets and an input in new ones.
+    /// A list of integers: an attribute in old opsets, an input in new ones.
     pub(super) fn list(&self, node: &NodeProto, key: &str, slot: usize) -> Option<Vec<i64>> {
         match node.ints(key) {
             Some(list) => Some(list.to_vec()),
@@ -249,8 +252,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A bias in integers of the accumulator: `scales[channel]` is the real value of one. Half a step of an
-    /// accumulator is far below a step of the output.
+    /// Quantizes a bias to the accumulator: `scales[channel]` is the real value of one unit. The
+    /// rounding error, half a unit, is far below one step of the output.
     pub(super) fn bias(
         &self,
         real: &str,
@@ -260,14 +263,14 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<i32>, Reason> {
         let (shape, values) = self
             .reals(real)
-            .ok_or_else(|| format!("its bias {real} is no constant"))?;
-        // As many values as channels may lie along the rows instead.
+            .ok_or_else(|| format!("its bias {real} is not constant"))?;
+        // An equal count of values could also belong to the row axis.
         if !(values.len() == 1 || is_row(&shape, channels)) {
             return Err(format!(
                 "its bias has the shape {shape:?} for {channels} channels"
             ));
         }
-        // The integers of the file themselves, where their scale is the accumulator's.
+        // If the model's bias already has the accumulator's scale, this reproduces its integers.
         let at = |list: &[f32], channel: usize| f64::from(list[channel.min(list.len() - 1)]);
         (0..channels)
             .map(|channel| {
@@ -280,13 +283,13 @@ impl<'a> Reader<'a> {
                 };
                 let fits = steps.abs() <= f64::from(i32::MAX);
                 fits.then_some(steps as i32)
-                    .ok_or_else(|| "its bias is too large for 32-bit sums".to_owned())
+                    .ok_or_else(|| "its bias does not fit into 32 bits".to_owned())
             })
             .collect()
     }
 }
 
-/// Whether a shape is that of a single row of so many values, whatever axes of size 1 stand before it.
+/// True for the shape of a single row: all axes but the last have size 1.
 pub(super) fn is_row(shape: &[usize], values: usize) -> bool {
     matches!(shape, [before @ .., last] if *last == values && before.iter().all(|&size| size == 1))
 }

@@ -1,11 +1,11 @@
-//! Resize: which pixels each pixel comes from.
+//! Resize: the source pixels of each output pixel.
 
 use octet_kernels::int8::{Between, linear_pixels};
 
-use super::network::Operation;
+use super::ir::Operation;
 use super::reader::{Reader, Reason};
 use super::select::bounded;
-use crate::engine::pixels::{Asked, Pixels};
+use crate::engine::resize_geometry::{ResizeSampling, ResizeTarget};
 use crate::onnx::schema::NodeProto;
 
 pub(super) fn resize(
@@ -15,16 +15,16 @@ pub(super) fn resize(
     output: &[usize],
 ) -> Result<Operation, Reason> {
     if shape.len() != output.len() || node.int("antialias").unwrap_or(0) != 0 {
-        return Err("it smooths, or changes the number of axes".into());
+        return Err("it uses antialiasing or changes the number of axes".into());
     }
-    let pixels = Pixels::of(
+    let pixels = ResizeSampling::parse(
         node.text("coordinate_transformation_mode"),
         node.text("nearest_mode"),
     )?;
-    let asked = Asked {
+    let asked = ResizeTarget {
         axes: node.ints("axes").map(<[i64]>::to_vec),
         scales: match node.input_at(2) {
-            Some(name) => reader.reals(name).ok_or("its scales are no constant")?.1,
+            Some(name) => reader.reals(name).ok_or("its scales are not constant")?.1,
             None => Vec::new(),
         },
         sizes: reader.list(node, "sizes", 3),
@@ -53,6 +53,6 @@ pub(super) fn resize(
             }],
             columns: linear_pixels(pixels.coordinates, sizes(2), scales[2]),
         }),
-        other => Err(format!("its mode {other} has no integer form here")),
+        other => Err(format!("its mode {other} has no integer implementation")),
     }
 }

@@ -1,14 +1,14 @@
-//! Pad, Slice, Gather and Split: positions picked along each axis.
+//! Pad, Slice, Gather and Split as positions selected along each axis.
 
 use octet_kernels::int8::{Padding, padded, stepped};
 
-use super::network::{Operand, Operation};
+use super::ir::{Operand, Operation};
 use super::reader::{Reader, Reason};
-use super::weighted::slot;
+use super::weighted_products::slot;
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{cut, position};
 
-/// The largest selection that is written out position by position.
+/// Maximum size of a selection, which lists every position.
 const LARGEST: usize = 1 << 24;
 
 pub(super) fn pad(
@@ -19,37 +19,40 @@ pub(super) fn pad(
 ) -> Result<Operation, Reason> {
     let pads = reader
         .list(node, "pads", 1)
-        .ok_or("its amounts are no constant")?;
+        .ok_or("its pads are not constant")?;
     let rank = shape.len();
     let axes: Vec<usize> = match node.input_at(3) {
         None => (0..rank).collect(),
         Some(_) => {
             let named = reader.list(node, "axes", 3);
-            let named = named.ok_or("the axes it pads are no constant")?;
+            let named = named.ok_or("its axes are not constant")?;
             let places = named.iter().map(|&named| axis(named, rank));
             places.collect::<Result<_, _>>()?
         }
     };
     if pads.len() != 2 * axes.len() {
-        return Err(format!("its amounts are {pads:?} for {} axes", axes.len()));
+        return Err(format!("its pads {pads:?} do not fit {} axes", axes.len()));
     }
     let padding = match node.text("mode").unwrap_or("constant") {
         "constant" => Padding::Constant,
         "edge" => Padding::Edge,
         "reflect" => Padding::Reflect,
         "wrap" => Padding::Wrap,
-        other => return Err(format!("its mode {other} is not known here")),
+        other => return Err(format!("its mode {other} is not supported")),
     };
     let quantization = operand.quantization().ok_or("its input is float")?;
     let fill = match node.input_at(2) {
         None => quantization.zero_point,
         Some(name) => {
-            let value = reader.number(name).ok_or("its filling is no constant")?;
+            let value = reader
+                .number(name)
+                .ok_or("its fill value is not constant")?;
             let integer = quantization.integer(value);
-            // The filling is quantized with the result; in between it has no integer of the input's.
+            // The fill value is quantized with the result. Before that, it must be representable in
+            // the input's quantization.
             if (quantization.real(integer) - value).abs() > quantization.scale * 1e-3 {
                 return Err(format!(
-                    "its filling {value} is no integer of the input's scale"
+                    "its fill value {value} is not representable in the input's quantization"
                 ));
             }
             integer
@@ -61,7 +64,7 @@ pub(super) fn pad(
         let named = axes.iter().position(|&axis| axis == along);
         let amounts = named.map_or([0, 0], |at| [pads[at], pads[at + axes.len()]]);
         let size_of = |amount: i64| usize::try_from(amount.max(0)).unwrap_or(usize::MAX);
-        // A negative amount cuts off, before anything is put in.
+        // Negative amounts crop before positive ones pad.
         let [cut, cut_behind] = amounts.map(|amount| size_of(amount.saturating_neg()));
         let kept = size.saturating_sub(cut).saturating_sub(cut_behind);
         let [before, behind] = amounts.map(size_of);
@@ -81,7 +84,7 @@ pub(super) fn slice(
     let list = |key: &str, slot: usize| {
         let given = reader.list(node, key, slot);
         if given.is_none() && node.input_at(slot).is_some() {
-            return Err(format!("its {key} are no constant"));
+            return Err(format!("its {key} are not constant"));
         }
         Ok(given)
     };
@@ -90,7 +93,7 @@ pub(super) fn slice(
     let axes = list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
     let steps = list("steps", 4)?.unwrap_or_else(|| vec![1; starts.len()]);
     if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
-        return Err("its starts, ends, axes and steps differ in number".into());
+        return Err("its starts, ends, axes and steps differ in length".into());
     }
     bounded(shape)?;
     let mut positions = whole(shape);
@@ -98,17 +101,17 @@ pub(super) fn slice(
         let axis = axis(axes[at], shape.len())?;
         let step = steps[at];
         if step == 0 {
-            return Err("a step of it is 0".into());
+            return Err("one of its steps is 0".into());
         }
         let (first, count) = cut(shape[axis] as i64, starts[at], ends[at], step);
         let first = usize::try_from(first).unwrap_or(0);
-        let step = isize::try_from(step).map_err(|_| "a step of it is too large")?;
+        let step = isize::try_from(step).map_err(|_| "one of its steps is too large")?;
         positions[axis] = stepped(first, step, count);
     }
     Ok(Operation::Select { positions, fill: 0 })
 }
 
-/// A Gather of constant places, whatever their shape: they are picked in a row.
+/// A Gather with constant indices of any shape, selected in a row.
 pub(super) fn gather(
     node: &NodeProto,
     reader: &Reader,
@@ -119,7 +122,7 @@ pub(super) fn gather(
     let name = slot(node, 1)?;
     let places = reader
         .constant(name)
-        .ok_or_else(|| format!("its places {name} are no constant"))?;
+        .ok_or_else(|| format!("its indices {name} are not constant"))?;
     let text = |error: crate::onnx::tensor::TensorError| error.to_string();
     let made = [
         &shape[..axis],
@@ -128,12 +131,15 @@ pub(super) fn gather(
     ]
     .concat();
     if made != output {
-        return Err(format!("it makes {made:?}, and is said to make {output:?}"));
+        return Err(format!(
+            "its output has the shape {made:?}, but the model declares {output:?}"
+        ));
     }
     bounded(shape)?;
     let size = shape[axis];
-    let place =
-        |at: i64| position(at, size).ok_or_else(|| format!("its place {at} is none of {size}"));
+    let place = |at: i64| {
+        position(at, size).ok_or_else(|| format!("its index {at} is out of range for size {size}"))
+    };
     let mut positions = whole(shape);
     let picked = places.to_i64().map_err(text)?.into_iter().map(place);
     positions[axis] = picked
@@ -143,8 +149,8 @@ pub(super) fn gather(
     Ok(Operation::Select { positions, fill: 0 })
 }
 
-/// One part of a Split, which begins at `start`.
-pub(super) fn part(
+/// One output of a Split, which begins at `start`.
+pub(super) fn split_output(
     node: &NodeProto,
     reader: &Reader,
     name: &str,
@@ -157,7 +163,9 @@ pub(super) fn part(
         && (0..shape.len()).all(|a| a == axis || shape[a] == output[a])
         && start + output[axis] <= shape[axis];
     if !fits {
-        return Err(format!("its part {name} {output:?} is none of {shape:?}"));
+        return Err(format!(
+            "its output {name} of shape {output:?} does not fit the input shape {shape:?}"
+        ));
     }
     bounded(&shape)?;
     let mut positions = whole(&shape);
@@ -177,7 +185,7 @@ pub(super) fn bounded(shape: &[usize]) -> Result<(), Reason> {
     }
 }
 
-/// An axis counted from the front.
+/// Converts an axis to its index from the front.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
-    position(axis, rank).ok_or_else(|| format!("its axis {axis} is none of {rank}"))
+    position(axis, rank).ok_or_else(|| format!("its axis {axis} is out of range for rank {rank}"))
 }

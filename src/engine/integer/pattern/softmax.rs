@@ -1,15 +1,16 @@
-//! A softmax over several axes, as ONNX had it before opset 13: written in newer operators it is Flatten, Softmax and Reshape,
-//! with nothing quantized in between.
+//! Softmax over several axes, as defined before opset 13.
+//!
+//! Newer opsets express it as Flatten, Softmax and Reshape, without quantization in between.
 
 use super::Matcher;
-use super::end::End;
-use super::network::Operation;
+use super::destination::Destination;
+use super::ir::Operation;
 use super::select::axis;
 use crate::onnx::schema::NodeProto;
 
 impl Matcher<'_> {
-    /// Makes one step of a Softmax of rows between a Flatten and the Reshape that takes it back. Nothing where it is
-    /// none.
+    /// Matches a Softmax of rows between a Flatten and the inverse Reshape as one step; `None`
+    /// without a match.
     pub(super) fn flattened_softmax(&mut self, index: usize) -> Option<()> {
         let reader = &self.reader;
         let node = self.node(index);
@@ -17,32 +18,32 @@ impl Matcher<'_> {
         let flatten = reader.uses.producer(rows)?;
         let unflatten = reader.only_reader(node.output.first()?)?;
         let (before, behind) = (
-            self.plain(flatten, "Flatten")?,
-            self.plain(unflatten, "Reshape")?,
+            self.unmatched_operator(flatten, "Flatten")?,
+            self.unmatched_operator(unflatten, "Reshape")?,
         );
-        // Of two axes it runs over the last.
+        // The Softmax must run over the last of two axes.
         let alone = reader.only_reader(rows) == Some(index);
         if !alone || !matches!(node.int("axis"), None | Some(-1 | 1)) {
             return None;
         }
         let (input, output) = (before.input_at(0)?, behind.output.first()?.clone());
-        let operand = reader.operand_or_wide(input).ok()?;
+        let operand = reader.operand_or_int16(input).ok()?;
         let shape = reader.shape(operand.value()?).ok()?;
         if reader.shape(&output).ok()? != shape {
             return None;
         }
         let first = axis(before.int("axis").unwrap_or(1), shape.len()).ok()?;
-        let end = match self.end(&output) {
-            End::Floats(_) => self.wide_end(&output)?,
+        let end = match self.destination(&output) {
+            Destination::Floats(_) => self.int16_destination(&output)?,
             end => end,
         };
         let mut around = vec![flatten, unflatten];
-        // The Shape that only tells the Reshape what was there.
+        // A Shape node that only feeds the Reshape.
         let asked = behind.input_at(1)?;
         if let Some(shape) = reader.uses.producer(asked)
-            && self.plain(shape, "Shape").is_some()
+            && self.unmatched_operator(shape, "Shape").is_some()
             && reader.uses.consumers(asked).len() == 1
-            && !reader.is_kept(asked)
+            && !reader.is_observed(asked)
         {
             around.push(shape);
         }
@@ -59,12 +60,12 @@ impl Matcher<'_> {
             self.reasons.remove(member);
         }
         self.owned.extend(around.iter().copied());
-        self.network.steps.last_mut()?.nodes.extend(around);
+        self.ir.steps.last_mut()?.nodes.extend(around);
         Some(())
     }
 
-    /// A node of ONNX's own that is this operator and may join others.
-    fn plain(&self, index: usize, operator: &str) -> Option<&NodeProto> {
-        self.free(index).filter(|node| node.is(operator))
+    /// An unmatched node of this ONNX operator.
+    fn unmatched_operator(&self, index: usize, operator: &str) -> Option<&NodeProto> {
+        self.unmatched(index).filter(|node| node.is(operator))
     }
 }

@@ -1,11 +1,11 @@
-//! Reading weights: constants of integers, with one scale or one for each output channel.
+//! Reads weights: integer constants with per-tensor or per-channel scales.
 
-use super::network::Weights;
+use super::ir::Weights;
 use super::reader::{Reader, Reason};
 use crate::onnx::schema::{DataType, TensorProto};
 
 impl Reader<'_> {
-    /// The constant weights behind a real value, with one scale or one for each index of `axis`.
+    /// Constant weights behind a real value, with one scale or one per index of `axis`.
     pub(super) fn weights(&self, real: &str, axis: usize) -> Result<Weights, Reason> {
         let node = self
             .dequantizer(real)
@@ -14,22 +14,22 @@ impl Reader<'_> {
         let tensor = node
             .input_at(0)
             .and_then(|name| self.constant(name))
-            .ok_or_else(|| format!("its weight {real} is made while the model runs"))?;
+            .ok_or_else(|| format!("its weight {real} is computed during the run"))?;
         let text = |error: crate::onnx::tensor::TensorError| error.to_string();
         let (shape, integers, flip) = signed(real, tensor)?;
         let shape = as_matrix(shape, axis);
         if node.int("block_size").unwrap_or(0) != 0 {
-            return Err(format!("its weight {real} has a scale for each block"));
+            return Err(format!("its weight {real} has block-wise scales"));
         }
         let scales = self.numbers(node, 1)?;
         if scales.is_empty() || scales.iter().any(|s| !(s.is_finite() && *s >= 0.0)) {
-            return Err(format!("{title} has a scale that is no positive number"));
+            return Err(format!("a scale of {title} is not a positive number"));
         }
         let zero_points = match node.input_at(2) {
             None => vec![0; scales.len()],
             Some(name) => self
                 .constant(name)
-                .ok_or_else(|| format!("the zero point of {title} is no constant"))?
+                .ok_or_else(|| format!("the zero point of {title} is not constant"))?
                 .to_i64()
                 .map_err(text)?,
         };
@@ -71,14 +71,15 @@ impl Reader<'_> {
         })
     }
 
-    /// The weights of an operator on integers, a constant of bytes, with one zero point or one for each index of `axis`.
+    /// Weights of an integer operator: a byte constant with one zero point, or one per index of
+    /// `axis`.
     pub(super) fn plain_weights(
         &self,
         name: &str,
         zero_point: Option<&str>,
         axis: usize,
     ) -> Result<Weights, Reason> {
-        let made = || format!("its weight {name} is made while the model runs");
+        let made = || format!("its weight {name} is computed during the run");
         let tensor = self.constant(name).ok_or_else(made)?;
         let (shape, integers, flip) = signed(name, tensor)?;
         let shape = as_matrix(shape, axis);
@@ -89,7 +90,7 @@ impl Reader<'_> {
             None => vec![0],
             Some(zero) => {
                 let tensor = self.constant(zero);
-                let tensor = tensor.ok_or("the zero point of its weight is no constant")?;
+                let tensor = tensor.ok_or("the zero point of its weight is not constant")?;
                 tensor.to_i64().map_err(|error| error.to_string())?
             }
         };
@@ -108,7 +109,7 @@ impl Reader<'_> {
     }
 }
 
-/// A vector that is multiplied by rows is a column, as for numpy.
+/// A vector as right factor is a column, as in numpy.
 fn as_matrix(mut shape: Vec<usize>, axis: usize) -> Vec<usize> {
     if shape.len() == 1 && axis == 1 {
         shape.push(1);
@@ -116,20 +117,20 @@ fn as_matrix(mut shape: Vec<usize>, axis: usize) -> Vec<usize> {
     shape
 }
 
-/// Weights as signed bytes: their shape, the bytes, and what was taken off.
+/// Converts weights to signed bytes: shape, bytes, and the offset that was subtracted.
 fn signed(name: &str, tensor: &TensorProto) -> Result<(Vec<usize>, Vec<i8>, i64), Reason> {
     let text = |error: crate::onnx::tensor::TensorError| error.to_string();
     let flip = match tensor.element().map_err(text)? {
         DataType::Uint8 => 128,
         DataType::Int8 | DataType::Int4 | DataType::Uint4 => 0,
-        other => return Err(format!("its weight {name} is of type {}", other.name())),
+        other => return Err(format!("its weight {name} has the type {}", other.name())),
     };
     let integers = tensor.to_i64().map_err(text)?;
     let signed = integers.into_iter().map(|v| (v - flip) as i8).collect();
     Ok((tensor.shape().map_err(text)?, signed, flip))
 }
 
-/// Their zero points: none where all are 0, else one a channel.
+/// Signed zero points: empty if all are 0, else one per channel.
 fn signed_zeros(zero_points: Vec<i64>, flip: i64, channels: usize) -> Vec<i8> {
     let shifted: Vec<i8> = zero_points.iter().map(|z| (z - flip) as i8).collect();
     match shifted[..] {

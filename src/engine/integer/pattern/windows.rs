@@ -1,4 +1,4 @@
-//! Windows of convolutions and poolings, with all padding as numbers.
+//! Windows of convolutions and poolings, with explicit padding.
 
 use octet_kernels::int8::Window;
 
@@ -6,8 +6,8 @@ use super::reader::Reason;
 use crate::graph::{Around, Slide};
 use crate::onnx::schema::NodeProto;
 
-/// The window of a Conv or ConvTranspose on an image of one or two dimensions.
-pub(super) fn of_convolution(
+/// The window of a Conv or ConvTranspose with one or two spatial axes.
+pub(super) fn convolution_window(
     node: &NodeProto,
     kernel: &[usize],
     image: &[usize],
@@ -18,24 +18,24 @@ pub(super) fn of_convolution(
         && !given.iter().map(|&k| k as usize).eq(kernel.iter().copied())
     {
         return Err(format!(
-            "its kernel is {kernel:?}, and said to be {given:?}"
+            "its weight has a kernel of {kernel:?}, but its attribute kernel_shape is {given:?}"
         ));
     }
-    of(node, kernel, image, output, transposed)
+    window(node, kernel, image, output, transposed)
 }
 
 /// The window of a pooling.
-pub(super) fn of_pooling(
+pub(super) fn pooling_window(
     node: &NodeProto,
     image: &[usize],
     output: &[usize],
 ) -> Result<Window, Reason> {
     let given = node.ints("kernel_shape").unwrap_or_default();
     let kernel: Option<Vec<usize>> = given.iter().map(|&k| usize::try_from(k).ok()).collect();
-    of(node, &kernel.unwrap_or_default(), image, output, false)
+    window(node, &kernel.unwrap_or_default(), image, output, false)
 }
 
-fn of(
+fn window(
     node: &NodeProto,
     kernel: &[usize],
     image: &[usize],
@@ -45,19 +45,19 @@ fn of(
     let spatial = kernel.len();
     if !matches!(spatial, 1 | 2) || image.len() != spatial + 2 || output.len() != spatial + 2 {
         return Err(format!(
-            "its window has {spatial} dimensions over an image {image:?}: 1 or 2 are known here"
+            "its window has {spatial} spatial axes for the image {image:?}; only 1 or 2 are supported"
         ));
     }
     let slides = Slide::of(node, kernel);
     let slides = slides.filter(|slides| slides.iter().all(is_sound));
-    let slides = slides.ok_or("its kernel, strides, dilations or padding make no window")?;
+    let slides = slides.ok_or("its kernel, strides, dilations or pads are not valid")?;
     let mut pads = vec![0; 2 * spatial];
     for (axis, slide) in slides.iter().enumerate() {
         let [from, to] = [image[axis + 2], output[axis + 2]];
         let zeros = match transposed {
             true => cut_off(node, slide, axis, [from, to])?,
             false => {
-                let reached = (to.max(1) as i64 - 1) * slide.stride + slide.reach();
+                let reached = (to.max(1) as i64 - 1) * slide.stride + slide.span();
                 slide.zeros(reached - from as i64)
             }
         };
@@ -78,13 +78,13 @@ fn of(
         pads: match pads[..] {
             [left, right] => [0, left, 0, right],
             [top, left, bottom, right] => [top, left, bottom, right],
-            _ => return Err(format!("its pads are {pads:?}")),
+            _ => return Err(format!("its pads {pads:?} are not supported")),
         },
     })
 }
 
-/// What a transposed convolution of `from` values cuts off before and behind those it makes, so that `to` remain. Its window moves
-/// over what it makes.
+/// Elements cropped from both ends of a transposed convolution's output, so that `to` remain of
+/// those computed from `from` inputs. Its window slides over the output.
 fn cut_off(
     node: &NodeProto,
     slide: &Slide,
@@ -94,25 +94,25 @@ fn cut_off(
     let along = |key: &str| node.ints(key).and_then(|list| list.get(axis).copied());
     let more = along("output_padding").unwrap_or(0);
     if !(0..slide.stride.max(slide.dilation)).contains(&more) {
-        return Err(format!("it makes {more} more behind its result"));
+        return Err(format!("its output_padding {more} is not supported"));
     }
     let extent = from.max(1) as i64;
     let (before, made) = match along("output_shape") {
-        Some(_) => slide.made_to(to as i64, extent, more),
-        None => slide.made(extent, more),
+        Some(_) => slide.output_of_size(to as i64, extent, more),
+        None => slide.output(extent, more),
     };
-    let behind = slide.spread(extent, more) - before - made;
+    let behind = slide.full_output(extent, more) - before - made;
     match made == to as i64 && behind >= 0 {
         true => Ok([before, behind]),
         false => Err(format!(
-            "its result has {to} values along axis {}, and its window makes {}",
+            "its output has {to} values along axis {}, but its window gives {}",
             axis + 2,
             made + behind.min(0)
         )),
     }
 }
 
-/// Whether all of it is small enough to be computed with, and no padding takes anything away.
+/// True if all sizes are small enough for arithmetic without overflow and no padding is negative.
 fn is_sound(slide: &Slide) -> bool {
     const LARGEST: i64 = 1 << 20;
     let zeros = match slide.around {
@@ -124,7 +124,7 @@ fn is_sound(slide: &Slide) -> bool {
         && zeros.iter().all(|zeros| (0..=LARGEST).contains(zeros))
 }
 
-/// Height and width of an image of one or two dimensions.
+/// Height and width of an image with one or two spatial axes.
 pub(in super::super) fn plane(shape: &[usize]) -> [usize; 2] {
     match *shape {
         [_, _, length] => [1, length],
@@ -133,8 +133,8 @@ pub(in super::super) fn plane(shape: &[usize]) -> [usize; 2] {
     }
 }
 
-/// Whether a window over an image makes results of this shape, `up` where a pooling may round up.
-pub(super) fn makes(
+/// Checks a window's output shape; `up` permits a pooling to round up.
+pub(super) fn has_output(
     window: &Window,
     image: &[usize],
     channels: usize,
@@ -162,9 +162,9 @@ mod tests {
     use super::*;
     use crate::onnx::schema::AttributeProto;
 
-    /// As ONNX Runtime 1.31 does it, of seven thousand windows in all modes.
+    /// Values of ONNX Runtime 1.31; seven thousand windows in all modes were compared.
     #[test]
-    fn a_transposed_convolution_cuts_off_what_is_more_than_its_size() {
+    fn a_transposed_convolution_crops_to_its_size() {
         let sized = Some(16);
         for (auto, sized, more, taps, to, cut) in [
             ("NOTSET", None, 0, 3, 17, Some([0, 0])),
@@ -179,10 +179,10 @@ mod tests {
             ("SAME_UPPER", None, 1, 3, 16, Some([1, 1])),
             ("SAME_LOWER", None, 1, 4, 16, Some([2, 1])),
             ("SAME_LOWER", None, 0, 2, 16, Some([0, 0])),
-            // Of less than the stride nothing is filled up.
+            // A kernel smaller than the stride is not padded.
             ("SAME_UPPER", None, 0, 1, 15, Some([0, 0])),
             ("SAME_UPPER", None, 0, 1, 16, None),
-            // The shape that goes without the values behind.
+            // The output shape without the additional elements.
             ("SAME_UPPER", None, 1, 3, 15, None),
             ("NOTSET", None, 2, 3, 19, None),
         ] {

@@ -1,75 +1,78 @@
-//! Compiling arithmetic of two values, choices, and joins of several.
+//! Lowers arithmetic of two values, Where, and Concat.
 
 use octet_kernels::int8::{Error, Table};
 
-use super::compile::{Compiler, MISSING, laid, ratio, target};
-use super::instruction::{Element, Side, Source, Work};
-use super::layout::Layout;
-use super::wide::turned;
+use super::compiler::{Compiler, MISSING, constant_in_layout, ratio, target};
+use super::instruction::{BroadcastSide, BufferElement, InputSource, Work};
+use super::int16::reals_in_layout;
+use super::layout::MemoryLayout;
 use crate::engine::integer::pattern::{Binary, Constant, Operand, Step};
 
 impl<'a> Compiler<'a> {
-    /// The layout in which arithmetic of two values is done.
+    /// Chooses the layout of arithmetic of two values.
     pub(super) fn layout_of_two(
         &self,
         step: &'a Step,
         output: &[usize],
-        wish: Layout,
-    ) -> Result<Layout, Error> {
+        preference: MemoryLayout,
+    ) -> Result<MemoryLayout, Error> {
         let rank = output.len();
-        // The layout of the side that isn't spread; the other follows, and so does a condition.
+        // A side that is not broadcast decides the layout. The other side and a condition follow.
         let mut values = step
             .inputs
             .iter()
             .filter(|o| !matches!(o, Operand::Bytes(_)));
         let full = values.find(|o| self.shape_of(o).is_ok_and(|s| s == output));
-        let mut layout = full.map_or(Layout::Plain, |operand| self.lies(operand, wish));
+        let mut layout = full.map_or(MemoryLayout::Plain, |operand| {
+            self.current_layout(operand, preference)
+        });
         for operand in &step.inputs {
             let shape = self.shape_of(operand)?;
             let ends = shape.iter().filter(|&&size| size != 1).count() <= 1;
-            // A value of fewer axes lies in another order, unless it is one row of numbers.
+            // A value of lower rank has another axis order in channels-last layout, unless it is a
+            // single row.
             if operand.value().is_some() && shape.len() != rank && !ends {
-                layout = Layout::Plain;
+                layout = MemoryLayout::Plain;
             }
         }
         Ok(layout)
     }
 
-    /// A side of something that looks at one element of each at a time: where it lies in that layout, through something first if so
-    /// said, and how often each of its values counts.
+    /// A side of an elementwise operation in the given layout, with the number of repetitions of
+    /// each value. An optional instruction processes it first.
     pub(super) fn side(
         &mut self,
         operand: &'a Operand,
-        layout: Layout,
+        layout: MemoryLayout,
         output: &[usize],
-        through: Option<(Work, Element)>,
-    ) -> Result<(Source, usize), Error> {
+        through: Option<(Work, BufferElement)>,
+    ) -> Result<(InputSource, usize), Error> {
         let shape = self.shape_of(operand)?;
         let missing = output.len().checked_sub(shape.len()).ok_or(MISSING)?;
         let mut padded = vec![1; missing];
         padded.extend(shape);
         let mut source = match operand {
-            Operand::Constant(constant) => laid(
+            Operand::Constant(constant) => constant_in_layout(
                 &Constant {
                     shape: padded.clone(),
                     ..constant.clone()
                 },
                 layout,
             )?,
-            Operand::Reals(_, values) => turned(values, &padded, layout)?,
+            Operand::Reals(_, values) => reals_in_layout(values, &padded, layout)?,
             _ if missing == 0 => self.operand(operand, layout)?,
-            _ => self.operand(operand, Layout::Plain)?,
+            _ => self.operand(operand, MemoryLayout::Plain)?,
         };
         let mut element = match operand {
-            Operand::Integers(..) | Operand::Constant(_) | Operand::Bytes(_) => Element::Byte,
-            Operand::Floats(_) | Operand::Wide(..) | Operand::Reals(..) => Element::Float,
+            Operand::Int8(..) | Operand::Constant(_) | Operand::Bytes(_) => BufferElement::Byte,
+            Operand::Floats(_) | Operand::Int16(..) | Operand::Reals(..) => BufferElement::Float,
         };
         if let Some((work, made)) = through {
             source = self.add(work, vec![source], made, shape);
             element = made;
         }
         let (sizes, whole) = (layout.sizes(&padded), layout.sizes(output));
-        if let Some(each) = spread(&sizes, &whole) {
+        if let Some(each) = repeats(&sizes, &whole) {
             return Ok((source, each));
         }
         let repeat = |(&from, &to): (&usize, &usize)| match from == to {
@@ -89,97 +92,105 @@ impl<'a> Compiler<'a> {
         step: &'a Step,
         binary: Binary,
         output: &'a [usize],
-        wish: Layout,
+        preference: MemoryLayout,
     ) -> Result<(), Error> {
         let least = match binary {
             Binary::Greatest => false,
             Binary::Least => true,
-            _ => return self.sum_or_product(step, binary, output, wish),
+            _ => return self.sum_or_product(step, binary, output, preference),
         };
-        let layout = self.layout_of_two(step, output, wish)?;
+        let layout = self.layout_of_two(step, output, preference)?;
         let sides = step.inputs.iter();
         let sides = sides
-            .map(|operand| self.brought(step, operand, layout, output))
+            .map(|operand| self.requantized_side(step, operand, layout, output))
             .collect::<Result<Vec<_>, _>>()?;
         let made = sides.into_iter().reduce(|one, other| {
-            let made = self.extreme([one, other], least, output);
+            let made = self.min_max([one, other], least, output);
             (made, 1)
         });
         let (made, _) = made.ok_or(MISSING)?;
-        self.bounded(step, layout, made, output);
+        self.finish_clamped(step, layout, made, output);
         Ok(())
     }
 
-    /// A side as bytes of the output's scale.
-    fn brought(
+    /// A side as bytes, requantized to the output's scale.
+    fn requantized_side(
         &mut self,
         step: &'a Step,
         operand: &'a Operand,
-        layout: Layout,
+        layout: MemoryLayout,
         output: &[usize],
-    ) -> Result<(Source, usize), Error> {
+    ) -> Result<(InputSource, usize), Error> {
         let to = step.quantization.ok_or(MISSING)?;
         let table = operand.quantization().ok_or(MISSING)?.table_to(&to);
-        let through = table.map(|table| (Work::Table(Table(*table)), Element::Byte));
+        let through = table.map(|table| (Work::Table(Table(*table)), BufferElement::Byte));
         self.side(operand, layout, output, through)
     }
 
-    fn extreme(
+    fn min_max(
         &mut self,
-        [one, other]: [(Source, usize); 2],
+        [one, other]: [(InputSource, usize); 2],
         least: bool,
         output: &[usize],
-    ) -> Source {
-        let side = |each| Side {
+    ) -> InputSource {
+        let side = |each| BroadcastSide {
             each,
             zero_point: 0,
         };
         let sides = [side(one.1), side(other.1)];
-        self.bytes(Work::Extreme { sides, least }, vec![one.0, other.0], output)
+        self.bytes(Work::MinMax { sides, least }, vec![one.0, other.0], output)
     }
 
-    /// Where the condition isn't zero the second value, elsewhere the third. No byte is less than 0 or more than 255: the least of a
-    /// value and 255 is the value, the greatest of it and 0, too.
-    pub(super) fn choice(
+    /// Selects the second value if the condition is not zero, else the third.
+    ///
+    /// A condition becomes a mask byte of 0 or 255. The minimum of a value and 255 is the value,
+    /// and so is the maximum of the value and 0.
+    pub(super) fn lower_where(
         &mut self,
         step: &'a Step,
         output: &'a [usize],
-        wish: Layout,
+        preference: MemoryLayout,
     ) -> Result<(), Error> {
         let mask = |at: usize| {
             let mut mask = [if at == 0 { u8::MAX } else { 0 }; 256];
             mask[0] = !mask[1];
-            (Work::Table(Table(mask)), Element::Byte)
+            (Work::Table(Table(mask)), BufferElement::Byte)
         };
         let (layout, parts) = self.masked(
             step,
             output,
-            wish,
+            preference,
             mask,
             |compiler, mask, operand, layout| {
-                let value = compiler.brought(step, operand, layout, output)?;
-                Ok(compiler.extreme([mask, value], true, output))
+                let value = compiler.requantized_side(step, operand, layout, output)?;
+                Ok(compiler.min_max([mask, value], true, output))
             },
         )?;
         let parts = <[_; 2]>::try_from(parts).map_err(|_| MISSING)?;
-        let made = self.extreme(parts, false, output);
-        self.bounded(step, layout, made, output);
+        let made = self.min_max(parts, false, output);
+        self.finish_clamped(step, layout, made, output);
         Ok(())
     }
 
-    /// What is chosen among, each with its mask: the condition through the table that `mask` makes for its place.
+    /// Values and masks of a Where. The condition becomes a mask by the table that `mask` returns
+    /// for each value's index.
     pub(super) fn masked(
         &mut self,
         step: &'a Step,
         output: &'a [usize],
-        wish: Layout,
-        mask: impl Fn(usize) -> (Work, Element),
-        both: impl Fn(&mut Self, (Source, usize), &'a Operand, Layout) -> Result<Source, Error>,
-    ) -> Result<(Layout, Vec<(Source, usize)>), Error> {
+        preference: MemoryLayout,
+        mask: impl Fn(usize) -> (Work, BufferElement),
+        both: impl Fn(
+            &mut Self,
+            (InputSource, usize),
+            &'a Operand,
+            MemoryLayout,
+        ) -> Result<InputSource, Error>,
+    ) -> Result<(MemoryLayout, Vec<(InputSource, usize)>), Error> {
         let [condition, chosen @ ..] = &step.inputs[..] else {
             return Err(MISSING);
         };
-        let layout = self.layout_of_two(step, output, wish)?;
+        let layout = self.layout_of_two(step, output, preference)?;
         let mut parts = Vec::new();
         for (at, operand) in chosen.iter().enumerate() {
             let mask = self.side(condition, layout, output, Some(mask(at)))?;
@@ -193,19 +204,19 @@ impl<'a> Compiler<'a> {
         step: &'a Step,
         binary: Binary,
         output: &'a [usize],
-        wish: Layout,
+        preference: MemoryLayout,
     ) -> Result<(), Error> {
         let [left, right] = &step.inputs[..] else {
             return Err(MISSING);
         };
-        let layout = self.layout_of_two(step, output, wish)?;
+        let layout = self.layout_of_two(step, output, preference)?;
         let mut sources = Vec::new();
         let mut sides = Vec::new();
         for operand in [left, right] {
             let (source, each) = self.side(operand, layout, output, None)?;
             let zero_point = operand.quantization().ok_or(MISSING)?.zero_point;
             sources.push(source);
-            sides.push(Side { each, zero_point });
+            sides.push(BroadcastSide { each, zero_point });
         }
         let scales = [left, right].map(|o| o.quantization().map_or(1.0, |q| q.scale));
         let to = step.quantization.ok_or(MISSING)?;
@@ -239,17 +250,17 @@ impl<'a> Compiler<'a> {
         step: &'a Step,
         (axis, on_reals): (usize, bool),
         output: &'a [usize],
-        wish: Layout,
+        preference: MemoryLayout,
     ) -> Result<(), Error> {
-        // As most of it lies.
+        // The majority of the inputs decides the layout.
         let lying = step.inputs.iter().filter(|o| o.value().is_some());
         let last = lying
-            .filter(|o| self.lies(o, wish) == Layout::ChannelsLast)
+            .filter(|o| self.current_layout(o, preference) == MemoryLayout::ChannelsLast)
             .count();
         let layout = if 2 * last >= step.inputs.len() {
-            Layout::ChannelsLast
+            MemoryLayout::ChannelsLast
         } else {
-            Layout::Plain
+            MemoryLayout::Plain
         };
         let place = layout.place(axis, output.len());
         let inner: usize = layout.sizes(output)[place + 1..].iter().product();
@@ -271,19 +282,19 @@ impl<'a> Compiler<'a> {
         }
         let work = Work::Concat { rows, parts };
         if on_reals {
-            let made = self.add(work, sources, Element::Float, output);
-            self.ended(step, layout, made, output);
+            let made = self.add(work, sources, BufferElement::Float, output);
+            self.finish_reals(step, layout, made, output);
         } else {
             let made = self.bytes(work, sources, output);
-            self.bounded(step, layout, made, output);
+            self.finish_clamped(step, layout, made, output);
         }
         Ok(())
     }
 }
 
-/// How often each value of a side is repeated in a row, where the side as a whole repeats over the output;
-/// `None` where it does so in parts only. Axes of size 1 in the output count for nothing.
-pub(super) fn spread(sizes: &[usize], output: &[usize]) -> Option<usize> {
+/// Number of consecutive repetitions of each value of a side, if the whole side repeats over the
+/// output. `None` if only parts repeat. Output axes of size 1 are ignored.
+pub(super) fn repeats(sizes: &[usize], output: &[usize]) -> Option<usize> {
     let axes: Vec<(bool, usize)> = sizes
         .iter()
         .zip(output)
@@ -301,10 +312,10 @@ pub(super) fn spread(sizes: &[usize], output: &[usize]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::spread;
+    use super::repeats;
 
     #[test]
-    fn a_side_repeats_as_a_whole_or_is_written_out() {
+    fn a_side_repeats_as_a_whole_or_is_materialized() {
         for (sizes, output, each) in [
             (&[2, 3, 4][..], &[2, 3, 4][..], Some(1)),
             (&[1, 1, 4], &[2, 3, 4], Some(1)),
@@ -314,7 +325,7 @@ mod tests {
             (&[1, 1, 4], &[1, 3, 4], Some(1)),
             (&[1, 1, 1], &[2, 3, 4], Some(1)),
         ] {
-            assert_eq!(spread(sizes, output), each, "{sizes:?} {output:?}");
+            assert_eq!(repeats(sizes, output), each, "{sizes:?} {output:?}");
         }
     }
 }

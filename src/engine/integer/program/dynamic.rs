@@ -1,44 +1,60 @@
-//! Compiling what is measured as the model runs: ranges, and products by them.
+//! Lowers dynamic quantization: DynamicQuantizeLinear and products with scales known only during
+//! the run.
 
 use std::sync::Arc;
 
 use octet_kernels::int8::{Error, Layout as MatrixLayout};
 
-use super::compile::{Compiler, MISSING};
-use super::instruction::{By, Element, Measured, PARTS, Work};
-use super::layout::Layout;
-use crate::engine::integer::pattern::{Multiplier, Step, Sums};
+use super::compiler::{Compiler, MISSING};
+use super::instruction::{BufferElement, DynamicProduct, PARTS, RightFactor, Work};
+use super::layout::MemoryLayout;
+use crate::engine::integer::pattern::{IntegerProduct, Multiplier, Step};
 
 impl<'a> Compiler<'a> {
-    /// Floats to integers over their own range, with scale and zero point beside them.
-    pub(super) fn measure(&mut self, step: &'a Step, wish: Layout) -> Result<(), Error> {
+    /// Lowers a DynamicQuantizeLinear, with scale and zero point as further outputs.
+    pub(super) fn dynamic_quantize(
+        &mut self,
+        step: &'a Step,
+        preference: MemoryLayout,
+    ) -> Result<(), Error> {
         let [first] = &step.inputs[..] else {
             return Err(MISSING);
         };
-        let [scale, zero_point] = &step.beside[..] else {
+        let [scale, zero_point] = &step.more_outputs[..] else {
             return Err(MISSING);
         };
-        let lies = self.lies(first, Layout::Plain);
-        let floats = self.operand(first, lies)?;
+        let current_layout = self.current_layout(first, MemoryLayout::Plain);
+        let floats = self.operand(first, current_layout)?;
         let ends = self.add(
             Work::Ends,
             vec![floats.clone()],
-            Element::Float,
+            BufferElement::Float,
             &[2 * PARTS],
         );
-        let of_scale = self.add(Work::ScaleOfEnds, vec![ends.clone()], Element::Float, &[]);
+        let of_scale = self.add(
+            Work::ScaleOfEnds,
+            vec![ends.clone()],
+            BufferElement::Float,
+            &[],
+        );
         let of_zero = self.bytes(Work::ZeroOfEnds, vec![ends], &[]);
-        self.places.insert((scale, Layout::Plain), of_scale.clone());
-        self.places
-            .insert((zero_point, Layout::Plain), of_zero.clone());
-        self.quantize(step, None, (lies, vec![floats, of_scale, of_zero]), wish)
+        self.locations
+            .insert((scale, MemoryLayout::Plain), of_scale.clone());
+        self.locations
+            .insert((zero_point, MemoryLayout::Plain), of_zero.clone());
+        self.quantize(
+            step,
+            None,
+            (current_layout, vec![floats, of_scale, of_zero]),
+            preference,
+        )
     }
 
-    /// A product of bytes of which only a run tells what they mean.
-    pub(super) fn sums(
+    /// Lowers an integer product with scales or zero points known only during the run.
+    pub(super) fn integer_product(
         &mut self,
         step: &'a Step,
-        sums: &'a Sums,
+        sums: &'a IntegerProduct,
         output: &'a [usize],
     ) -> Result<(), Error> {
         let (first, others) = step.inputs.split_first().ok_or(MISSING)?;
@@ -46,21 +62,24 @@ impl<'a> Compiler<'a> {
         let (by, layout) = match &sums.by {
             Multiplier::Image(weights, window, groups) => {
                 let weighted = self.images(weights, (window, *groups, false), [shape, output])?;
-                (By::Weights(weighted), Layout::ChannelsLast)
+                (RightFactor::Weights(weighted), MemoryLayout::ChannelsLast)
             }
             Multiplier::Matrix(weights) => {
                 let weighted = self.rows(weights, MatrixLayout::DepthFirst, shape)?;
-                (By::Weights(weighted), Layout::Plain)
+                (RightFactor::Weights(weighted), MemoryLayout::Plain)
             }
-            Multiplier::Bytes(stacks, zero) => (By::Bytes(stacks.clone(), *zero), Layout::Plain),
+            Multiplier::Bytes(batch, zero) => (
+                RightFactor::Bytes(batch.clone(), *zero),
+                MemoryLayout::Plain,
+            ),
         };
         let mut sources = vec![self.operand(first, layout)?];
         for operand in others {
-            sources.push(self.operand(operand, Layout::Plain)?);
+            sources.push(self.operand(operand, MemoryLayout::Plain)?);
         }
         let reals = sums.reals.as_ref();
         let bias = reals.map(|reals| &reals.bias[..]).unwrap_or_default();
-        let measured = Measured {
+        let measured = DynamicProduct {
             by,
             zero_point: sums.zero_point,
             scales: reals.map_or(0, |reals| reals.scales.len()),
@@ -68,18 +87,24 @@ impl<'a> Compiler<'a> {
             bias: (!bias.is_empty()).then(|| Arc::from(bias)),
         };
         let element = match reals {
-            Some(_) => Element::Float,
-            None => Element::Sum,
+            Some(_) => BufferElement::Float,
+            None => BufferElement::Accumulator,
         };
-        let mut made = self.add(Work::Measured(Box::new(measured)), sources, element, output);
+        let mut made = self.add(
+            Work::DynamicProduct(Box::new(measured)),
+            sources,
+            element,
+            output,
+        );
         if let Some(bounds) = reals.and_then(|reals| reals.bounds) {
             made = self.add(Work::Clamp(bounds), vec![made], element, output);
         }
-        // Sums leave, and that as ONNX has them; floats may be quantized again as they lie.
+        // Accumulators leave the region in ONNX's layout. Floats keep theirs, because they may be
+        // quantized again.
         let layout = match element {
-            Element::Sum if layout == Layout::ChannelsLast => {
-                made = self.to_first(made, element, output)?;
-                Layout::Plain
+            BufferElement::Accumulator if layout == MemoryLayout::ChannelsLast => {
+                made = self.to_nchw(made, element, output)?;
+                MemoryLayout::Plain
             }
             _ => layout,
         };

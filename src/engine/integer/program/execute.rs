@@ -1,34 +1,38 @@
-//! Running one instruction: kernels on slices, rows or pieces shared out among the threads.
+//! Execution of one instruction: kernels on slices, with rows or pieces split between threads.
 //!
-//! Each thread computes whole elements of the output from inputs that nobody writes, so the result is the same
-//! for any number of threads.
+//! Each thread computes whole elements of the output and no input changes meanwhile. The result is
+//! therefore the same for any number of threads.
 
 use octet_kernels::Ends;
 use octet_kernels::int8::{self as kernels, Error, Image, Scale};
 
 use super::instruction::{PARTS, Work};
-use super::products::{floats, measured, of_two, product, requantized, sums};
+use super::products::{batched_product, dynamic_product, floats, product, requantized, sums};
 use super::slices::{
-    Sink, Slice, both, bytes_of, extreme_over, floats_of, images, one, pieces, selected, sums_of,
-    turned_to_first, turned_to_last, view,
+    InputSlice, OutputSlice, both, bytes_of, extreme_over, floats_of, images, one, pieces,
+    selected, sums_of, to_nchw, to_nhwc, view,
 };
-use super::threads::share;
-use super::{stripes, wide};
+use super::split_rows::split_rows;
+use super::{int16, row_tiling};
 
-/// Channels whose means one thread takes at least.
-const TOGETHER: usize = 16;
+/// Minimum number of channels per thread in a Mean.
+const MIN_CHANNELS: usize = 16;
 
 /// Runs one instruction.
-pub(super) fn execute(work: &Work, inputs: &[Slice], output: Sink) -> Result<(), Error> {
+pub(super) fn execute(
+    work: &Work,
+    inputs: &[InputSlice],
+    output: OutputSlice,
+) -> Result<(), Error> {
     match output {
-        Sink::Bytes(output) => to_bytes(work, inputs, output),
-        Sink::Floats(output) => to_floats(work, inputs, output),
-        Sink::Sums(output) => to_sums(work, inputs, output),
+        OutputSlice::Bytes(output) => to_bytes(work, inputs, output),
+        OutputSlice::Floats(output) => to_floats(work, inputs, output),
+        OutputSlice::Accumulators(output) => to_sums(work, inputs, output),
     }
 }
 
-/// The scale of a quantization, and its zero point: known, or what comes beside the floats.
-fn known(scale: &Option<Scale>, inputs: &[Slice]) -> Result<Scale, Error> {
+/// Parameters of a quantization: constant, or from the inputs after the floats.
+fn scale_of_inputs(scale: &Option<Scale>, inputs: &[InputSlice]) -> Result<Scale, Error> {
     Ok(match *scale {
         Some(scale) => scale,
         None => Scale {
@@ -38,7 +42,7 @@ fn known(scale: &Option<Scale>, inputs: &[Slice]) -> Result<Scale, Error> {
     })
 }
 
-/// What the ends of all parts make together.
+/// Combines the ranges of all parts to a scale.
 fn scale_of_ends(ends: &[f32]) -> Scale {
     let parts = ends.chunks_exact(2);
     let (least, greatest) = parts.fold((0.0f32, 0.0f32), |(least, greatest), part| {
@@ -47,31 +51,31 @@ fn scale_of_ends(ends: &[f32]) -> Scale {
     kernels::scale_between(least, greatest)
 }
 
-fn to_sums(work: &Work, inputs: &[Slice], output: &mut [i32]) -> Result<(), Error> {
+fn to_sums(work: &Work, inputs: &[InputSlice], output: &mut [i32]) -> Result<(), Error> {
     match work {
-        Work::Measured(work) => measured(work, inputs, output, sums),
-        Work::Pair { .. } => of_two(work, inputs, output, sums),
-        Work::SumsToFirst(size) => turned_to_first(
+        Work::DynamicProduct(work) => dynamic_product(work, inputs, output, sums),
+        Work::BatchedProduct { .. } => batched_product(work, inputs, output, sums),
+        Work::AccumulatorsToNchw(size) => to_nchw(
             sums_of(inputs, 0)?,
             output,
             *size,
             kernels::to_channels_first,
         ),
         _ => Err(Error::Zero {
-            what: "the sums of what makes none",
+            what: "an instruction with int32 output",
         }),
     }
 }
 
-fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Error> {
+fn to_floats(work: &Work, inputs: &[InputSlice], output: &mut [f32]) -> Result<(), Error> {
     match work {
         Work::Dequantize(scale) => {
             let bytes = bytes_of(inputs, 0)?;
-            share(output, 1, bytes.len(), |part, output| {
+            split_rows(output, 1, bytes.len(), |part, output| {
                 kernels::dequantize(&bytes[part], *scale, output)
             })
         }
-        Work::DequantizeToFirst(scale, size) => turned_to_first(
+        Work::DequantizeToNchw(scale, size) => to_nchw(
             bytes_of(inputs, 0)?,
             output,
             *size,
@@ -79,7 +83,7 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
                 kernels::dequantize_to_channels_first(from, apart, size, *scale, to)
             },
         ),
-        Work::FloatsToFirst(size) => turned_to_first(
+        Work::FloatsToNchw(size) => to_nchw(
             floats_of(inputs, 0)?,
             output,
             *size,
@@ -92,18 +96,20 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             epilogue,
         } => {
             let (given, bias) = ((bytes_of(inputs, 0)?, *zero_point), bias.as_deref());
-            match epilogue.snap {
-                Some(to) => stripes::snapped(weighted, given, bias, (output, epilogue), to),
+            match epilogue.rounding {
+                Some(to) => {
+                    row_tiling::rounded_to_grid(weighted, given, bias, (output, epilogue), to)
+                }
                 None => product(weighted, given, bias, (output, epilogue), floats),
             }
         }
-        Work::Pair { .. } => of_two(work, inputs, output, floats),
-        Work::WideProduct(product) => stripes::to_floats(product, inputs, output),
-        Work::Measured(work) => measured(work, inputs, output, floats),
+        Work::BatchedProduct { .. } => batched_product(work, inputs, output, floats),
+        Work::Int16Product(product) => row_tiling::to_floats(product, inputs, output),
+        Work::DynamicProduct(work) => dynamic_product(work, inputs, output, floats),
         Work::Ends => {
             let floats = floats_of(inputs, 0)?;
             let first = |part: usize| part * floats.len() / PARTS;
-            share(output, 2, floats.len(), |parts, output| {
+            split_rows(output, 2, floats.len(), |parts, output| {
                 for (part, ends) in parts.zip(output.chunks_exact_mut(2)) {
                     let [least, greatest, _] =
                         Ends::of(&floats[first(part)..first(part + 1)]).reach;
@@ -114,9 +120,9 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
         }
         Work::Clamp([low, high]) => {
             let floats = floats_of(inputs, 0)?;
-            share(output, 1, floats.len(), |part, output| {
+            split_rows(output, 1, floats.len(), |part, output| {
                 for (to, &value) in output.iter_mut().zip(&floats[part]) {
-                    // What is no number stays none.
+                    // NaN stays NaN.
                     let raised = if value < *low { *low } else { value };
                     *to = if raised > *high { *high } else { raised };
                 }
@@ -127,32 +133,32 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             output.fill(scale_of_ends(floats_of(inputs, 0)?).scale);
             Ok(())
         }
-        _ => wide::to_floats(work, inputs, output),
+        _ => int16::to_floats(work, inputs, output),
     }
 }
 
-fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Error> {
+fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(), Error> {
     let length = output.len();
     match work {
         Work::Quantize(scale) => {
-            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
-            share(output, 1, length, |part, output| {
+            let (floats, scale) = (floats_of(inputs, 0)?, scale_of_inputs(scale, inputs)?);
+            split_rows(output, 1, length, |part, output| {
                 kernels::quantize(&floats[part], scale, output)
             })
         }
-        Work::QuantizeToLast(scale, size) => {
-            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
-            turned_to_last(floats, output, *size, |from, apart, size, to| {
+        Work::QuantizeToNhwc(scale, size) => {
+            let (floats, scale) = (floats_of(inputs, 0)?, scale_of_inputs(scale, inputs)?);
+            to_nhwc(floats, output, *size, |from, apart, size, to| {
                 kernels::quantize_to_channels_last(from, apart, size, scale, to, size[0])
             })
         }
-        Work::ToLast(size) => {
+        Work::ToNhwc(size) => {
             let bytes = bytes_of(inputs, 0)?;
-            turned_to_last(bytes, output, *size, |from, apart, size, to| {
+            to_nhwc(bytes, output, *size, |from, apart, size, to| {
                 kernels::to_channels_last(from, apart, size, to, size[0])
             })
         }
-        Work::ToFirst(size) => turned_to_first(
+        Work::ToNchw(size) => to_nchw(
             bytes_of(inputs, 0)?,
             output,
             *size,
@@ -176,12 +182,12 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             let output = (output, epilogue);
             product(weighted, given, bias.as_deref(), output, requantized)
         }
-        Work::WideProduct(product) => stripes::to_bytes(product, inputs, output),
+        Work::Int16Product(product) => row_tiling::to_bytes(product, inputs, output),
         Work::ZeroOfEnds => {
             output.fill(scale_of_ends(floats_of(inputs, 0)?).zero_point);
             Ok(())
         }
-        Work::Pair { .. } => of_two(work, inputs, output, requantized),
+        Work::BatchedProduct { .. } => batched_product(work, inputs, output, requantized),
         Work::Add { sides, factors, to } => {
             let [a, b] = both(inputs, sides)?;
             pieces(output, [&a, &b], |[a, b], output| {
@@ -194,7 +200,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
                 kernels::multiply(a, b, *factor, *to, output)
             })
         }
-        Work::Extreme { sides, least } => {
+        Work::MinMax { sides, least } => {
             let [a, b] = both(inputs, sides)?;
             pieces(output, [&a, &b], |sides, output| {
                 kernels::extreme(sides, *least, output)
@@ -202,14 +208,14 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         }
         Work::Table(table) => {
             let from = bytes_of(inputs, 0)?;
-            share(output, 1, length, |part, output| {
+            split_rows(output, 1, length, |part, output| {
                 table.apply(&from[part], output)
             })
         }
         Work::ChannelTables(tables, together) => {
             let from = bytes_of(inputs, 0)?;
             let image = tables.len() * together;
-            share(output, image, length, |part, output| {
+            split_rows(output, image, length, |part, output| {
                 let from = &from[part.start * image..part.end * image];
                 if *together == 1 {
                     let pixels = from.chunks_exact(image).zip(output.chunks_exact_mut(image));
@@ -230,7 +236,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         Work::Concat { rows, parts } => {
             let width: usize = parts.iter().map(|(width, _)| width).sum();
             debug_assert_eq!(length, rows * width);
-            share(output, width, length, |rows, output| {
+            split_rows(output, width, length, |rows, output| {
                 let mut first = 0;
                 for (at, (part, table)) in parts.iter().enumerate() {
                     let from = bytes_of(inputs, at)?;
@@ -249,7 +255,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             for (image, output) in images(given, output, from.count(), to.count()) {
                 let row = to.width * to.channels;
                 let cost = to.count() * window.kernel[0] * window.kernel[1];
-                share(output, row, cost, |rows, output| {
+                split_rows(output, row, cost, |rows, output| {
                     let image = view(image, from, 0);
                     let size = [to.height, to.width];
                     kernels::max_pool(&image, window, size, rows, output, to.channels)
@@ -263,7 +269,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             for (image, output) in images(given, output, from.count(), to.count()) {
                 let row = to.width * to.channels;
                 let cost = to.count() * window.kernel[0] * window.kernel[1];
-                share(output, row, cost, |rows, output| {
+                split_rows(output, row, cost, |rows, output| {
                     let image = view(image, from, *zero_point);
                     let size = [to.height, to.width];
                     kernels::average_pool(&image, window, size, rows, *how, output, to.channels)
@@ -281,9 +287,9 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             let image = middle * inner;
             for (at, output) in output.chunks_exact_mut((*inner).max(1)).enumerate() {
                 let from = from.get(at * image..(at + 1) * image).unwrap_or_default();
-                share(output, TOGETHER, image, |part, output| {
+                split_rows(output, MIN_CHANNELS, image, |part, output| {
                     let image = Image {
-                        values: from.get(part.start * TOGETHER..).unwrap_or_default(),
+                        values: from.get(part.start * MIN_CHANNELS..).unwrap_or_default(),
                         height: 1,
                         width: *middle,
                         channels: output.len(),
@@ -295,7 +301,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             }
             Ok(())
         }
-        Work::ExtremeOver(sizes, least) => {
+        Work::ReduceMinMax(sizes, least) => {
             extreme_over(bytes_of(inputs, 0)?, *sizes, *least, output)
         }
         Work::Resize {
@@ -311,7 +317,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             let image = rows.len() * columns.len() * from.channels;
             debug_assert_eq!(length, count * image);
             for (given, output) in images(given, output, from.count(), image) {
-                share(
+                split_rows(
                     output,
                     columns.len() * from.channels,
                     image * 4,
@@ -339,11 +345,11 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         } => {
             let given = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * from.count());
-            // Rows of the input that make rows of the output by themselves.
+            // Number of input rows that form whole rows of the output.
             let at_once = if to_space.is_some() { 1 } else { *block };
             let row = at_once * from.width * from.channels;
             for (given, output) in images(given, output, from.count(), from.count()) {
-                share(output, row, length, |part, output| {
+                split_rows(output, row, length, |part, output| {
                     let given = &given[part.start * row..part.end * row];
                     let sizes = [part.len() * at_once, from.width, from.channels];
                     match to_space {
@@ -362,19 +368,19 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             to,
         } => {
             let given = bytes_of(inputs, 0)?;
-            share(output, *row, length * 4, |rows, output| {
+            split_rows(output, *row, length * 4, |rows, output| {
                 let given = &given[rows.start * row..rows.end * row];
                 kernels::softmax(given, *row, *from, *to, output)
             })
         }
         Work::Normalize { norm, from, to } => {
             let (given, row) = (bytes_of(inputs, 0)?, norm.length);
-            share(output, row, length * 4, |rows, output| {
+            split_rows(output, row, length * 4, |rows, output| {
                 let given = &given[rows.start * row..rows.end * row];
                 let (affine, epsilon) = (norm.affine(rows.start), norm.epsilon);
                 kernels::layer_norm(given, row, *from, affine, epsilon, *to, output)
             })
         }
-        _ => wide::to_bytes(work, inputs, output),
+        _ => int16::to_bytes(work, inputs, output),
     }
 }

@@ -1,4 +1,4 @@
-//! What a program's instructions are: each reads some buffers and writes one.
+//! Instructions of a program: each reads some buffers and writes one.
 
 use std::sync::Arc;
 
@@ -7,174 +7,180 @@ use octet_kernels::int8::{
     Table, Target, TransposedWeights, Way, Weights, WideTable, Window,
 };
 
-use crate::engine::integer::pattern::{Norm, Stacks};
+use crate::engine::integer::pattern::{MatrixBatch, RowNormalization};
 
-/// Where an instruction reads from.
+/// Location of an instruction's input.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(super) enum InputSource {
     Buffer(usize),
-    /// What the region is given, in ONNX's layout.
+    /// An input of the region, in ONNX's layout.
     Input(usize),
     Constant(Arc<[u8]>),
     Reals(Arc<[f32]>),
 }
 
-/// What a buffer holds.
+/// Element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Element {
+pub(super) enum BufferElement {
     Byte,
     Float,
-    Sum,
+    Accumulator,
 }
 
-impl Element {
-    pub(super) const ALL: [Element; 3] = [Element::Byte, Element::Float, Element::Sum];
+impl BufferElement {
+    pub(super) const ALL: [BufferElement; 3] = [
+        BufferElement::Byte,
+        BufferElement::Float,
+        BufferElement::Accumulator,
+    ];
 }
 
 /// One instruction: it writes `output` from `inputs`.
 pub(super) struct Instruction {
     pub(super) work: Work,
-    pub(super) inputs: Vec<Source>,
+    pub(super) inputs: Vec<InputSource>,
     pub(super) output: usize,
-    /// The place in the program's steps of what it belongs to.
+    /// Index of its step in the program.
     pub(super) step: usize,
 }
 
-/// The weights of a convolution, by its kind.
-pub(super) enum Kernel {
+/// Packed weights of a convolution, by algorithm.
+pub(super) enum PackedConvolution {
     Dense(ConvWeights),
     Depthwise(DepthwiseWeights),
     Transposed(TransposedWeights),
 }
 
-/// What becomes of sums: integers by a multiplier for each column, or floats by a scale for each.
+/// Conversion of accumulators: requantization by a multiplier per column, or dequantization by a
+/// scale per column.
 #[derive(Default)]
-pub(super) struct Epilogue {
+pub(super) struct ProductEpilogue {
     pub(super) factors: Vec<f32>,
-    /// What is added to floats.
+    /// Bias of float outputs.
     pub(super) bias: Option<Arc<[f32]>>,
-    /// `None` where floats come out.
+    /// `None` for float outputs.
     pub(super) to: Option<Target>,
-    /// The reals of 16 bits that these floats are brought to.
-    pub(super) snap: Option<Grid>,
+    /// Rounds float outputs to this 16-bit grid.
+    pub(super) rounding: Option<Grid>,
 }
 
-/// A convolution of several images of one size.
-pub(super) struct Convolution {
-    pub(super) kernel: Kernel,
+/// A convolution of a batch of images.
+pub(super) struct ConvolutionBatch {
+    pub(super) kernel: PackedConvolution,
     pub(super) window: Window,
     pub(super) images: usize,
-    pub(super) from: Plane,
-    pub(super) to: Plane,
+    pub(super) from: ImageSize,
+    pub(super) to: ImageSize,
 }
 
-/// A product with weights, but for what becomes of its sums.
-pub(super) enum Weighted {
-    /// So many rows times a matrix.
+/// A product with weights, without its epilogue.
+pub(super) enum WeightedProduct {
+    /// A number of rows times a matrix.
     Rows(usize, Weights),
-    Convolution(Box<Convolution>),
+    Convolution(Box<ConvolutionBatch>),
 }
 
-/// What bytes are multiplied by.
-pub(super) enum By {
-    Weights(Weighted),
-    /// Other bytes, with their zero point where that is known.
-    Bytes(Stacks, Option<u8>),
+/// Right factor of an integer product.
+pub(super) enum RightFactor {
+    Weights(WeightedProduct),
+    /// Another value of bytes, with its zero point if constant.
+    Bytes(MatrixBatch, Option<u8>),
 }
 
-/// A product of bytes of which only a run tells what they mean. It reads the bytes of one factor or of both, the zero points that
-/// are not known, and so many scales.
-pub(super) struct Measured {
-    pub(super) by: By,
+/// An integer product with scales or zero points known only during the run. It reads the bytes of
+/// one or both factors, the zero points that are not constant, and the scales.
+pub(super) struct DynamicProduct {
+    pub(super) by: RightFactor,
     pub(super) zero_point: Option<u8>,
     pub(super) scales: usize,
-    /// Of each column, without these scales.
+    /// Per column, without these scales.
     pub(super) factors: Vec<f32>,
     pub(super) bias: Option<Arc<[f32]>>,
 }
 
-/// A product of integers of 16 bits, whose two bytes it reads: two products, brought together.
-pub(super) struct WideProduct {
-    pub(super) weighted: Weighted,
+/// A product of 16-bit integers as two products of their bytes, which are then combined.
+pub(super) struct Int16Product {
+    pub(super) weighted: WeightedProduct,
     pub(super) bias: Option<Vec<i32>>,
-    /// Zero points and factors of both bytes, the high one first.
+    /// Zero points and factors for the high and the low bytes, in this order.
     pub(super) zero_points: [u8; 2],
-    pub(super) epilogues: [Epilogue; 2],
-    pub(super) to: Joined,
+    pub(super) epilogues: [ProductEpilogue; 2],
+    pub(super) to: CombinedOutput,
 }
 
-/// What becomes of the two products' sum.
-pub(super) enum Joined {
+/// Output of the combined products.
+pub(super) enum CombinedOutput {
     Bytes(Target),
-    /// Brought to a grid if there is one.
+    /// Reals, rounded to a grid if there is one.
     Reals(Option<Grid>),
 }
 
-/// An image's sizes.
+/// Size of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plane {
+pub(super) struct ImageSize {
     pub(super) height: usize,
     pub(super) width: usize,
     pub(super) channels: usize,
 }
 
-impl Plane {
+impl ImageSize {
     pub(super) fn count(&self) -> usize {
         self.height * self.width * self.channels
     }
 }
 
-impl Weighted {
-    /// The form that runs, and the way where it isn't the usual one.
+impl WeightedProduct {
+    /// ISA of the kernel, and the algorithm if it is not the usual one.
     fn form(&self) -> String {
         let form = match self {
-            Weighted::Rows(_, weights) => weights.form(),
-            Weighted::Convolution(convolution) => match &convolution.kernel {
-                Kernel::Dense(weights) if weights.way() == Way::Winograd => {
+            WeightedProduct::Rows(_, weights) => weights.form(),
+            WeightedProduct::Convolution(convolution) => match &convolution.kernel {
+                PackedConvolution::Dense(weights) if weights.way() == Way::Winograd => {
                     return format!("{} by Winograd", weights.form());
                 }
-                Kernel::Dense(weights) => weights.form(),
-                Kernel::Depthwise(weights) => weights.form(),
-                Kernel::Transposed(weights) => weights.form(),
+                PackedConvolution::Dense(weights) => weights.form(),
+                PackedConvolution::Depthwise(weights) => weights.form(),
+                PackedConvolution::Transposed(weights) => weights.form(),
             },
         };
         form.name().to_owned()
     }
 }
 
-/// In so many parts the ends of floats are looked for.
+/// Number of parts in the search for minimum and maximum.
 pub(super) const PARTS: usize = 16;
 
-/// One side of an arithmetic: how it is repeated over the output, and what its integers mean.
+/// Broadcast and zero point of one side of an arithmetic.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Side {
+pub(super) struct BroadcastSide {
     pub(super) each: usize,
     pub(super) zero_point: u8,
 }
 
-/// What an instruction does.
+/// Operation of an instruction.
 pub(super) enum Work {
-    /// `None` where scale and zero point are what comes beside the floats.
+    /// `None` if scale and zero point are inputs after the floats.
     Quantize(Option<Scale>),
     Dequantize(Scale),
-    /// The same from floats with channels first, image by image: [channels, pixels].
-    QuantizeToLast(Option<Scale>, [usize; 2]),
-    DequantizeToFirst(Scale, [usize; 2]),
-    /// The least and the greatest of each of [`PARTS`] parts of floats; then what scale and zero point these ends make.
+    /// Conversion with a transposition, image by image: [channels, pixels].
+    QuantizeToNhwc(Option<Scale>, [usize; 2]),
+    DequantizeToNchw(Scale, [usize; 2]),
+    /// Minimum and maximum of each of [`PARTS`] parts of floats, and the scale and zero point that
+    /// follow.
     Ends,
     ScaleOfEnds,
     ZeroOfEnds,
-    /// [channels, pixels] of each image.
-    ToLast([usize; 2]),
-    ToFirst([usize; 2]),
-    FloatsToFirst([usize; 2]),
-    FloatsToLast([usize; 2]),
-    SumsToFirst([usize; 2]),
-    /// Reals to the nearest of 16-bit integers.
-    Snap(Grid),
-    /// One byte of the 16-bit integers of reals.
+    /// Transpositions with [channels, pixels] of each image.
+    ToNhwc([usize; 2]),
+    ToNchw([usize; 2]),
+    FloatsToNchw([usize; 2]),
+    FloatsToNhwc([usize; 2]),
+    AccumulatorsToNchw([usize; 2]),
+    /// Rounds reals to a 16-bit grid.
+    RoundToGrid(Grid),
+    /// High or low bytes of the 16-bit integers of reals.
     Plane(Grid, octet_kernels::int8::Plane),
-    /// Arithmetic of reals, each side repeated so often.
+    /// Arithmetic of reals, with the number of repetitions of each side's values.
     Arithmetic {
         how: Arithmetic,
         each: [usize; 2],
@@ -183,66 +189,66 @@ pub(super) enum Work {
     RealTable(Box<[f32; 256]>),
     WideTable(Arc<WideTable<f32>>),
     WideToBytes(Arc<WideTable<u8>>),
-    MaxPoolOfReals(Window, [Plane; 2]),
-    /// The mean over the middle of [middle, inner], or the sum.
+    MaxPoolOfReals(Window, [ImageSize; 2]),
+    /// Mean or sum over the middle axis of [.., middle, inner].
     MeanOfReals([usize; 2], bool),
-    /// The greatest over the middle of [middle, inner], or the least.
-    ExtremeOfReals([usize; 2], bool),
-    /// Sums times a factor each, added up.
-    JoinSums(Vec<f64>),
-    /// Of rows of this length.
+    /// Maximum or minimum over the middle axis of [.., middle, inner].
+    ReduceMinMaxOfReals([usize; 2], bool),
+    /// Sum of accumulators, each times its factor.
+    CombineAccumulators(Vec<f64>),
+    /// Softmax of rows of this length.
     SoftmaxOfReals(usize),
-    NormalizeReals(Norm),
-    /// Floats between two bounds.
+    NormalizeReals(RowNormalization),
+    /// Clamps floats.
     Clamp([f32; 2]),
-    /// Signed bytes from outside to unsigned.
+    /// Converts signed bytes from outside to the unsigned representation.
     Flip,
-    /// Bytes as they are.
+    /// Copies bytes.
     Copy,
     Product {
-        weighted: Weighted,
+        weighted: WeightedProduct,
         bias: Option<Vec<i32>>,
         zero_point: u8,
-        epilogue: Epilogue,
+        epilogue: ProductEpilogue,
     },
-    /// The same of 16-bit integers, from both their bytes.
-    WideProduct(Box<WideProduct>),
-    Measured(Box<Measured>),
-    /// Products of the matrices of two values.
-    Pair {
-        stacks: Stacks,
+    /// A product of 16-bit integers, from their high and low bytes.
+    Int16Product(Box<Int16Product>),
+    DynamicProduct(Box<DynamicProduct>),
+    /// A batched matrix product of two values.
+    BatchedProduct {
+        batch: MatrixBatch,
         bias: Option<Vec<i32>>,
         zero_points: [u8; 2],
-        epilogue: Epilogue,
+        epilogue: ProductEpilogue,
     },
     Add {
-        sides: [Side; 2],
+        sides: [BroadcastSide; 2],
         factors: [f32; 2],
         to: Target,
     },
     Multiply {
-        sides: [Side; 2],
+        sides: [BroadcastSide; 2],
         factor: f32,
         to: Target,
     },
-    /// The greatest or the least of bytes that mean the same.
-    Extreme {
-        sides: [Side; 2],
+    /// Maximum or minimum of bytes with equal parameters.
+    MinMax {
+        sides: [BroadcastSide; 2],
         least: bool,
     },
     Table(Table),
-    /// A table for each channel, and how many elements of a channel lie together.
+    /// A table per channel, and the number of adjacent elements of one channel.
     ChannelTables(Vec<Table>, usize),
-    /// Rows of these widths joined, each through its table.
+    /// Concatenates rows of these widths, each through its table.
     Concat {
         rows: usize,
         parts: Vec<(usize, Option<Table>)>,
     },
-    MaxPool(Window, usize, [Plane; 2]),
-    AveragePool(Window, usize, [Plane; 2], Average, u8),
-    /// The greatest over the middle of [middle, inner], or the least.
-    ExtremeOver([usize; 2], bool),
-    /// The mean over the middle of [outer, middle, inner].
+    MaxPool(Window, usize, [ImageSize; 2]),
+    AveragePool(Window, usize, [ImageSize; 2], Average, u8),
+    /// Maximum or minimum over the middle axis of [.., middle, inner].
+    ReduceMinMax([usize; 2], bool),
+    /// Mean over the middle axis of [outer, middle, inner].
     Mean {
         sizes: [usize; 3],
         zero_point: u8,
@@ -251,7 +257,7 @@ pub(super) enum Work {
     },
     Resize {
         images: usize,
-        from: Plane,
+        from: ImageSize,
         rows: Vec<Between>,
         columns: Vec<Between>,
         zero_point: u8,
@@ -269,7 +275,7 @@ pub(super) enum Work {
     },
     Blocks {
         images: usize,
-        from: Plane,
+        from: ImageSize,
         block: usize,
         to_space: Option<BlockOrder>,
     },
@@ -279,23 +285,23 @@ pub(super) enum Work {
         to: Scale,
     },
     Normalize {
-        norm: Norm,
+        norm: RowNormalization,
         from: Scale,
         to: Scale,
     },
 }
 
 impl Work {
-    /// The form of the kernel that runs, where it has several.
+    /// ISA and algorithm of the kernel, for kernels with variants.
     pub(super) fn form(&self) -> Option<String> {
         Some(match self {
             Work::Product { weighted, .. } => weighted.form(),
-            Work::WideProduct(product) => product.weighted.form(),
-            Work::Measured(measured) => match &measured.by {
-                By::Weights(weighted) => weighted.form(),
-                By::Bytes(..) => Form::best().name().to_owned(),
+            Work::Int16Product(product) => product.weighted.form(),
+            Work::DynamicProduct(measured) => match &measured.by {
+                RightFactor::Weights(weighted) => weighted.form(),
+                RightFactor::Bytes(..) => Form::best().name().to_owned(),
             },
-            Work::Pair { .. } => Form::best().name().to_owned(),
+            Work::BatchedProduct { .. } => Form::best().name().to_owned(),
             _ => return None,
         })
     }

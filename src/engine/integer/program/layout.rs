@@ -1,19 +1,19 @@
-//! How a value lies in memory: as ONNX has it, or with its channels last.
+//! Memory layout of a value: ONNX's axis order or channels-last.
 
-/// The order of a value's axes in memory.
+/// Order of a value's axes in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Layout {
-    /// As ONNX has it.
+pub(super) enum MemoryLayout {
+    /// ONNX's axis order.
     Plain,
-    /// Axis 1 behind all others.
+    /// Axis 1 after all others.
     ChannelsLast,
 }
 
-impl Layout {
-    /// The axes in their order in memory.
+impl MemoryLayout {
+    /// The axes in memory order.
     pub(super) fn order(self, rank: usize) -> Vec<usize> {
         match self {
-            Layout::ChannelsLast if rank >= 3 => {
+            MemoryLayout::ChannelsLast if rank >= 3 => {
                 let mut order: Vec<usize> = (0..rank).filter(|&axis| axis != 1).collect();
                 order.push(1);
                 order
@@ -22,10 +22,10 @@ impl Layout {
         }
     }
 
-    /// The place in memory of an axis.
+    /// Position of an axis in memory order.
     pub(super) fn place(self, axis: usize, rank: usize) -> usize {
         match self {
-            Layout::ChannelsLast if rank >= 3 => match axis {
+            MemoryLayout::ChannelsLast if rank >= 3 => match axis {
                 0 => 0,
                 1 => rank - 1,
                 axis => axis - 1,
@@ -34,19 +34,19 @@ impl Layout {
         }
     }
 
-    /// The sizes in their order in memory.
+    /// The sizes in memory order.
     pub(super) fn sizes(self, shape: &[usize]) -> Vec<usize> {
         let order = self.order(shape.len());
         order.into_iter().map(|axis| shape[axis]).collect()
     }
 }
 
-/// Whether both layouts of a value are the same bytes: one channel, one pixel, or no image at all.
+/// True if both layouts have the same bytes: one channel, one pixel, or no image.
 pub(super) fn coincide(shape: &[usize]) -> bool {
     shape.len() < 3 || shape[1] == 1 || shape[2..].iter().all(|&size| size == 1)
 }
 
-/// Whether axes put in this order lie as before, sizes of 1 left out.
+/// True if a permutation moves no data: axes of size 1 do not count.
 pub(super) fn is_still(sizes: &[usize], order: &[usize]) -> bool {
     let moved: Vec<usize> = order
         .iter()
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_an_axis_is_where_the_order_names_it() {
+    fn the_position_of_an_axis_agrees_with_the_order() {
         for rank in 1..6 {
-            for layout in [Layout::Plain, Layout::ChannelsLast] {
+            for layout in [MemoryLayout::Plain, MemoryLayout::ChannelsLast] {
                 for (place, &axis) in layout.order(rank).iter().enumerate() {
                     assert_eq!(layout.place(axis, rank), place, "{layout:?} {rank}");
                 }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pixel_or_one_channel_lies_the_same_in_both() {
+    fn one_pixel_or_one_channel_has_equal_layouts() {
         for (shape, same) in [
             (&[2, 3, 1, 1][..], true),
             (&[2, 1, 4, 5], true),
@@ -80,7 +80,7 @@ mod tests {
             (&[7, 8], true),
         ] {
             assert_eq!(coincide(shape), same, "{shape:?}");
-            let order = Layout::ChannelsLast.order(shape.len());
+            let order = MemoryLayout::ChannelsLast.order(shape.len());
             assert_eq!(is_still(shape, &order), same, "{shape:?}");
         }
     }

@@ -1,65 +1,65 @@
-//! A region ready to run: instructions, packed weights and one arena whose parts are used again and again.
+//! Programs: compiled regions with instructions, packed weights and an arena.
 //!
-//! A program is made once for the shapes of its inputs. Running it changes nothing of it, so several threads can
-//! run it at once, each with an arena of its own; a run that is over leaves its arena for the next.
+//! A program is compiled for fixed input shapes. It is immutable while it runs, so several threads
+//! can run it at once, each with its own arena. A finished run leaves its arena for the next.
 
+mod arena;
 mod arithmetic;
-mod compile;
+mod batched_products;
+mod buffer_placement;
+mod compiler;
 mod dynamic;
-mod ends;
 mod execute;
 mod instruction;
+mod int16;
 mod layout;
-mod memory;
-mod pair;
-mod places;
+mod layout_preferences;
+mod lower;
 mod products;
+mod row_tiling;
 mod slices;
-mod steps;
-mod stripes;
-mod team;
-mod threads;
-mod weighted;
-mod wide;
-mod wishes;
+mod spin_pool;
+mod split_rows;
+mod step_output;
+mod weighted_products;
 
-pub(super) use slices::Sink;
-pub(in crate::engine) use team::call_ahead;
-pub(super) use team::with_team;
-pub(super) use threads::{cost_of_product, share};
+pub(super) use slices::OutputSlice;
+pub(in crate::engine) use spin_pool::wake_ahead;
+pub(super) use spin_pool::with_pool;
+pub(super) use split_rows::{cost_of_product, split_rows};
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use octet_kernels::int8::Error;
 
-use super::pattern::{Kind, Network, Value};
+use super::pattern::{ElementKind, Ir, IrValue};
 use super::region::Region;
-use compile::Compiler;
-use instruction::{Element, Instruction, Source};
-use places::{Buffer, Place, around, placed};
-use slices::Slice;
+use buffer_placement::{Buffer, BufferLocation, place_buffers, split_arena};
+use compiler::Compiler;
+use instruction::{BufferElement, InputSource, Instruction};
+use slices::InputSlice;
 
-/// What a region is given, in the order of its inputs.
-pub(super) enum Given<'a> {
+/// An input of a region.
+pub(super) enum RegionInput<'a> {
     Bytes(&'a [u8]),
     Floats(&'a [f32]),
 }
 
-/// Called after each instruction with the place of its step in the region.
-pub(super) type Clock<'a> = &'a mut dyn FnMut(usize);
+/// Callback after each instruction, with the index of its step in the region.
+pub(super) type InstructionClock<'a> = &'a mut dyn FnMut(usize);
 
 /// A compiled region.
 pub(in crate::engine) struct Program {
     instructions: Vec<Instruction>,
     buffers: Vec<Buffer>,
-    /// Lengths of the arenas, in the order of [`Element::ALL`].
+    /// Lengths of the arenas, in the order of [`BufferElement::ALL`].
     sizes: [usize; 3],
-    outputs: Vec<(usize, Value)>,
-    inputs: Vec<Value>,
-    /// The step each place stands for.
+    outputs: Vec<(usize, IrValue)>,
+    inputs: Vec<IrValue>,
+    /// Index into the IR's steps, for each step of the region.
     steps: Vec<usize>,
-    spare: Mutex<Vec<Arena>>,
+    free_arenas: Mutex<Vec<Arena>>,
 }
 
 #[derive(Default)]
@@ -69,36 +69,36 @@ struct Arena {
     sums: Vec<i32>,
 }
 
-/// tract asks its operators to tell of themselves: of this one in short, since all of it would be weights, and the code to write
-/// them.
+/// A short form, because tract prints its operators. A derived implementation would print all
+/// weights, and add code to do so.
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} instructions", self.instructions.len())
     }
 }
 
-/// Which step of the network can't be compiled, and why.
-pub(super) struct Refused {
+/// A step that cannot be compiled, with the reason.
+pub(super) struct LoweringError {
     pub(super) step: usize,
     pub(super) reason: String,
 }
 
 impl Program {
-    /// How many instructions a run takes.
+    /// Number of instructions in one run.
     pub(in crate::engine) fn instructions(&self) -> usize {
         self.instructions.len()
     }
 
     /// Compiles a region.
-    pub(super) fn new(network: &Network, region: &Region) -> Result<Program, Refused> {
-        let refused = |(step, error): (usize, Error)| Refused {
+    pub(super) fn new(ir: &Ir, region: &Region) -> Result<Program, LoweringError> {
+        let refused = |(step, error): (usize, Error)| LoweringError {
             step,
             reason: error.to_string(),
         };
         let last = region.steps.last().copied().unwrap_or(0);
-        let mut compiler = Compiler::new(network, region);
-        compiler.steps(region).map_err(refused)?;
-        let value = |name: &String| network.values.get(name).cloned();
+        let mut compiler = Compiler::new(ir, region);
+        compiler.lower_all(region).map_err(refused)?;
+        let value = |name: &String| ir.values.get(name).cloned();
         let mut outputs = Vec::new();
         for name in &region.outputs {
             let buffer = compiler
@@ -113,7 +113,7 @@ impl Program {
         } = compiler;
         let inputs = region.inputs.iter().filter_map(value).collect();
         let leaving: Vec<usize> = outputs.iter().map(|(buffer, _)| *buffer).collect();
-        let (buffers, sizes) = placed(&instructions, &buffers, &leaving);
+        let (buffers, sizes) = place_buffers(&instructions, &buffers, &leaving);
         Ok(Program {
             instructions,
             buffers,
@@ -121,16 +121,16 @@ impl Program {
             outputs,
             inputs,
             steps: region.steps.clone(),
-            spare: Mutex::default(),
+            free_arenas: Mutex::default(),
         })
     }
 
-    /// The types and shapes of what comes out.
-    pub(super) fn outputs(&self) -> impl Iterator<Item = &Value> {
+    /// Types and shapes of the outputs.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &IrValue> {
         self.outputs.iter().map(|(_, value)| value)
     }
 
-    /// The form of the kernels that a step of the network runs on, where they have several.
+    /// ISA and algorithm of the kernel of a step of the IR, for kernels with variants.
     pub(super) fn form(&self, step: usize) -> Option<String> {
         let place = self.steps.iter().position(|&s| s == step)?;
         self.instructions
@@ -139,22 +139,26 @@ impl Program {
             .find_map(|instruction| instruction.work.form())
     }
 
-    /// Runs it. `made` has room for each output, in their order; all of it is written.
+    /// Runs the program. It overwrites all of `made`, which has one slice per output.
     pub(super) fn run(
         &self,
-        given: &[Given],
-        made: &mut [Sink],
-        mut clock: Option<Clock>,
+        given: &[RegionInput],
+        made: &mut [OutputSlice],
+        mut clock: Option<InstructionClock>,
     ) -> Result<(), Error> {
         self.check(given)?;
-        self.check_room(made)?;
-        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut arena = spare().pop().unwrap_or_default();
+        self.check_outputs(made)?;
+        let free_arenas = || {
+            self.free_arenas
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let mut arena = free_arenas().pop().unwrap_or_default();
         let [bytes, floats, sums] = self.sizes;
         arena.bytes.resize(bytes, 0);
         arena.floats.resize(floats, 0.0);
         arena.sums.resize(sums, 0);
-        with_team(|| {
+        with_pool(|| {
             self.instructions.iter().try_for_each(|instruction| {
                 self.step(instruction, given, &mut arena, made)?;
                 if let Some(clock) = &mut clock {
@@ -165,22 +169,28 @@ impl Program {
         })?;
         for (made, (buffer, value)) in made.iter_mut().zip(&self.outputs) {
             let Buffer { place, length, .. } = self.buffers[*buffer];
-            if let Place::Arena(offset) = place {
+            if let BufferLocation::Arena(offset) = place {
                 match made {
-                    Sink::Bytes(to) => to.copy_from_slice(&arena.bytes[offset..][..length]),
-                    Sink::Floats(to) => to.copy_from_slice(&arena.floats[offset..][..length]),
-                    Sink::Sums(to) => to.copy_from_slice(&arena.sums[offset..][..length]),
+                    OutputSlice::Bytes(to) => to.copy_from_slice(&arena.bytes[offset..][..length]),
+                    OutputSlice::Floats(to) => {
+                        to.copy_from_slice(&arena.floats[offset..][..length])
+                    }
+                    OutputSlice::Accumulators(to) => {
+                        to.copy_from_slice(&arena.sums[offset..][..length])
+                    }
                 }
             }
-            if let (Sink::Bytes(bytes), Kind::Byte { signed: true }) = (made, value.kind) {
+            if let (OutputSlice::Bytes(bytes), ElementKind::Byte { signed: true }) =
+                (made, value.kind)
+            {
                 octet_kernels::int8::flip(bytes);
             }
         }
-        spare().push(arena);
+        free_arenas().push(arena);
         Ok(())
     }
 
-    fn check_room(&self, made: &[Sink]) -> Result<(), Error> {
+    fn check_outputs(&self, made: &[OutputSlice]) -> Result<(), Error> {
         let fits = made.len() == self.outputs.len()
             && made.iter().zip(&self.outputs).all(|(made, (buffer, _))| {
                 let Buffer {
@@ -195,13 +205,13 @@ impl Program {
         })
     }
 
-    fn check(&self, given: &[Given]) -> Result<(), Error> {
+    fn check(&self, given: &[RegionInput]) -> Result<(), Error> {
         let fits = given.len() == self.inputs.len()
             && given.iter().zip(&self.inputs).all(|(given, value)| {
                 let count: usize = value.shape.iter().product();
                 match (given, value.kind) {
-                    (Given::Bytes(bytes), Kind::Byte { .. }) => bytes.len() == count,
-                    (Given::Floats(floats), Kind::Float) => floats.len() == count,
+                    (RegionInput::Bytes(bytes), ElementKind::Byte { .. }) => bytes.len() == count,
+                    (RegionInput::Floats(floats), ElementKind::Float) => floats.len() == count,
                     _ => false,
                 }
             });
@@ -215,44 +225,46 @@ impl Program {
     fn step(
         &self,
         instruction: &Instruction,
-        given: &[Given],
+        given: &[RegionInput],
         arena: &mut Arena,
-        made: &mut [Sink],
+        made: &mut [OutputSlice],
     ) -> Result<(), Error> {
         let Buffer {
             element,
             place,
             length,
         } = self.buffers[instruction.output];
-        // Buffers that live together lie apart, so all that is read lies before the output or behind it. What leaves is read by
-        // nobody here.
+        // Buffers with overlapping lifetimes are disjoint, so every input lies before or behind the
+        // output. Buffers written directly to an output are not read here.
         let part = |of| match place {
-            Place::Arena(offset) if of == element => (offset, length),
+            BufferLocation::Arena(offset) if of == element => (offset, length),
             _ => (0, 0),
         };
-        let (bytes, byte_output) = around(&mut arena.bytes, part(Element::Byte));
-        let (floats, float_output) = around(&mut arena.floats, part(Element::Float));
-        let (sums, sum_output) = around(&mut arena.sums, part(Element::Sum));
-        let slice = |source: &'_ Source| -> Option<Slice<'_>> {
+        let (bytes, byte_output) = split_arena(&mut arena.bytes, part(BufferElement::Byte));
+        let (floats, float_output) = split_arena(&mut arena.floats, part(BufferElement::Float));
+        let (sums, sum_output) = split_arena(&mut arena.sums, part(BufferElement::Accumulator));
+        let slice = |source: &'_ InputSource| -> Option<InputSlice<'_>> {
             Some(match source {
-                Source::Constant(_) | Source::Reals(_) => return None,
-                Source::Input(at) => match given.get(*at)? {
-                    Given::Bytes(bytes) => Slice::Bytes(bytes),
-                    Given::Floats(floats) => Slice::Floats(floats),
+                InputSource::Constant(_) | InputSource::Reals(_) => return None,
+                InputSource::Input(at) => match given.get(*at)? {
+                    RegionInput::Bytes(bytes) => InputSlice::Bytes(bytes),
+                    RegionInput::Floats(floats) => InputSlice::Floats(floats),
                 },
-                Source::Buffer(buffer) => {
+                InputSource::Buffer(buffer) => {
                     let Buffer {
                         element,
-                        place: Place::Arena(offset),
+                        place: BufferLocation::Arena(offset),
                         length,
                     } = self.buffers[*buffer]
                     else {
                         return None;
                     };
                     match element {
-                        Element::Byte => Slice::Bytes(bytes.at(offset, length)),
-                        Element::Float => Slice::Floats(floats.at(offset, length)),
-                        Element::Sum => Slice::Sums(sums.at(offset, length)),
+                        BufferElement::Byte => InputSlice::Bytes(bytes.at(offset, length)),
+                        BufferElement::Float => InputSlice::Floats(floats.at(offset, length)),
+                        BufferElement::Accumulator => {
+                            InputSlice::Accumulators(sums.at(offset, length))
+                        }
                     }
                 }
             })
@@ -260,23 +272,23 @@ impl Program {
         let mut inputs = Vec::with_capacity(instruction.inputs.len());
         for source in &instruction.inputs {
             inputs.push(match source {
-                Source::Constant(constant) => Slice::Bytes(constant),
-                Source::Reals(reals) => Slice::Floats(reals),
+                InputSource::Constant(constant) => InputSlice::Bytes(constant),
+                InputSource::Reals(reals) => InputSlice::Floats(reals),
                 source => slice(source).ok_or(Error::Zero {
-                    what: "an input of a step",
+                    what: "an input of an instruction",
                 })?,
             });
         }
         let output = match (place, element) {
-            (Place::Output(at), _) => match made.get_mut(at) {
-                Some(Sink::Bytes(bytes)) => Sink::Bytes(bytes),
-                Some(Sink::Floats(floats)) => Sink::Floats(floats),
-                Some(Sink::Sums(sums)) => Sink::Sums(sums),
-                None => return Err(compile::MISSING),
+            (BufferLocation::Output(at), _) => match made.get_mut(at) {
+                Some(OutputSlice::Bytes(bytes)) => OutputSlice::Bytes(bytes),
+                Some(OutputSlice::Floats(floats)) => OutputSlice::Floats(floats),
+                Some(OutputSlice::Accumulators(sums)) => OutputSlice::Accumulators(sums),
+                None => return Err(compiler::MISSING),
             },
-            (_, Element::Byte) => Sink::Bytes(byte_output),
-            (_, Element::Float) => Sink::Floats(float_output),
-            (_, Element::Sum) => Sink::Sums(sum_output),
+            (_, BufferElement::Byte) => OutputSlice::Bytes(byte_output),
+            (_, BufferElement::Float) => OutputSlice::Floats(float_output),
+            (_, BufferElement::Accumulator) => OutputSlice::Accumulators(sum_output),
         };
         execute::execute(&instruction.work, &inputs, output)
     }

@@ -1,31 +1,33 @@
-//! Products with weights and of two values, rows shared out among the threads.
+//! Execution of products with weights and of two values, with rows split between threads.
 
 use std::ops::Range;
 
 use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Rows, Way, Weights};
 
-use super::instruction::{By, Epilogue, Kernel, Measured, Weighted, Work};
-use super::slices::{Slice, bytes_of, floats_of, one, view};
-use super::threads::{MUCH, cost_of_product, share};
-use crate::engine::integer::pattern::Stacks;
+use super::instruction::{
+    DynamicProduct, PackedConvolution, ProductEpilogue, RightFactor, WeightedProduct, Work,
+};
+use super::slices::{InputSlice, bytes_of, floats_of, one, view};
+use super::split_rows::{LARGE_COST, cost_of_product, split_rows};
+use crate::engine::integer::pattern::MatrixBatch;
 use crate::engine::integer::quantization::SIGN;
 
-/// What these columns have of all; nothing, which kernels refuse, where there are fewer.
-fn of_columns<T>(all: &[T], columns: Range<usize>) -> &[T] {
+/// The entries of some columns; empty if there are too few, which kernels reject.
+fn column_slice<T>(all: &[T], columns: Range<usize>) -> &[T] {
     all.get(columns).unwrap_or_default()
 }
 
 pub(super) fn requantized<'a>(
     values: &'a mut [u8],
     columns: Range<usize>,
-    epilogue: &'a Epilogue,
+    epilogue: &'a ProductEpilogue,
 ) -> Output<'a> {
     let to = epilogue.to.unwrap_or(kernels::Target::whole(0));
     Output::Requantized {
         values,
         stride: columns.len(),
         by: Requantize {
-            multipliers: of_columns(&epilogue.factors, columns),
+            multipliers: column_slice(&epilogue.factors, columns),
             zero_point: to.zero_point,
             low: to.low,
             high: to.high,
@@ -36,46 +38,48 @@ pub(super) fn requantized<'a>(
 pub(super) fn floats<'a>(
     values: &'a mut [f32],
     columns: Range<usize>,
-    epilogue: &'a Epilogue,
+    epilogue: &'a ProductEpilogue,
 ) -> Output<'a> {
     Output::Floats {
         values,
         stride: columns.len(),
-        scales: of_columns(&epilogue.factors, columns.clone()),
+        scales: column_slice(&epilogue.factors, columns.clone()),
         bias: epilogue
             .bias
             .as_deref()
-            .map(|bias| of_columns(bias, columns)),
+            .map(|bias| column_slice(bias, columns)),
     }
 }
 
 pub(super) fn sums<'a>(
     values: &'a mut [i32],
     columns: Range<usize>,
-    _: &'a Epilogue,
+    _: &'a ProductEpilogue,
 ) -> Output<'a> {
     let stride = columns.len();
     Output::Accumulators { values, stride }
 }
 
-/// How rows of sums are written, as bytes, floats or sums: the rows, which columns they are of, and by what factors.
-type Written<T> = for<'a> fn(&'a mut [T], Range<usize>, &'a Epilogue) -> Output<'a>;
+/// Constructor of a kernel's output: from the rows, their columns and the epilogue, as bytes,
+/// floats or accumulators.
+type OutputConstructor<T> =
+    for<'a> fn(&'a mut [T], Range<usize>, &'a ProductEpilogue) -> Output<'a>;
 
 /// A product of bytes with this zero point.
 pub(super) fn product<T: Send>(
-    weighted: &Weighted,
+    weighted: &WeightedProduct,
     given: (&[u8], u8),
     bias: Option<&[i32]>,
-    (output, epilogue): (&mut [T], &Epilogue),
-    sink: Written<T>,
+    (output, epilogue): (&mut [T], &ProductEpilogue),
+    sink: OutputConstructor<T>,
 ) -> Result<(), Error> {
     let width = weighted.width();
-    if let Weighted::Rows(1, weights) = weighted {
-        // Of one row columns are shared.
+    if let WeightedProduct::Rows(1, weights) = weighted {
+        // A single row is split by columns.
         let together = weights.columns_together();
-        return share(output, together, weighted.cost(), |parts, output| {
+        return split_rows(output, together, weighted.cost(), |parts, output| {
             let columns = parts.start * together..(parts.end * together).min(width);
-            let bias = bias.map(|bias| of_columns(bias, columns.clone()));
+            let bias = bias.map(|bias| column_slice(bias, columns.clone()));
             let output = sink(output, columns.clone(), epilogue);
             let (values, zero_point) = given;
             let row = Rows {
@@ -87,22 +91,22 @@ pub(super) fn product<T: Send>(
             kernels::gemm_columns(&row, weights, columns, bias, output)
         });
     }
-    weighted.share(output, |image, rows, output| {
+    weighted.split_rows(output, |image, rows, output| {
         let output = sink(output, 0..width, epilogue);
         weighted.run(given, image, rows, bias, output)
     })
 }
 
-/// The same where zero points and scales are among the inputs.
-pub(super) fn measured<T: Send>(
-    measured: &Measured,
-    inputs: &[Slice],
+/// A product whose zero points and scales are inputs.
+pub(super) fn dynamic_product<T: Send>(
+    measured: &DynamicProduct,
+    inputs: &[InputSlice],
     output: &mut [T],
-    sink: Written<T>,
+    sink: OutputConstructor<T>,
 ) -> Result<(), Error> {
     let mut behind = match measured.by {
-        By::Weights(_) => 1,
-        By::Bytes(..) => 2,
+        RightFactor::Weights(_) => 1,
+        RightFactor::Bytes(..) => 2,
     };
     let mut zero_point = |known: Option<u8>| match known {
         Some(known) => Ok(known),
@@ -113,24 +117,24 @@ pub(super) fn measured<T: Send>(
     };
     let zero = zero_point(measured.zero_point)?;
     let other = match measured.by {
-        By::Weights(_) => 0,
-        By::Bytes(_, known) => zero_point(known)?,
+        RightFactor::Weights(_) => 0,
+        RightFactor::Bytes(_, known) => zero_point(known)?,
     };
     let mut scale = 1.0;
     for at in inputs.len() - measured.scales..inputs.len() {
         scale *= one(floats_of(inputs, at)?)?;
     }
-    let epilogue = Epilogue {
+    let epilogue = ProductEpilogue {
         factors: measured.factors.iter().map(|own| scale * own).collect(),
         bias: measured.bias.clone(),
         to: None,
-        snap: None,
+        rounding: None,
     };
     let (given, output) = (bytes_of(inputs, 0)?, (output, &epilogue));
     match &measured.by {
-        By::Weights(weighted) => product(weighted, (given, zero), None, output, sink),
-        By::Bytes(stacks, _) => pair(
-            stacks,
+        RightFactor::Weights(weighted) => product(weighted, (given, zero), None, output, sink),
+        RightFactor::Bytes(batch, _) => matrix_products(
+            batch,
             [given, bytes_of(inputs, 1)?],
             [zero, other],
             None,
@@ -140,36 +144,36 @@ pub(super) fn measured<T: Send>(
     }
 }
 
-/// Rows of a product, as it is cut among threads: those of a matrix, pixels of an image, or rows of these where what one row is made
-/// of serves the next.
-impl Weighted {
-    /// Values of a matrix's row, or of a pixel.
+/// Units in which threads split a product. A unit is a row of a matrix, a pixel, or a row of pixels
+/// if adjacent pixels share work.
+impl WeightedProduct {
+    /// Values per matrix row or pixel.
     pub(super) fn width(&self) -> usize {
         match self {
-            Weighted::Rows(_, weights) => weights.columns(),
-            Weighted::Convolution(convolution) => convolution.to.channels,
+            WeightedProduct::Rows(_, weights) => weights.columns(),
+            WeightedProduct::Convolution(convolution) => convolution.to.channels,
         }
     }
 
-    /// Values of a row.
+    /// Values per unit.
     pub(super) fn row(&self) -> usize {
         match self {
-            Weighted::Rows(..) => self.width(),
-            Weighted::Convolution(convolution) => match &convolution.kernel {
-                Kernel::Dense(_) => self.width(),
+            WeightedProduct::Rows(..) => self.width(),
+            WeightedProduct::Convolution(convolution) => match &convolution.kernel {
+                PackedConvolution::Dense(_) => self.width(),
                 _ => convolution.to.width * self.width(),
             },
         }
     }
 
-    /// Rows that are best computed by one call, or multiples of them.
+    /// Number of units per call that is most efficient; its multiples are too.
     pub(super) fn rows_together(&self) -> usize {
         match self {
-            Weighted::Rows(_, weights) => weights.rows_together(),
-            Weighted::Convolution(convolution) => {
+            WeightedProduct::Rows(_, weights) => weights.rows_together(),
+            WeightedProduct::Convolution(convolution) => {
                 let to = &convolution.to;
                 match &convolution.kernel {
-                    Kernel::Dense(weights) => {
+                    PackedConvolution::Dense(weights) => {
                         let places = weights.places_together(&convolution.window, to.width);
                         places.clamp(1, (to.height * to.width).max(1))
                     }
@@ -179,15 +183,16 @@ impl Weighted {
         }
     }
 
-    /// Shares the rows of each image of the output out: which image, the rows of it, and their part of the output.
-    pub(super) fn share<T: Send>(
+    /// Splits the units of each image between threads. `part` gets the image's index, its units and
+    /// their output.
+    pub(super) fn split_rows<T: Send>(
         &self,
         output: &mut [T],
         part: impl Fn(usize, Range<usize>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let values = match self {
-            Weighted::Rows(..) => output.len(),
-            Weighted::Convolution(convolution) => {
+            WeightedProduct::Rows(..) => output.len(),
+            WeightedProduct::Convolution(convolution) => {
                 debug_assert_eq!(output.len(), convolution.images * convolution.to.count());
                 convolution.to.count()
             }
@@ -195,7 +200,7 @@ impl Weighted {
         let (row, together, cost) = (self.row(), self.rows_together(), self.cost());
         let count = values / row.max(1);
         for (image, output) in output.chunks_exact_mut(values.max(1)).enumerate() {
-            share(output, row * together, cost, |parts, output| {
+            split_rows(output, row * together, cost, |parts, output| {
                 let end = (parts.end * together).min(count);
                 part(image, parts.start * together..end, output)
             })?;
@@ -203,36 +208,39 @@ impl Weighted {
         Ok(())
     }
 
-    /// What an image's rows cost, in the units of [`share`].
+    /// Cost of an image's rows, in the units of [`split_rows`].
     fn cost(&self) -> usize {
         match self {
-            Weighted::Rows(count, weights) => {
+            WeightedProduct::Rows(count, weights) => {
                 cost_of_product(count * weights.depth() * weights.columns())
             }
-            Weighted::Convolution(convolution) => {
+            WeightedProduct::Convolution(convolution) => {
                 let to = &convolution.to;
                 let window = &convolution.window.kernel;
-                // Channels in that go into one channel out; sixteen products of a depthwise convolution take a few instructions.
+                // Input channels per output channel. Sixteen products of a depthwise convolution
+                // take only a few instructions.
                 let depth = match &convolution.kernel {
-                    Kernel::Dense(weights) => {
+                    PackedConvolution::Dense(weights) => {
                         weights.shape().inputs / weights.shape().groups.max(1)
                     }
-                    Kernel::Transposed(_) => convolution.from.channels,
-                    Kernel::Depthwise(_) => 4,
+                    PackedConvolution::Transposed(_) => convolution.from.channels,
+                    PackedConvolution::Depthwise(_) => 4,
                 };
                 let cost = cost_of_product(to.count() * window[0] * window[1] * depth);
                 match &convolution.kernel {
-                    // The rows that a piece looks at beside its own are brought together in each piece.
-                    Kernel::Depthwise(_) => cost.min(MUCH),
-                    // Weights of tiles are large, and each piece reads all of them.
-                    Kernel::Dense(weights) if weights.way() == Way::Winograd => cost.min(MUCH),
+                    // Each piece gathers the halo rows around its own again.
+                    PackedConvolution::Depthwise(_) => cost.min(LARGE_COST),
+                    // Winograd weights are large, and each piece reads all of them.
+                    PackedConvolution::Dense(weights) if weights.way() == Way::Winograd => {
+                        cost.min(LARGE_COST)
+                    }
                     _ => cost,
                 }
             }
         }
     }
 
-    /// Some rows.
+    /// Computes some units.
     pub(super) fn run(
         &self,
         (given, zero_point): (&[u8], u8),
@@ -242,7 +250,7 @@ impl Weighted {
         output: Output,
     ) -> Result<(), Error> {
         let convolution = match self {
-            Weighted::Rows(_, weights) => {
+            WeightedProduct::Rows(_, weights) => {
                 let depth = weights.depth();
                 let rows = Rows {
                     values: given
@@ -254,18 +262,20 @@ impl Weighted {
                 };
                 return kernels::gemm(&rows, weights, bias, output);
             }
-            Weighted::Convolution(convolution) => convolution,
+            WeightedProduct::Convolution(convolution) => convolution,
         };
         let (window, from, to) = (&convolution.window, &convolution.from, &convolution.to);
         let first = image * from.count();
         let given = given.get(first..first + from.count()).unwrap_or_default();
         let image = view(given, from, zero_point);
         match &convolution.kernel {
-            Kernel::Dense(weights) => kernels::conv(&image, window, weights, bias, rows, output),
-            Kernel::Depthwise(weights) => {
+            PackedConvolution::Dense(weights) => {
+                kernels::conv(&image, window, weights, bias, rows, output)
+            }
+            PackedConvolution::Depthwise(weights) => {
                 kernels::depthwise(&image, window, weights, bias, rows, output)
             }
-            Kernel::Transposed(weights) => {
+            PackedConvolution::Transposed(weights) => {
                 let size = [to.height, to.width];
                 kernels::transposed(&image, size, weights, bias, rows, output)
             }
@@ -273,45 +283,45 @@ impl Weighted {
     }
 }
 
-/// A product of two values.
-pub(super) fn of_two<T: Send>(
+/// A batched product of two values.
+pub(super) fn batched_product<T: Send>(
     work: &Work,
-    inputs: &[Slice],
+    inputs: &[InputSlice],
     output: &mut [T],
-    sink: Written<T>,
+    sink: OutputConstructor<T>,
 ) -> Result<(), Error> {
-    let Work::Pair {
-        stacks,
+    let Work::BatchedProduct {
+        batch,
         bias,
         zero_points,
         epilogue,
     } = work
     else {
         return Err(Error::Zero {
-            what: "the matrices of a product",
+            what: "the matrices of a batched product",
         });
     };
     let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
     let (bias, output) = (bias.as_deref(), (output, epilogue));
-    pair(stacks, given, *zero_points, bias, output, sink)
+    matrix_products(batch, given, *zero_points, bias, output, sink)
 }
 
-/// Products of the matrices of two values.
-fn pair<T: Send>(
-    stacks: &Stacks,
+/// The products of all pairs of matrices.
+fn matrix_products<T: Send>(
+    batch: &MatrixBatch,
     [left, right]: [&[u8]; 2],
     zero_points: [u8; 2],
     bias: Option<&[i32]>,
-    (output, epilogue): (&mut [T], &Epilogue),
-    sink: Written<T>,
+    (output, epilogue): (&mut [T], &ProductEpilogue),
+    sink: OutputConstructor<T>,
 ) -> Result<(), Error> {
-    let [rows, depth, columns] = stacks.sizes;
-    // The second factor takes the place of weights, which are signed.
+    let [rows, depth, columns] = batch.sizes;
+    // The second factor takes the role of weights, which are signed.
     let zeros = vec![(zero_points[1] ^ SIGN) as i8; columns];
     let each = rows * columns;
-    let cost = cost_of_product(stacks.places.len() * each * depth);
-    share(output, each, cost, |part, output| {
-        let places = stacks.places.get(part).unwrap_or_default();
+    let cost = cost_of_product(batch.places.len() * each * depth);
+    split_rows(output, each, cost, |part, output| {
+        let places = batch.places.get(part).unwrap_or_default();
         for (&[a, b], output) in places.iter().zip(output.chunks_exact_mut(each.max(1))) {
             let signed: Vec<i8> = matrix(right, b, depth * columns)
                 .iter()
@@ -332,7 +342,7 @@ fn pair<T: Send>(
     })
 }
 
-/// One of the matrices that lie one behind the other; nothing where there are fewer.
+/// A matrix of a batch; empty if the index is out of range.
 fn matrix(values: &[u8], place: usize, size: usize) -> &[u8] {
     values
         .get(place * size..(place + 1) * size)

@@ -1,73 +1,73 @@
-//! What an instruction reads and writes, and how it is cut for kernels and threads.
+//! Slices that instructions read and write, and their partition for kernels and threads.
 
 use octet_kernels::int8::{self as kernels, Error, Image, Operand};
 
-use super::instruction::{Element, Plane, Side};
-use super::threads::share;
+use super::instruction::{BroadcastSide, BufferElement, ImageSize};
+use super::split_rows::split_rows;
 
-/// The slices an instruction reads.
-pub(super) enum Slice<'a> {
+/// An input slice of an instruction.
+pub(super) enum InputSlice<'a> {
     Bytes(&'a [u8]),
     Floats(&'a [f32]),
-    Sums(&'a [i32]),
+    Accumulators(&'a [i32]),
 }
 
-/// The slice an instruction writes, or one that takes what leaves a region.
-pub(in super::super) enum Sink<'a> {
+/// The output slice of an instruction or region.
+pub(in super::super) enum OutputSlice<'a> {
     Bytes(&'a mut [u8]),
     Floats(&'a mut [f32]),
-    Sums(&'a mut [i32]),
+    Accumulators(&'a mut [i32]),
 }
 
-impl Sink<'_> {
-    pub(super) fn element(&self) -> Element {
+impl OutputSlice<'_> {
+    pub(super) fn element(&self) -> BufferElement {
         match self {
-            Sink::Bytes(_) => Element::Byte,
-            Sink::Floats(_) => Element::Float,
-            Sink::Sums(_) => Element::Sum,
+            OutputSlice::Bytes(_) => BufferElement::Byte,
+            OutputSlice::Floats(_) => BufferElement::Float,
+            OutputSlice::Accumulators(_) => BufferElement::Accumulator,
         }
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Sink::Bytes(bytes) => bytes.len(),
-            Sink::Floats(floats) => floats.len(),
-            Sink::Sums(sums) => sums.len(),
+            OutputSlice::Bytes(bytes) => bytes.len(),
+            OutputSlice::Floats(floats) => floats.len(),
+            OutputSlice::Accumulators(sums) => sums.len(),
         }
     }
 }
 
 const OTHER: Error = Error::Zero {
-    what: "the inputs of a kind that a kernel reads",
+    what: "an instruction's inputs of the expected type",
 };
 
-pub(super) fn floats_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [f32], Error> {
+pub(super) fn floats_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [f32], Error> {
     match inputs.get(at) {
-        Some(Slice::Floats(floats)) => Ok(floats),
+        Some(InputSlice::Floats(floats)) => Ok(floats),
         _ => Err(OTHER),
     }
 }
 
-pub(super) fn bytes_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [u8], Error> {
+pub(super) fn bytes_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [u8], Error> {
     match inputs.get(at) {
-        Some(Slice::Bytes(bytes)) => Ok(bytes),
+        Some(InputSlice::Bytes(bytes)) => Ok(bytes),
         _ => Err(OTHER),
     }
 }
 
-pub(super) fn sums_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [i32], Error> {
+pub(super) fn sums_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [i32], Error> {
     match inputs.get(at) {
-        Some(Slice::Sums(sums)) => Ok(sums),
+        Some(InputSlice::Accumulators(sums)) => Ok(sums),
         _ => Err(OTHER),
     }
 }
 
-/// The only value of an input.
+/// The value of a scalar input.
 pub(super) fn one<T: Copy>(values: &[T]) -> Result<T, Error> {
     values.first().copied().ok_or(OTHER)
 }
 
-/// Images of these many elements, input and output side by side.
+/// Pairs of input and output images with these element counts.
 pub(super) fn images<'a, F, T>(
     from: &'a [F],
     to: &'a mut [T],
@@ -78,34 +78,37 @@ pub(super) fn images<'a, F, T>(
         .zip(to.chunks_exact_mut(output.max(1)))
 }
 
-/// Images of [channels, pixels] turned to channels last, some pixels a thread. `turn` is given where the first of its pixels
-/// begins, how far apart channels are, and how many channels and pixels there are.
-pub(super) fn turned_to_last<F: Sync, T: Send>(
+/// Transposes images of [channels, pixels] to channels-last, with pixels split between threads.
+///
+/// `transpose` gets the input from its first pixel on, the distance of the channels, the numbers of
+/// channels and pixels, and the output.
+pub(super) fn to_nhwc<F: Sync, T: Send>(
     from: &[F],
     output: &mut [T],
     [channels, pixels]: [usize; 2],
-    turn: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
+    transpose: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     let image = channels * pixels;
     for (from, to) in images(from, output, image, image) {
-        share(to, channels, image, |part, to| {
-            turn(&from[part.start..], pixels, [channels, part.len()], to)
+        split_rows(to, channels, image, |part, to| {
+            transpose(&from[part.start..], pixels, [channels, part.len()], to)
         })?;
     }
     Ok(())
 }
 
-/// And back, some channels a thread: it is the same of images whose channels are pixels.
-pub(super) fn turned_to_first<F: Sync, T: Send>(
+/// Transposes back, with channels split between threads. This is the same transposition with
+/// channels and pixels exchanged.
+pub(super) fn to_nchw<F: Sync, T: Send>(
     from: &[F],
     output: &mut [T],
     [channels, pixels]: [usize; 2],
-    turn: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
+    transpose: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
-    turned_to_last(from, output, [pixels, channels], turn)
+    to_nhwc(from, output, [pixels, channels], transpose)
 }
 
-/// What is picked of each axis, shared along the first of which there is more than one.
+/// Selects positions along each axis, split along the first axis with more than one position.
 pub(super) fn selected<T: Copy + Send + Sync>(
     values: &[T],
     shape: &[usize],
@@ -117,7 +120,7 @@ pub(super) fn selected<T: Copy + Send + Sync>(
     let axis = several.unwrap_or(0);
     let rows = positions.iter().skip(axis + 1).map(Vec::len);
     let (row, length) = (rows.product(), output.len());
-    share(output, row, length, |part, output| {
+    split_rows(output, row, length, |part, output| {
         let mut positions: Vec<&[Option<usize>]> = positions.iter().map(Vec::as_slice).collect();
         if let (Some(along), true) = (positions.get_mut(axis), !part.is_empty()) {
             *along = &along[part];
@@ -126,8 +129,8 @@ pub(super) fn selected<T: Copy + Send + Sync>(
     })
 }
 
-/// The greatest, or the least, over the middle of [.., middle, inner], shared by parts of the first axis or, where there is only
-/// one, of the last.
+/// Maximum or minimum over the middle axis of [.., middle, inner]. It is split along the first
+/// axis, or along the last if the first has size 1.
 pub(super) fn extreme_over<T: PartialOrd + Copy + Send + Sync>(
     values: &[T],
     [middle, inner]: [usize; 2],
@@ -137,18 +140,18 @@ pub(super) fn extreme_over<T: PartialOrd + Copy + Send + Sync>(
     let cost = values.len();
     if output.len() > inner {
         let block = middle * inner;
-        return share(output, inner, cost, |part, output| {
+        return split_rows(output, inner, cost, |part, output| {
             let values = values.get(part.start * block..).unwrap_or_default();
             kernels::extreme_over(values, [middle, inner], inner, least, output)
         });
     }
-    share(output, 1, cost, |part, output| {
+    split_rows(output, 1, cost, |part, output| {
         let values = values.get(part.start..).unwrap_or_default();
         kernels::extreme_over(values, [middle, output.len()], inner, least, output)
     })
 }
 
-pub(super) fn view<'a>(values: &'a [u8], plane: &Plane, zero_point: u8) -> Image<'a> {
+pub(super) fn view<'a>(values: &'a [u8], plane: &ImageSize, zero_point: u8) -> Image<'a> {
     Image {
         values,
         height: plane.height,
@@ -159,7 +162,10 @@ pub(super) fn view<'a>(values: &'a [u8], plane: &Plane, zero_point: u8) -> Image
     }
 }
 
-pub(super) fn both<'a>(inputs: &'a [Slice], sides: &[Side; 2]) -> Result<[Operand<'a>; 2], Error> {
+pub(super) fn both<'a>(
+    inputs: &'a [InputSlice],
+    sides: &[BroadcastSide; 2],
+) -> Result<[Operand<'a>; 2], Error> {
     let side = |at: usize| -> Result<Operand<'a>, Error> {
         Ok(Operand {
             values: bytes_of(inputs, at)?,
@@ -170,14 +176,15 @@ pub(super) fn both<'a>(inputs: &'a [Slice], sides: &[Side; 2]) -> Result<[Operan
     Ok([side(0)?, side(1)?])
 }
 
-/// Pieces of the output that are whole runs of both sides' repetitions.
+/// Splits the output into pieces that hold whole repetitions of both sides.
 pub(super) fn pieces(
     output: &mut [u8],
     sides: [&Operand; 2],
     part: impl Fn([&Operand; 2], &mut [u8]) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     let length = output.len();
-    // A side that is as long as the output is cut with it; one that repeats must repeat whole in each piece.
+    // A side as long as the output is split with it. A repeated side must repeat completely in each
+    // piece.
     let whole = |side: &Operand| side.each == 1 && side.values.len() == length;
     let unit = sides
         .iter()
@@ -192,7 +199,7 @@ pub(super) fn pieces(
     if unit == 0 || !fits {
         return part(sides, output);
     }
-    share(output, unit, length, |range, output| {
+    split_rows(output, unit, length, |range, output| {
         let [a, b] = sides.map(|side| Operand {
             values: match whole(side) {
                 true => &side.values[range.start * unit..range.end * unit],

@@ -1,0 +1,118 @@
+// Checks the words of code and documents: part of `make lint` and `make test`.
+//
+//   - A doc comment opens with a subject, not with a relative clause.
+//   - A sentence of the documents has at most 30 words; a line has at most 100 columns.
+//   - No type name of the Rust code is declared twice.
+//   - Names that docs/glossary.md replaced are gone.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const openings = /^(What|Whether|Which|Where|How|That|The same)\b/;
+const longest = { sentence: 30, line: 100 };
+
+/** Names that stood for several things, or that only this project used. */
+const retired = [
+  'Form', 'Writer', 'Layout', 'Parts', 'Known', 'Kind', 'Sums', 'Found', 'Made', 'Said', 'Given', 'Told',
+];
+
+/** Type names that may be declared in several crates. */
+const shared = ['Error'];
+
+/** @param {string} folder @param {RegExp} name @returns {string[]} */
+function filesIn(folder, name) {
+  const entries = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && name.test(entry.name));
+  const paths = files.map((entry) => relative(root, join(entry.parentPath, entry.name)));
+  return paths.filter((path) => !path.includes('node_modules')).sort();
+}
+
+/** Doc comments: each with the line it begins at. @param {string} text */
+function docComments(text) {
+  const lines = text.split('\n');
+  const found = [];
+  for (const [index, line] of lines.entries()) {
+    const comment = line.match(/^\s*(\/\/\/|\/\/!|\/\*\*|""")\s*(.*)/);
+    const [, marker, words] = comment ?? [];
+    if (!marker) continue;
+    const before = (lines[index - 1] ?? '').trim();
+    const continued = marker.startsWith('//') && before.startsWith(marker) && before !== marker;
+    if (continued) continue;
+    const opening = words || (lines[index + 1] ?? '').replace(/^\s*\*?\s*/, '');
+    found.push({ line: index + 1, opening });
+  }
+  return found;
+}
+
+/** Paragraphs, list items and headings of a document, without code, tables and comments. @param {string} text */
+function paragraphs(text) {
+  const found = [];
+  let code = false;
+  let current = /** @type {{ line: number, words: string } | null} */ (null);
+  for (const [index, line] of text.split('\n').entries()) {
+    if (/^\s*```/.test(line)) [code, current] = [!code, null];
+    else if (code || /^( {4}|\s*$|\s*\||\s*<!--)/.test(line) && !current) current = null;
+    else if (/^\s*(\||$|<!--)/.test(line)) current = null;
+    else if (!current || /^\s*([-*]|\d+\.|#+|>)\s/.test(line)) found.push(current = { line: index + 1, words: line });
+    else current.words += ` ${line.trim()}`;
+  }
+  return found;
+}
+
+/** @param {string} paragraph */
+function sentences(paragraph) {
+  const plain = paragraph
+    .replace(/`[^`]*`/g, 'code')
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/^\s*([-*]|\d+\.|#+|>)\s/, '')
+    .replace(/\b(e\.g|i\.e|vs|approx|incl)\./g, '$1');
+  return plain.split(/(?<=[.!?:;])["')*_]*\s+/);
+}
+
+/** @type {string[]} */
+const problems = [];
+const report = (/** @type {string} */ path, /** @type {number} */ line, /** @type {string} */ what) => problems.push(`${path}:${line}: ${what}`);
+
+const sources = ['src', 'www', 'scripts', 'tests', 'benches', 'examples'].flatMap((folder) => filesIn(folder, /\.(rs|js|mjs|ts|py|sh)$/));
+const documents = [...filesIn('docs', /\.md$/), 'README.md', 'CHANGELOG.md', 'SECURITY.md'];
+
+/** @type {Map<string, string[]>} */
+const types = new Map();
+for (const path of sources) {
+  const text = readFileSync(join(root, path), 'utf8');
+  for (const { line, opening } of docComments(text)) {
+    if (openings.test(opening)) report(path, line, `the comment opens with “${opening.slice(0, 40)}”; begin with its subject`);
+  }
+  if (!path.startsWith('src/')) continue;
+  for (const [index, line] of text.split('\n').entries()) {
+    const name = line.match(/^\s*(?:pub(?:\([a-z ]+\))? )?(?:struct|enum|trait|type|union) ([A-Z]\w*)/)?.[1];
+    if (!name || /^\s*type \w+ = [^;]*;/.test(line) && !/^(pub|type)/.test(line)) continue; // a type of a trait
+    types.set(name, [...(types.get(name) ?? []), `${path}:${index + 1}`]);
+    if (retired.includes(name)) report(path, index + 1, `the type name ${name} is retired; say which one it is`);
+  }
+}
+for (const [name, places] of types) {
+  if (places.length > 1 && !shared.includes(name)) problems.push(`${places.join(', ')}: the type name ${name} is declared ${places.length} times`);
+}
+for (const path of documents) {
+  const text = readFileSync(join(root, path), 'utf8');
+  let code = false;
+  for (const [index, line] of text.split('\n').entries()) {
+    if (/^\s*```/.test(line)) code = !code;
+    if (!code && line.length > longest.line && !/^\s*\||https?:\S+$/.test(line)) report(path, index + 1, `${line.length} columns; wrap at ${longest.line}`);
+  }
+  for (const { line, words } of paragraphs(text)) {
+    for (const sentence of sentences(words)) {
+      const count = sentence.split(/\s+/).filter((word) => /\w/.test(word)).length;
+      if (count > longest.sentence) report(path, line, `a sentence of ${count} words: “${sentence.slice(0, 60)}…”`);
+    }
+  }
+}
+
+for (const problem of problems) console.error(problem);
+if (problems.length > 0) {
+  console.error(`${problems.length} places to rewrite (docs/contributing.md, “Words”)`);
+  process.exit(1);
+}

@@ -1,0 +1,150 @@
+/*
+ * Shapes of the JavaScript side alone: files, options of calls, typed arrays. Values that Rust makes
+ * or reads are in types.d.ts, which is generated.
+ */
+
+import type {
+  CalibrationSummary, Layer, LayerTable, Memory, Preview, Rounding, SampleSettings, Settings, Summary, TensorSettings,
+} from './types.js';
+
+/** A file and its path as people know it. */
+export interface NamedFile {
+  path: string;
+  blob: Blob;
+}
+
+export type ElementType = NonNullable<TensorSettings['type']>;
+
+export type QuantizeSettings = Settings;
+
+/** The decoded inputs of a sample, and the values of the first input where it is float. */
+export interface Decoded {
+  previews: Preview[];
+  first: Float32Array | null;
+}
+
+export interface CalibrateOptions {
+  /** The calibration method, such as `minmax` or `percentile:99.99`. Default: `auto`. */
+  method?: string;
+  /** The rounding of weights that `quantize` will use. `gptq` runs the samples once more. */
+  rounding?: Rounding;
+  /** The equalization that `quantize` will use. It runs the samples once more. */
+  equalize?: Settings['equalize'];
+  samples?: SampleSettings;
+  /** Stops the calibration. */
+  signal?: AbortSignal;
+  /** Ends the calibration early and keeps the samples that have run. */
+  enough?: AbortSignal;
+}
+
+export interface ForecastOptions {
+  method?: string;
+  samples?: SampleSettings;
+  settings?: Settings;
+  signal?: AbortSignal;
+}
+
+/** A calibration: `samples` of `given` were run. */
+export type Calibration = CalibrationSummary & { given: number };
+
+export interface Progress {
+  /** The stage, in words. */
+  stage: string;
+  done?: number;
+  of?: number;
+  /** The unit of `done` and `of`: `bytes` or `samples`. */
+  unit?: string;
+  /** Ranges of activations so far; absent where nothing changed. */
+  ranges?: SeenRange[];
+  memory?: Memory;
+}
+
+export type SeenRange = [name: string, min: number, max: number];
+
+/** A quantized model. `file` holds the bytes of `model` as a Blob. */
+export interface Result {
+  model: Uint8Array<ArrayBuffer>;
+  file: Blob;
+  report: string;
+  summary: Summary;
+}
+
+export type Elements =
+  | Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array
+  | Uint8Array | Uint16Array | Uint32Array | BigUint64Array;
+
+/** A value for the input of that name. */
+export interface InputTensor {
+  name: string;
+  shape: number[];
+  data: Elements;
+}
+
+/** An output of a model. Booleans are bytes. */
+export interface OutputTensor {
+  name: string;
+  element: string;
+  shape: number[];
+  data: Elements;
+}
+
+export interface RunOptions {
+  /** Measured runs. Default: 10. */
+  runs?: number;
+  /** Runs before the measured ones. Default: 2. */
+  warmUp?: number;
+  /** How the sample's files are read. */
+  samples?: SampleSettings;
+  /** The kernels of float convolutions. Default: `octet`, which are faster. */
+  floatKernels?: 'octet' | 'tract';
+  /** Stops the run, and ends the worker where it takes long. */
+  signal?: AbortSignal;
+  /** Stops the run at its next step, and keeps the worker. */
+  gently?: AbortSignal;
+}
+
+export type Totals = Omit<LayerTable, 'layers'>;
+
+export interface Run {
+  outputs: OutputTensor[];
+  layers: Layer[];
+  totals: Totals;
+}
+
+export interface CompareOptions {
+  /** How the samples are read. */
+  samples?: SampleSettings;
+  /** Also measures the error of weights alone and of activations alone; two more runs a sample. */
+  split?: boolean;
+  /** The class number of each sample, by its name. */
+  labels?: Record<string, number>;
+  signal?: AbortSignal;
+  gently?: AbortSignal;
+}
+
+export interface Failure {
+  kind: string;
+  message: string;
+}
+
+/** Wasm memory that the page reads while the worker is busy: control words and a panic's message. */
+export interface Shared {
+  control: Int32Array;
+  panic: Uint8Array;
+}
+
+/** A graph for the layout worker: sizes of nodes, and edges between indexes in that list. */
+export interface LayoutRequest {
+  id: number;
+  sizes: [number, number][];
+  edges: [number, number][];
+}
+
+/** Centres of nodes (x, y), and corners of edges. */
+export interface LayoutResult {
+  id: number;
+  nodes: Float32Array;
+  edges: Float32Array[];
+  width: number;
+  height: number;
+}

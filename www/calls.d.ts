@@ -1,0 +1,82 @@
+/*
+ * The calls from the page to the worker: arguments and result of each. engine.js sends them,
+ * worker.js answers them; both are checked against this table.
+ */
+
+import type {
+  Card, Channels, Comparison, Distribution, Export, Forecast, GraphView, ImageSettings, Memory, Misfit, Rounding, SampleRef, SampleSettings, Settings,
+} from './types.js';
+import type {
+  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Progress, Result, Run, RunOptions, Shared,
+} from './api.js';
+
+/** An open model. `wanted` lists external data files that are missing. */
+export interface Opened {
+  card: Card;
+  wanted: string[];
+}
+
+/** The number that the page gives an open model. */
+interface Key {
+  key: number;
+}
+
+export interface Calls {
+  start(args: { variant: 'threads' | 'baseline'; threads: number }): { shared: Shared | null };
+  memory(args: {}): Memory;
+  presets(args: {}): Record<string, ImageSettings>;
+  group(args: { paths: string[] }): SampleRef[];
+  graphOf(args: { blob: Blob }): GraphView;
+  beginScope(args: { message: string }): void;
+  endScope(args: {}): void;
+
+  open(args: Key & { name: string; blob: Blob }): Opened;
+  attach(args: Key & { files: NamedFile[] }): Opened;
+  close(args: Key): void;
+  preview(args: Key & { files: NamedFile[]; settings: SampleSettings }): Decoded;
+  check(args: Key & { files: NamedFile[]; settings: SampleSettings }): Misfit[];
+  demoSamples(args: Key & { count: number; seed: number }): NamedFile[];
+  forecast(args: Key & { files: NamedFile[]; method: string; samples: SampleSettings; settings: Settings }): Forecast;
+  calibrate(args: Key & {
+    files: NamedFile[]; method: string; rounding?: Rounding; equalize?: Settings['equalize']; samples: SampleSettings;
+  }): Calibration;
+  quantize(args: Key & { settings: Settings }): Result & { memory: Memory };
+  run(args: Key & {
+    sample: (NamedFile | InputTensor)[]; samples: SampleSettings; runs: number; warmUp: number; floatKernels?: RunOptions['floatKernels'];
+  }): Run;
+  compare(args: Key & {
+    quantized: Blob; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; split: boolean;
+  }): Comparison;
+  graph(args: Key): GraphView;
+  distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): Distribution | null;
+  channels(args: Key & { weight: string }): Channels | null;
+  report(args: Key): string;
+  export(args: Key & { kind: Export }): string;
+}
+
+export type Call = keyof Calls;
+export type Arguments<K extends Call> = Parameters<Calls[K]>[0];
+export type Answer<K extends Call> = ReturnType<Calls[K]>;
+
+/** Handlers in the worker. `enough` resolves to true once the page wants no more samples. */
+export type Handlers = {
+  [K in Call]: (
+    args: Arguments<K>, report: (progress: Progress) => void, enough: () => Promise<boolean>,
+  ) => Answer<K> | Promise<Answer<K>>;
+};
+
+/** A message to the worker: a call, or `enough` about the call with that id. */
+export interface Request {
+  id: number;
+  call: Call;
+  args: any;
+  enough?: boolean;
+}
+
+/** A message from the worker about the call with that id. */
+export interface Reply {
+  id: number;
+  value?: any;
+  failure?: Failure;
+  progress?: Progress;
+}

@@ -1,0 +1,80 @@
+// @ts-check
+/** How pictures are read: what is proposed for the model, what the person changed of it, and both as the document has them. */
+
+import { needsSamples } from './settings-document.js';
+import { isPicture } from './files.js';
+import { computed } from './signals.js';
+import { model, modelChanged, presets, samples, settings } from './state.js';
+
+/** @import { Proposal } from './types.js' */
+
+/** Keys that a preset stands for. */
+const values = ['order', 'scale', 'mean', 'std'];
+
+/** Keys that the document writes otherwise. @type {Record<string, string>} */
+const written = { shorterSide: 'shorter_side' };
+
+export const hasPictures = computed(() => samples.value.files.some(isPicture));
+
+/** What is proposed for the model that is open; `null` where no picture can be its sample. @returns {Proposal | null} */
+export const proposal = computed(() => {
+  modelChanged.value;
+  return model.value?.card.pictures ?? null;
+});
+
+const same = (/** @type {unknown} */ a, /** @type {unknown} */ b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
+
+/** A proposal as the page keeps it: a preset, and what differs from it. @param {Proposal} proposed */
+export function asChosen({ preset, image }) {
+  const usual = presets.peek()[preset] ?? {};
+  return { preset, image: Object.fromEntries(Object.entries(image).filter(([key, value]) => !same(value, usual[key]))) };
+}
+
+/** Whether all is as it was proposed. */
+export const asProposed = computed(() => {
+  const proposed = proposal.value;
+  if (!proposed) return true;
+  const { preset, image } = settings.value;
+  const now = { ...presets.value[preset], ...image };
+  return Object.entries(proposed.image).every(([key, value]) => same(value, now[key]));
+});
+
+/** What is left of the person's own choices when another preset is taken: all but the values. @param {Record<string, any>} image */
+export function withoutValues(image) {
+  return Object.fromEntries(Object.entries(image).filter(([key]) => !values.includes(key)));
+}
+
+/** The settings as a document carries them: with `images`, where pictures are read. @returns {Record<string, any>} */
+export function wholeDocument() {
+  const { document, preset, image } = settings.value;
+  if (!hasPictures.value) return document;
+  const said = Object.entries(image).filter(([, value]) => value !== undefined && value !== null);
+  return { ...document, images: { preset, ...Object.fromEntries(said.map(([key, value]) => [written[key] ?? key, value])) } };
+}
+
+/** A document's `images` as the page keeps them. @param {Record<string, any>} images */
+export function chosenOf(images) {
+  const { preset = settings.peek().preset, ...said } = images;
+  const ours = Object.fromEntries(Object.entries(written).map(([key, inDocument]) => [inDocument, key]));
+  return { preset, image: Object.fromEntries(Object.entries(said).map(([key, value]) => [ours[key] ?? key, value])) };
+}
+
+/** All of how pictures are read, as a document's `images`, so that no proposal fills a gap; empty where none are read. */
+export const explicitImages = computed(() => {
+  const { document, preset, image } = settings.value;
+  if (!hasPictures.value || !needsSamples(document)) return {};
+  const said = Object.entries({ ...presets.value[preset], ...image }).filter(([, value]) => value !== undefined && value !== null);
+  return { images: Object.fromEntries(said.map(([key, value]) => [written[key] ?? key, short(value)])) };
+});
+
+/** Numbers without digits that single precision does not hold. @param {any} value @returns {any} */
+const short = (value) => (Array.isArray(value) ? value.map(short) : typeof value === 'number' ? single(value) : value);
+
+/** A single-precision number with no more digits than tell it. @param {number} value */
+function single(value) {
+  for (let digits = 1; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === Math.fround(value)) return short;
+  }
+  return value;
+}

@@ -1,0 +1,137 @@
+// @ts-check
+/**
+ * What outlives a reload: settings, model, samples, the result and what was tried, in this browser's own storage (IndexedDB) and
+ * nowhere else. It is offered when the page is opened again, and forgotten with one click.
+ */
+
+import { say } from './messages.js';
+import { batch, effect, signal } from './signals.js';
+import { done, model, modelChanged, presets, samples, settings, tried } from './state.js';
+import { addSamples, open as openModel, take } from './studio.js';
+
+/** @import { NamedFile, Result } from './types.js' */
+/** @import { Done, Samples, Settings, Tried } from './state.js' */
+
+/** @typedef {{ name: string, files: NamedFile[] }} KeptModel the model's own file is the first */
+/** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles' | 'characters'>} KeptSamples */
+/** @typedef {Omit<Done, 'result'> & { model: Blob, report: string, summary: Result['summary'] }} KeptResult */
+
+const store = 'kept';
+/** More than this is not kept: a browser gives an origin some space, and takes all of it away when it runs out. */
+const most = 1e9;
+
+/** The model that could be gone on with, if there is one. @type {import('./signals.js').Signal<{ name: string, bytes: number } | null>} */
+export const kept = signal(/** @type {any} */ (null));
+
+/** @type {Promise<IDBDatabase> | null} */
+let opened = null;
+
+function database() {
+  opened ??= new Promise((resolve, reject) => {
+    const request = indexedDB.open('octet', 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(store);
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  return opened;
+}
+
+/** @template T @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest<T>} work @returns {Promise<T>} */
+async function ask(mode, work) {
+  const request = work((await database()).transaction(store, mode).objectStore(store));
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+/** Whether nothing is kept here: the browser refuses, or the space is used up. Said once. */
+let refused = false;
+
+/** @param {string} key @param {unknown} value */
+function keep(key, value) {
+  if (refused) return;
+  ask('readwrite', (all) => /** @type {IDBRequest<any>} */ (value === null ? all.delete(key) : all.put(value, key))).catch(() => {
+    if (!refused) say('This browser cannot store data for the next visit; downloads are not affected.');
+    refused = true;
+  });
+}
+
+/** @param {NamedFile[]} files */
+const size = (files) => files.reduce((sum, { blob }) => sum + blob.size, 0);
+
+/** Finds out what is kept, then keeps what changes from now on. */
+export async function remember() {
+  try {
+    /** @type {KeptModel | undefined} */
+    const before = await ask('readonly', (all) => all.get('model'));
+    if (before?.files?.length) kept.value = { name: before.name, bytes: size(before.files) };
+  } catch {
+    refused = true;
+    return;
+  }
+  // Until a model is open everything is as the page began, and what was kept before stays.
+  const begun = () => model.value !== null;
+  effect(() => {
+    modelChanged.value;
+    const now = model.value;
+    if (now && size(now.files) <= most) keep('model', { name: now.name, files: now.files });
+  });
+  effect(() => {
+    const { document, preset, image } = settings.value;
+    if (begun()) keep('settings', { document, preset, image });
+  });
+  effect(() => {
+    const { files: used, skipped, source, labels, names, labelFiles, characters } = samples.value;
+    // Those that were left out are looked at again.
+    const files = [...used, ...skipped.flatMap((one) => one.files)];
+    if (begun()) keep('samples', size(files) <= most ? { files, source, labels, names, labelFiles, characters } : null);
+  });
+  effect(() => {
+    const now = done.value;
+    if (!begun()) return;
+    if (!now) return keep('result', null);
+    const { result, ...rest } = now;
+    keep('result', { ...rest, model: result.file, report: result.report, summary: result.summary });
+  });
+  effect(() => {
+    if (begun()) keep('tried', tried.value);
+  });
+}
+
+/** Puts everything back as it was left. */
+export async function goOn() {
+  const read = (/** @type {string} */ key) => ask('readonly', (all) => all.get(key));
+  /** @type {[KeptModel | undefined, Partial<Settings> | undefined, KeptSamples | undefined, KeptResult | undefined, Tried[] | undefined]} */
+  const [file, choices, given, result, list] = /** @type {any} */ (await Promise.all(['model', 'settings', 'samples', 'result', 'tried'].map(read)));
+  if (!file?.files?.length) return forget();
+  if (file.files.length > 1) await take(file.files);
+  else await openModel(file.files[0]);
+  if (!model.peek()) return;
+  batch(() => {
+    if (choices) settings.value = { ...settings.peek(), ...choices, preset: choices.preset && choices.preset in presets.peek() ? choices.preset : settings.peek().preset };
+    // Before figures were kept by node there were none.
+    if (list) tried.value = list.map((one) => ({ ...one, layers: one.layers ?? {} }));
+  });
+  if (given && given.files.length > 0) await addSamples([...given.files, ...(given.labelFiles ?? [])], given.source ? { source: given.source, labels: given.labels, names: given.names ?? new Map(), characters: given.characters ?? [] } : undefined);
+  if (result) {
+    const { model: bytes, report, summary, ...rest } = result;
+    // Results from before had no name by their scheme, and no advice.
+    const { scheme = rest.document.scheme ?? 'static', fileName = rest.name.replace(/(\.onnx)?$/i, '_int8.onnx'), advice = [] } = summary;
+    done.value = { ...rest, result: { file: bytes, report, summary: { ...summary, scheme, fileName, advice } } };
+  }
+  say(`${file.name} is restored from the last visit.`);
+}
+
+/** Forgets all of it, at once; what is open stays open until the page is closed. */
+export async function forget() {
+  try {
+    await ask('readwrite', (all) => all.clear());
+    localStorage.clear();
+    for (const name of await caches.keys()) if (name.startsWith('octet ')) await caches.delete(name);
+  } catch {
+    // Where nothing can be kept there is nothing to forget.
+  }
+  kept.value = null;
+  say('All data this page stored in your browser is deleted.');
+}

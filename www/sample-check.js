@@ -1,0 +1,130 @@
+// @ts-check
+/** Looks at the samples as soon as they or the way they are read change: the first good one is shown, and each bad one is named. */
+
+import { isPicture } from './files.js';
+import { aborted, say, sentence } from './messages.js';
+import { plural } from './format.js';
+import { batch } from './signals.js';
+import { misfits, model, preview, randomData, run, samples } from './state.js';
+import { imageSettings } from './studio.js';
+
+/** @import { Misfit, NamedFile, SampleRef } from './types.js' */
+/** @import { Model } from './octet.js' */
+
+/** So many samples are looked at in a call: between two the worker can do what a person waits for. */
+const portion = 8;
+/** So many that can't be decoded are passed over to find one that can be shown. */
+const tries = 5;
+
+/** Each look replaces the one before. */
+let looks = 0;
+
+/** Decodes the first sample with the settings of now, then looks at all. */
+export async function look() {
+  const mine = ++looks;
+  const open = model.peek();
+  const { refs } = samples.peek();
+  misfits.value = [];
+  if (!open || refs.length === 0 || open.wanted.length > 0) {
+    preview.value = null;
+    return;
+  }
+  const still = () => mine === looks;
+  await showFirst(open, still);
+  if (still()) void checkAll(open, still);
+}
+
+/** The samples that nothing is known against. @returns {SampleRef[]} */
+function usable() {
+  const bad = new Set(misfits.peek().map((one) => one.sample));
+  return samples.peek().refs.filter((ref) => !bad.has(ref.name));
+}
+
+/** @param {Model} open @param {() => boolean} still */
+async function showFirst(open, still) {
+  for (let left = tries; left > 0; left -= 1) {
+    const first = usable()[0] ?? samples.peek().refs[0];
+    const parts = filesOf(first);
+    const picture = parts.find(isPicture)?.blob ?? null;
+    try {
+      const decoded = await open.preview(parts, { image: imageSettings() });
+      if (still()) preview.value = { decoded, failure: '', picture, name: first.name };
+      return;
+    } catch (error) {
+      if (!still() || aborted(error)) return;
+      const said = sentence(/** @type {Error} */ (error).message);
+      note([{ sample: first.name, reason: said.replace(`sample ${first.name}: `, '').replace(`Sample ${first.name}: `, ''), asksForSize: false }]);
+      if (usable().length > 0 && left > 1) continue;
+      preview.value = { decoded: null, failure: said, picture, name: first.name };
+      say(said);
+      return;
+    }
+  }
+}
+
+/** @param {Model} open @param {() => boolean} still */
+async function checkAll(open, still) {
+  const { refs, source } = samples.peek();
+  // Those were made to fit.
+  if (source === randomData) return;
+  for (let at = 0; at < refs.length; at += portion) {
+    // A run finds out by itself, and must not wait for this.
+    if (!still() || run.peek()) return;
+    const files = refs.slice(at, at + portion).flatMap(filesOf);
+    try {
+      const found = await open.check(files, { image: imageSettings() });
+      if (still()) note(found);
+    } catch {
+      return; // whatever it is, the run says it
+    }
+  }
+  if (!still()) return;
+  const bad = misfits.peek();
+  if (bad.length > 0) say(`${bad.length} of ${plural(refs.length, 'sample')} can’t be used with the current preprocessing.`);
+  const shown = preview.peek();
+  if (shown && bad.some((one) => one.sample === shown.name) && usable().length > 0) await showFirst(open, still);
+}
+
+/** @param {SampleRef} ref @returns {NamedFile[]} */
+function filesOf(ref) {
+  return samples.peek().files.filter((file) => ref.parts.includes(file.path));
+}
+
+/** @param {Misfit[]} found */
+function note(found) {
+  const known = misfits.peek();
+  const all = [...known.filter((old) => !found.some((one) => one.sample === old.sample)), ...found];
+  if (found.length > 0) misfits.value = all.sort((a, b) => place(a) - place(b));
+}
+
+/** @param {Misfit} one */
+const place = (one) => samples.peek().refs.findIndex((ref) => ref.name === one.sample);
+
+/** Leaves samples out, each with its reason; they can be taken back. @param {{ sample: string, reason: string }[]} which @returns {NamedFile[]} the files that are left */
+export function setAside(which) {
+  const { files, refs, skipped, ...about } = samples.peek();
+  const reasons = new Map(which.map((one) => [one.sample, one.reason]));
+  const out = refs.filter((ref) => reasons.has(ref.name));
+  if (out.length === 0) return files;
+  const gone = new Set(out.flatMap((ref) => ref.parts));
+  const left = files.filter((file) => !gone.has(file.path));
+  batch(() => {
+    samples.value = {
+      ...about,
+      files: left,
+      refs: refs.filter((ref) => !reasons.has(ref.name)),
+      skipped: [...skipped, ...out.map((ref) => ({ sample: ref.name, reason: reasons.get(ref.name) ?? '', files: files.filter((file) => ref.parts.includes(file.path)) }))],
+    };
+    misfits.value = misfits.peek().filter((one) => !reasons.has(one.sample));
+  });
+  return left;
+}
+
+/** Leaves out what can't be used. @param {Misfit[]} which */
+export function skip(which) {
+  const shown = preview.peek()?.name;
+  setAside(which);
+  const { refs } = samples.peek();
+  say(`${plural(which.length, 'sample')} left out; ${plural(refs.length, 'sample')} remain.`);
+  if (refs.length === 0 || which.some((one) => one.sample === shown)) void look();
+}

@@ -1,0 +1,864 @@
+/*
+ * Values that cross between Rust and JavaScript. Generated from the Rust types by `make contracts`:
+ * change the types and their doc comments there. Shapes of JavaScript alone are in api.d.ts.
+ */
+
+export * from './api.js';
+
+/** The same as figures for a person. */
+export interface Apart {
+  /** Cosine of the angle between the two. */
+  cosine: number;
+  /** The largest difference of two elements. */
+  max: number;
+  /** The mean difference. */
+  mean: number;
+  /** Ratio of the squares of the signal to those of the difference, in decibels; 200 where there is no difference. */
+  sqnr: number;
+}
+
+/**
+ * Treatment of a sample that cannot be read or run.
+ * - "skip": The sample is left out with its reason, and the run continues.
+ * - "stop": The sample ends the run.
+ */
+export type BadSamples = 'skip' | 'stop';
+
+/** What is said of the blocks of some nodes; of what is not, they are as all are. */
+export interface BlockChoice {
+  /** How exactly MatMulNBits works on activations. */
+  accuracy_level?: number;
+  /** Bits of one number. */
+  bits?: number;
+  /** How scales and zero points are found. */
+  method?: BlockMethod;
+  /** How many numbers share a scale. */
+  size?: number;
+  /** Zero in the middle. */
+  symmetric?: boolean;
+}
+
+/**
+ * How the file holds weights in blocks.
+ * - "matmul_nbits": ONNX Runtime's operator com.microsoft::MatMulNBits.
+ * - "dequantize": ONNX's own DequantizeLinear of opset 21, for 4 and 8 bits.
+ */
+export type BlockForm = 'matmul_nbits' | 'dequantize';
+
+/**
+ * How a block's scale and zero point are found.
+ * - "rtn": From the smallest and largest number: ONNX Runtime's integers, bit for bit.
+ * - "hqq": Half-quadratic: the zero point, no integer, that suits most numbers and lets a few outliers go.
+ * - "search": The best of many scales, errors of large numbers counting more.
+ * - "gptq": With those scales, rounded so that the errors of a column make up for one another.
+ */
+export type BlockMethod = 'rtn' | 'hqq' | 'search' | 'gptq';
+
+/** How weights are quantized in blocks. */
+export interface BlockSettings {
+  /** How exactly MatMulNBits works on activations: 0 as it likes, 1 float32, 2 float16, 3 bfloat16, 4 int8. */
+  accuracy_level?: number;
+  /** Bits of one number: 2, 4 or 8. */
+  bits?: number;
+  /** How the file holds them. */
+  form?: BlockForm;
+  /** How scales and zero points are found. */
+  method?: BlockMethod;
+  /** How many numbers share a scale: a power of two from 16 to 256. */
+  size?: number;
+  /**
+   * Zero in the middle, and no zero points in the file; where nothing is said, with every method but the half-quadratic,
+   * which looks for zero points.
+   */
+  symmetric?: boolean;
+}
+
+/** How many confident boxes of the float model the quantized one finds again. */
+export interface BoxMatches {
+  /** Boxes of the float model with a score of at least a quarter. */
+  confident: number;
+  /** Confident boxes of the quantized model that overlap none of the float model's of their class so. */
+  extra: number;
+  /** Those of them that a confident box of the quantized model overlaps by half or more, of the same class. */
+  found: number;
+}
+
+/** Result of a calibration. */
+export interface CalibrationSummary {
+  /** Changes that preparation made to the model, a sentence each. */
+  prepared: string[];
+  /** Number of samples that ran. */
+  samples: number;
+  /** Samples that were fed and skipped, each with its reason. */
+  skipped: Skipped[];
+  /** Number of values that have a range. */
+  values: number;
+}
+
+/** Identity and contents of a model. */
+export interface Card {
+  /** True if the model contains quantized operators. */
+  alreadyQuantized: boolean;
+  /** Size of the file in bytes. */
+  bytes: number;
+  /** Attached files of external data. */
+  dataFiles: DataFile[];
+  /** Operators that stay float, each with its reason. */
+  float: FloatOperator[];
+  /** Inputs that a sample must provide. */
+  inputs: Port[];
+  /** Version of the file format. */
+  irVersion: number;
+  /** Name of the file. */
+  name: string;
+  /** Number of nodes of each operator, the most frequent first. */
+  operators: [string, number][];
+  /** Version of the default operator set. */
+  opset: number;
+  /** Outputs of the graph. */
+  outputs: Port[];
+  /** Number of elements in all constants: initializers, Constant nodes and those in subgraphs. */
+  parameters: number;
+  /** Proposed preprocessing of images, where images can be the model's samples. */
+  pictures: Proposal | null;
+  /** Tool that wrote the file, with its version. */
+  producer: string;
+  /** Number of nodes whose operator can be quantized. */
+  quantizable: number;
+  /** SHA-256 of the file in hexadecimal. */
+  sha256: string;
+  /** Warnings to show before calibration. */
+  warnings: string[];
+}
+
+/**
+ * Certainty of a part of a proposal.
+ * - "sure": The file states it, or nothing else would run.
+ * - "likely": Models like this one usually have it.
+ * - "guess": It is common; there is no other hint.
+ */
+export type Certainty = 'sure' | 'likely' | 'guess';
+
+/** Minimum and maximum of each channel of a weight. */
+export interface Channels {
+  /** The channel axis. */
+  axis: number;
+  /** Maximum of each channel. */
+  max: number[];
+  /** Minimum of each channel. */
+  min: number[];
+}
+
+/** Two models on some samples. */
+export interface Comparison {
+  /** The output that is worst off, among those that tell anything. */
+  headline: string | null;
+  /** The layers in the order of the float model; none where they could not be compared. */
+  layers: LayerError[];
+  /** Why the layers could not be compared, while the outputs were; `None` where they were. */
+  layersFailed: string | null;
+  /** The outputs. */
+  outputs: OutputError[];
+  /** How many samples were run. */
+  samples: number;
+  /** Values of the float model that the quantized one has no counterpart of. */
+  unpaired: string[];
+  /** What stands out, with its cause. */
+  warnings: Warning[];
+  /** The names of the layers that add most, the worst first. */
+  worst: string[];
+}
+
+/** A file of external data. */
+export interface DataFile {
+  /** Size in bytes. */
+  bytes: number;
+  /** Path that the model states, relative to its own. */
+  name: string;
+}
+
+/** The SQNR of an output's parts, in decibels: places are large numbers, and hide what scores have lost. */
+export interface DetectionErrors {
+  /** Of the places. */
+  boxes: number;
+  /** Of the scores. */
+  scores: number;
+}
+
+/** Distribution of a value's elements in calibration. */
+export interface Distribution {
+  /** Number of elements, zeros and non-finite ones included. */
+  count: number;
+  /** Count of each bar. */
+  counts: number[];
+  /** Minimum and maximum of the finite elements. */
+  ends: [number, number];
+  /** Lower edge of the first bar. */
+  low: number;
+  /** Number of elements that are NaN or infinite. */
+  odd: number;
+  /** Range that each method chooses. */
+  ranges: [string, [number, number]][];
+  /** Width of a bar. */
+  width: number;
+  /** Number of zeros. */
+  zeros: number;
+}
+
+/**
+ * Format of an exported file.
+ * - "csv": The layer table as CSV.
+ * - "trace": Chrome trace events, for Perfetto.
+ * - "speedscope": Profile for speedscope.
+ * - "modelExplorer": Node data for Model Explorer.
+ * - "html": Self-contained HTML report.
+ */
+export type Export = 'csv' | 'trace' | 'speedscope' | 'modelExplorer' | 'html';
+
+/** Nodes of one operator that stay float. */
+export interface FloatOperator {
+  /** Number of its nodes. */
+  count: number;
+  /** Name of the operator. */
+  operator: string;
+  /** Reason why they stay float. */
+  reason: string;
+}
+
+/** Forecast of a job. */
+export interface Forecast {
+  /** Memory limit of this platform, if known. */
+  limitBytes: number | null;
+  /** Part of the peak: activations of the samples that run at once. */
+  liveBytes: number;
+  /** Multiply-accumulate operations of one run. */
+  macs: number;
+  /** Time until the quantized model is ready, in milliseconds. */
+  ms: number;
+  /** Size of the quantized model. */
+  outputBytes: number;
+  /** Peak of live memory. */
+  peakBytes: number;
+  /** Stage in which the peak occurs, named as in the report. */
+  peakStage: string;
+  /** Part of the peak: statistics of all observed tensors. */
+  rangeBytes: number;
+  /** Reason why the memory does not suffice, and a way out. */
+  refusal: string | null;
+  /** Time of one sample on one thread, in milliseconds. */
+  sampleMs: number;
+  /** Number of samples that it assumes. */
+  samples: number;
+  /** Number of samples that run at once. */
+  threads: number;
+  /** Part of the peak: the file, and the engine's copies of its weights. */
+  weightBytes: number;
+}
+
+/**
+ * The form of the quantized file.
+ * - "qdq": QuantizeLinear and DequantizeLinear around float operators.
+ * - "qoperator": Integer operators such as QLinearConv.
+ * - "simulated": The values of the quantized model, with weights stored as floats.
+ */
+export type Format = 'qdq' | 'qoperator' | 'simulated';
+
+/** Nodes of a model in order, and the values between them. */
+export interface GraphView {
+  /** Inputs of the graph, without initializers. */
+  inputs: string[];
+  /** Nodes in topological order. */
+  nodes: NodeView[];
+  /** Outputs of the graph. */
+  outputs: string[];
+  /** Every value whose type is known. */
+  values: Record<string, ValueView>;
+}
+
+/** The rules of mixed precision. */
+export interface GuardSettings {
+  /** The largest growth of the weights' bytes, as a fraction. */
+  budget?: number;
+  /** An activation with fewer than six integers for half of its values gets 16 bits. */
+  finer?: boolean;
+  /** An activation stays float where 16 bits are not enough or not allowed. */
+  float?: boolean;
+  /** With the method `auto`, the logits at the end of a model get 16 bits. */
+  outputs?: boolean;
+  /** A range whose expected error is twice the least one is widened. */
+  ranges?: boolean;
+  /** A weight whose own error is ten times the median of all weights gets 16 bits. */
+  weights?: boolean;
+}
+
+/** Changes by the user to the settings proposed for the model. */
+export interface ImageChanges {
+  height?: number;
+  layout?: Layout;
+  mean?: [number, number, number];
+  order?: Order;
+  pad?: number;
+  /** Preset that sets the values first. Other fields override it. */
+  preset?: string;
+  resize?: Resize;
+  scale?: number;
+  shorter_side?: number;
+  std?: [number, number, number];
+  width?: number;
+}
+
+/** Preprocessing of images. The default is that of ImageNet classifiers. */
+export interface ImageSettings {
+  /** Height, where the model leaves it open. */
+  height?: number;
+  /** Order of the axes; by default inferred from the input's shape. */
+  layout?: Layout;
+  /** Value that is subtracted next, by channel in the order of the tensor. */
+  mean?: [number, number, number];
+  /** Order of the colour channels. */
+  order?: Order;
+  /** Grey value, 0 to 255, of the border that [`Resize::Letterbox`] adds. */
+  pad?: number;
+  /** Way to bring the image to the input's height and width. */
+  resize?: Resize;
+  /** Factor for a pixel (0 to 255); applied first. */
+  scale?: number;
+  /**
+   * With [`Resize::Shorter`], the length of the shorter side before the crop. The default is 8/7
+   * of the input's shorter side, which is 256 for 224.
+   */
+  shorterSide?: number;
+  /** Divisor that is applied last, by channel. */
+  std?: [number, number, number];
+  /** Width, where the model leaves it open. */
+  width?: number;
+}
+
+/** One layer of a run: a node of the model with the nodes fused into it, or a conversion. */
+export interface Layer {
+  /** Number of engine steps in one run. */
+  calls: number;
+  /** For conversions between number formats: the reason for it. */
+  conversion: string | null;
+  /**
+   * 10⁹ multiply-accumulate operations per second, from the median. `None` without such
+   * operations, or for a time below the clock's resolution.
+   */
+  gmacs: number | null;
+  /** For float layers of a quantized model: the reason for float. */
+  inFloat: string | null;
+  /** Inputs, without constants. */
+  inputs: LayerTensor[];
+  /** Kernels that ran, in order and without duplicates. */
+  kernel: string;
+  /** Live memory after it, beyond the memory before the run. */
+  liveBytes: number;
+  /** Multiply-accumulate operations. */
+  macs: number;
+  /** Own time in milliseconds over all runs. */
+  ms: TimingSummary;
+  /** Name of the main node. */
+  name: string;
+  /** All nodes of the model that the layer executes, in their order. */
+  nodes: string[];
+  /** Operator of the main node. */
+  operator: string;
+  /** Outputs that other layers read. */
+  outputs: LayerTensor[];
+  /** Bytes of its outputs. */
+  ownBytes: number;
+  /** Peak of live memory while it ran, beyond the memory before the run. */
+  peakBytes: number;
+  /** Share of the time of all layers, from the means. */
+  share: number;
+}
+
+/** What quantizing did to the value a layer makes; where a Relu or Clip alone reads that, to what it lets pass of it. */
+export interface LayerError {
+  /** The error that all layers up to here have brought. */
+  accumulated: Apart;
+  /** The same with only the activations as integers. */
+  activationsOnly: number | null;
+  /**
+   * The error that this layer brings when it is fed with the float model's values; `None` where it only moves what
+   * others made.
+   */
+  added: Apart | null;
+  /** The share of the float values beyond what the integers can hold. */
+  clipped: number;
+  /** This layer's share of what all layers add: noise over signal. */
+  harm: number;
+  /** The node that makes the value. */
+  layer: string;
+  /** The greatest. */
+  max: number;
+  /** The least float value seen. */
+  min: number;
+  /** Its operator. */
+  operator: string;
+  /** The reals that the integers can hold. */
+  range: [number, number] | null;
+  /** Whether it is rounded. */
+  rounded: boolean;
+  /** The value. */
+  value: string;
+  /** The same with only the weights as integers, in decibels of SQNR. */
+  weightsOnly: number | null;
+}
+
+/** Settings of some nodes. A key that is absent keeps the value of the wider scope. */
+export interface LayerSettings {
+  /** The representation of the outputs. */
+  activations?: TensorSettings;
+  /**
+   * Operators that only move data, such as MaxPool, are quantized after a float input too.
+   * Default: false.
+   */
+  always?: boolean;
+  /** The blocks of the weights, in the scheme `blocks`. */
+  blocks?: BlockChoice;
+  /**
+   * Products of two activations stay float; products with a constant are quantized.
+   * Default: false.
+   */
+  constant_only?: boolean;
+  /** The nodes stay float. Default: false. */
+  float?: boolean;
+  /** The outputs stay float, though the inputs are quantized. Default: false. */
+  float_output?: boolean;
+  /** The representation of the weights. */
+  weights?: TensorSettings;
+}
+
+/** All layers of a run, in the order in which they first run. */
+export interface LayerTable {
+  /** Nodes of the model that did not run: folded before, or without effect. */
+  before: string[];
+  /** The rows. */
+  layers: Layer[];
+  /** Multiply-accumulate operations of all layers. */
+  macs: number;
+  /** Milliseconds of a run outside all layers, from the means: passing values on, and measuring. */
+  outsideMs: number;
+  /** Peak of live memory beyond those. */
+  peakBytes: number;
+  /** Layer at which the peak occurs. */
+  peakLayer: string;
+  /** Bytes allocated before the run that stay: file, weights and plan. */
+  residentBytes: number;
+  /** Resolution of the clock in milliseconds. */
+  resolutionMs: number;
+  /** Number of measured runs. */
+  runs: number;
+  /** Bytes of the outputs of all layers: the memory it would take to keep everything. */
+  sumBytes: number;
+  /** Time of a whole run in milliseconds. */
+  total: TimingSummary;
+  /** Number of warm-up runs before them. */
+  warmUp: number;
+}
+
+/** A tensor that enters or leaves a layer. */
+export interface LayerTensor {
+  /** Element type. */
+  element: string;
+  /** Name of the value. */
+  name: string;
+  /** Shape. Dimensions that depend on the input values are 0. */
+  shape: number[];
+}
+
+/** Order of an image's axes. */
+export type Layout = 'nchw' | 'nhwc';
+
+/** Wasm memory as the page shows it, in bytes. */
+export interface Memory {
+  /** Allocated and not freed. */
+  live: number;
+  /** The size of the wasm memory. It never shrinks. */
+  pages: number;
+  /** The largest `live` so far. */
+  peak: number;
+}
+
+/** A calibration method. `ort-entropy` needs at least as many bins as levels, which the pattern does not check. */
+export type Method = string;
+
+/** A sample that cannot be used with the current preprocessing. */
+export interface Misfit {
+  /** True if another image size or way of resizing may solve it. */
+  asksForSize: boolean;
+  /** The problem and its remedy, as a sentence. */
+  reason: string;
+  /** Name of the sample. */
+  sample: string;
+}
+
+/** The decision about a node. */
+export interface NodeChoice {
+  /** The name of the node. */
+  node: string;
+  /** The operator of the node. */
+  operator: string;
+  /** True if the node is quantized. */
+  quantized: boolean;
+  /** The reason why the node stays float. */
+  reason: string | null;
+}
+
+/** A node of a [`GraphView`]. */
+export interface NodeView {
+  /** Input values, followed by the values that its subgraphs capture. */
+  inputs: string[];
+  /** Name that is shown to people, as in a [`super::Summary`]. */
+  name: string;
+  /** Operator. */
+  operator: string;
+  /** Output values. */
+  outputs: string[];
+}
+
+/** Order of an image's colour channels. */
+export type Order = 'rgb' | 'bgr';
+
+/** What quantizing did to an output. */
+export interface OutputError {
+  /** With labels: the share of samples whose greatest class is the label, float and quantized. */
+  accuracy: [number, number] | null;
+  /** The same with all activations. */
+  activationsOnly: number | null;
+  /** How far it is apart. */
+  apart: Apart;
+  /** Of a detector's boxes: those that are found again. */
+  boxes: BoxMatches | null;
+  /** What it is to be judged by. */
+  kind: OutputKind;
+  /** Its name. */
+  name: string;
+  /** Where boxes and scores are in one output: the SQNR of each. */
+  parts: DetectionErrors | null;
+  /** Of outputs with rows of classes: the share of rows whose greatest class is the same. */
+  top1: number | null;
+  /** The share of rows whose greatest float class is among the five greatest quantized ones. */
+  top5: number | null;
+  /** Where the error was split: the SQNR with all weights of the model as integers, and nothing else. */
+  weightsOnly: number | null;
+}
+
+/**
+ * What an output is to be judged by.
+ * - "classes": A row of classes a sample: by the greatest.
+ * - "steps": A row of classes at each step of a sequence, as readers of text have: by the greatest of each.
+ * - "embedding": A vector that stands for the sample: by the cosine.
+ * - "boxes": Boxes of a detector, with their scores or without: by those that are found again.
+ * - "scores": Scores of boxes that are in another output.
+ * - "values": Other floats: by the ratio of signal to noise.
+ * - "integers": Integers or booleans: by nothing.
+ * - "passed": Floats that come from the inputs unchanged, or from constants: by nothing.
+ */
+export type OutputKind = 'classes' | 'steps' | 'embedding' | 'boxes' | 'scores' | 'values' | 'integers' | 'passed';
+
+/** A part of a proposal. */
+export type Part = 'size' | 'resize' | 'values' | 'layout';
+
+/** A graph input or output. */
+export interface Port {
+  /** Element type. */
+  element: string;
+  /** Name of the value. */
+  name: string;
+  /** Shape, such as `1×3×224×224`. Named dimensions show their name, unknown ones `?`. */
+  shape: string;
+}
+
+/** Statistics of a tensor. */
+export interface Preview {
+  /** Element type, as numpy names it. */
+  element: string;
+  /** Name of the model's input. */
+  input: string;
+  /** Maximum. */
+  max: number | null;
+  /** Mean. */
+  mean: number | null;
+  /** Minimum; `None` for an empty tensor, like the next three. */
+  min: number | null;
+  /** Notes on conversions, as sentences. */
+  notes: string[];
+  /** Size of each axis. */
+  shape: number[];
+  /** Standard deviation over all elements. */
+  std: number | null;
+}
+
+/** Proposed preprocessing of images for a model, with reasons. */
+export interface Proposal {
+  /** The settings. */
+  image: ImageSettings;
+  /** Height and width must be multiples of this number; 1 for any size. */
+  multiple: number;
+  /** True if the model leaves height or width open. */
+  open: boolean;
+  /** Preset that their values come from. */
+  preset: string;
+  /** Reasons for each part. */
+  reasons: Reason[];
+}
+
+/** A quantized tensor and its parameters, as the report lists it. */
+export interface QuantizedTensor {
+  /** The number of consecutive weights that share a scale, for block-wise quantization. */
+  block?: number;
+  /** The expected gain in dB of the layer's output error by GPTQ; `None` for other tensors. */
+  compensated?: number;
+  /**
+   * The largest change of a channel by bias correction; `None` for a bias that was not
+   * corrected.
+   */
+  corrected?: number;
+  /** The integer type. */
+  element: string;
+  /** The role of the tensor. */
+  kind: TensorKind;
+  /** The largest real that the integers represent. */
+  max: number;
+  /** The smallest real that the integers represent. */
+  min: number;
+  /** The name in the float model. */
+  name: string;
+  /** The scale; the largest where there are several. */
+  scale: number;
+  /** The number of scales: 1, or one for each channel. */
+  scales: number;
+  /** The zero point; the first where there are several. */
+  zeroPoint: number;
+}
+
+/** Reason for a part of a proposal. */
+export interface Reason {
+  /** Certainty of the part. */
+  certainty: Certainty;
+  /** The part. */
+  of: Part;
+  /** The hint, as the end of a sentence. */
+  why: string;
+}
+
+/**
+ * Way to bring an image to the height and width of the input.
+ * - "shorter": Resizes the shorter side to a given length, then crops the centre.
+ * - "exact": Resizes to exactly the input's size; proportions may change.
+ * - "letterbox": Fits the image into the input's size and fills the borders with grey.
+ * - "none": Keeps the image as it is: it must have the input's size.
+ */
+export type Resize = 'shorter' | 'exact' | 'letterbox' | 'none';
+
+/**
+ * The rounding of weights in the static scheme.
+ * - "nearest": Each weight to its nearest integer.
+ * - "gptq": GPTQ: later weights of an output correct the error of earlier ones. Needs an extra pass.
+ */
+export type Rounding = 'nearest' | 'gptq';
+
+/** A sample: its name and the paths of its files. */
+export interface SampleRef {
+  /** Path of its only file, or of the folder that forms the sample. */
+  name: string;
+  /** Paths of its files, in order. */
+  parts: string[];
+}
+
+/** Settings for reading samples. */
+export interface SampleSettings {
+  /** Treatment of samples that cannot be read or run. */
+  badSamples?: BadSamples;
+  /** True for random demo data; the report then says so. */
+  demo?: boolean;
+  /** Preprocessing of images. */
+  image?: ImageSettings;
+  /** Samples that were left out before the run, for the report. */
+  skipped?: Skipped[];
+}
+
+/**
+ * The quantization scheme.
+ * - "static": Weights and activations, with ranges from calibration samples.
+ * - "dynamic": Weights in the file; activations at each inference. Needs no samples.
+ * - "weights": Weights only, in 8 bits. Needs no samples.
+ * - "blocks": Weights of MatMul and Gemm in blocks of 2, 4 or 8 bits.
+ * - "float16": Half-precision floats; no integers. Needs no samples.
+ */
+export type Scheme = 'static' | 'dynamic' | 'weights' | 'blocks' | 'float16';
+
+/** Settings that quantize a model. */
+export interface Settings {
+  /** The representation of activations. */
+  activations?: TensorSettings;
+  /**
+   * Biases absorb the mean error that weight rounding causes. Default: true with the method
+   * `auto`, else false.
+   */
+  bias_correction?: boolean;
+  /** The blocks of weights in the scheme `blocks`. */
+  blocks?: BlockSettings;
+  /** Settings by scope or pattern of node names. Of two that match, the longer wins. */
+  by_name?: Record<string, LayerSettings>;
+  /** Settings by node name. */
+  by_node?: Record<string, LayerSettings>;
+  /** Settings by operator type. */
+  by_operator?: Record<string, LayerSettings>;
+  /**
+   * Equalization of channel ranges before quantization, with an extra pass over the samples.
+   * `true` is the strength 0.5. At 0 only the weights count; at 1 all channels of an activation
+   * get one range. Default: false.
+   */
+  equalize?: boolean | number;
+  /**
+   * The largest number of early activations that get 16 bits where 8 bits cost much. Default: with
+   * the method `auto` a quarter of all tensors and at most 12, else 0.
+   */
+  fine_first?: number;
+  /** The scale of a weight grows where its bias would overflow int32. */
+  fit_bias?: boolean;
+  /** Nodes that stay float: names, scopes, or patterns with `*`. */
+  float?: string[];
+  /** The form of the quantized file. */
+  format?: Format;
+  /**
+   * Mixed precision: tensors that 8 bits would damage get a wider range, 16 bits, or stay float.
+   * `true`, `false`, or one switch for each rule.
+   */
+  guard?: boolean | GuardSettings;
+  /**
+   * Preprocessing of images. A key overrides the value that is proposed for the model. It affects
+   * the samples only.
+   */
+  images?: ImageChanges;
+  /** Inputs and outputs stay float32 in the scheme `float16`. */
+  keep_io?: boolean;
+  /** The calibration method of activations. Default: `auto`. */
+  method?: Method;
+  /** The operators that are quantized: `all`, `onnxruntime` (its default list) or a list of types. */
+  operators?: 'all' | 'onnxruntime' | string[];
+  /** Biases become int32. */
+  quantize_bias?: boolean;
+  /** The rounding of weights. */
+  rounding?: Rounding;
+  /** The quantization scheme. */
+  scheme?: Scheme;
+  /** Settings by tensor name. */
+  tensors?: Record<string, TensorSettings>;
+  /** The representation of weights. */
+  weights?: TensorSettings;
+}
+
+/** A sample that was left out, and the reason. */
+export interface Skipped {
+  /** The problem, or a note that the user excluded it. */
+  reason: string;
+  /** Name of the sample. */
+  sample: string;
+}
+
+/** Summary of a quantization. */
+export interface Summary {
+  /** Advice on a result that is larger than necessary, a sentence each. */
+  advice: string[];
+  /** Size of the quantized file in bytes. */
+  bytesAfter: number;
+  /** Size of the float model in bytes, external data included. */
+  bytesBefore: number;
+  /** Proposed name for the file. */
+  fileName: string;
+  /** Number of leading notes that come from mixed precision. */
+  guarded: number;
+  /** All nodes, each with its choice and, if it stays float, the reason. */
+  nodes: NodeChoice[];
+  /** Notes for people, a sentence each. */
+  notes: string[];
+  /**
+   * The scheme. A `quantized` node holds integers, or half-precision floats with scheme
+   * `float16`.
+   */
+  scheme: Scheme;
+  /** All quantized tensors with their scales, zero points and ranges. */
+  tensors: QuantizedTensor[];
+}
+
+/**
+ * The role of a quantized tensor in the model.
+ * - "activation": A value computed at inference.
+ * - "weight": A constant with one scale, or one for each channel.
+ * - "bias": An int32 constant that is added to the accumulators.
+ */
+export type TensorKind = 'activation' | 'weight' | 'bias';
+
+/** The integer representation of tensors. A key that is absent keeps the value of the wider scope. */
+export interface TensorSettings {
+  /**
+   * The calibration method of an activation. A weight takes `mse` only. Default: the method of the
+   * document for activations, the full range for weights.
+   */
+  method?: Method;
+  /** The least width of the range, for hardware with a smallest scale. Default: 0. */
+  minimum_range?: number;
+  /** One scale for each output channel of a weight. Default: true. Weights only. */
+  per_channel?: boolean;
+  /**
+   * Only powers of two as scales, for hardware that shifts. `true`: the smallest that clips
+   * nothing. `nearest`: the nearest, which can clip 30 % of the range (AMD Quark). Default: false.
+   */
+  power_of_two?: true | false | 'nearest';
+  /** The range `[min, max]`, in place of a calibrated one. Under `tensors` only. */
+  range?: [number, number];
+  /** One bit less, for processors whose 8-bit products saturate. Default: false. */
+  reduce_range?: boolean;
+  /** The scale. Under `tensors` only. */
+  scale?: number;
+  /**
+   * The zero point of an unsigned type is 0, or the middle where the range has negative values.
+   * Default: false.
+   */
+  snap_zero?: boolean;
+  /** Zero maps to the middle of the integer range. Default: true for weights of a signed type. */
+  symmetric?: boolean;
+  /** The integer type. Default: `u8` for activations, `i8` for weights. */
+  type?: 'u8' | 'i8' | 'u16' | 'i16' | 'u4' | 'i4';
+  /** The zero point of `scale`. Default: 0. Under `tensors` only. */
+  zero_point?: number;
+}
+
+/** Median, percentiles and mean of repeated measurements. */
+export interface TimingSummary {
+  /**
+   * Mean. Means of parts add up to the mean of the whole; medians don't. With a coarse clock the
+   * mean of many short times is still right, while their median is a whole number of ticks.
+   */
+  mean: number;
+  /** Median. */
+  median: number;
+  /** 10th percentile. */
+  p10: number;
+  /** 90th percentile. */
+  p90: number;
+}
+
+/** A value of a [`GraphView`]. */
+export interface ValueView {
+  /** True for constants. */
+  constant: boolean;
+  /** Element type. */
+  element: string;
+  /** Shape, such as `1×3×224×224`. */
+  shape: string;
+}
+
+/** Something to look at. */
+export interface Warning {
+  /** The layers that mend it when they are kept in float; empty where that does not help. */
+  keepFloat: string[];
+  /** A word to act on: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`, `inputScale`. */
+  kind: string;
+  /** What, where, why and what to do, in a sentence. */
+  message: string;
+}

@@ -1,0 +1,80 @@
+// @ts-check
+/** The settings as a document: seen, edited, pasted, downloaded, and as a command line. What is wrong with it is said in words. */
+
+import { adopt, redo, undo } from '../settings-history.js';
+import { canonical, commandLine } from '../settings-document.js';
+import { h } from '../dom.js';
+import { say } from '../messages.js';
+import { effect, signal } from '../signals.js';
+import { chosenOf, explicitImages, wholeDocument } from '../image-settings.js';
+import { model, randomData, redoable, run, samples, settings, undoable } from '../state.js';
+import { set } from '../studio.js';
+import { parse, write, YamlError } from '../yaml.js';
+import { save } from './download.js';
+
+const busy = () => run.value !== null && !run.value.quick;
+
+/** @param {any} document */
+const yaml = (document) => write(document) || '# all defaults\n';
+
+export function documentEditor() {
+  const failure = signal('');
+  const text = h('textarea', {
+    id: 'document', rows: 8, spellcheck: false, autocomplete: 'off', 'aria-describedby': 'document-note', 'aria-invalid': () => (failure.value ? 'true' : null),
+    disabled: busy,
+  });
+  effect(() => {
+    text.value = yaml(wholeDocument());
+    failure.value = '';
+  });
+  const apply = () => {
+    try {
+      const whole = parse(text.value);
+      if (whole === null || typeof whole !== 'object' || Array.isArray(whole)) throw new YamlError(1, 'the document must be `key: value` lines');
+      const { images, ...document } = /** @type {any} */ (whole);
+      if (images && typeof images === 'object' && !Array.isArray(images)) set(chosenOf(images));
+      else if (images) throw new YamlError(1, '`images` must be keys with values');
+      failure.value = '';
+      if (canonical(document) === canonical(settings.peek().document)) say('The settings are unchanged.');
+      else say('The settings are applied.');
+      adopt(document, { now: true });
+    } catch (error) {
+      failure.value = `This can’t be read: ${/** @type {Error} */ (error).message}.`;
+      say(failure.value);
+    }
+  };
+  /** @param {string} what @param {string} content */
+  const copy = async (what, content) => {
+    try {
+      await navigator.clipboard.writeText(content);
+      say(`${what} copied.`);
+    } catch {
+      failure.value = `The browser does not allow copying; here it is: ${content}`;
+    }
+  };
+  const name = () => model.value?.name ?? 'model.onnx';
+  const stem = () => name().replace(/\.onnx$/i, '');
+  const command = () => {
+    const { refs, source } = samples.value;
+    return commandLine(name(), { ...settings.value.document, ...explicitImages.value }, { random: source === randomData ? refs.length : 0 });
+  };
+  return h('div', { class: 'gap' },
+    h('div', { class: 'row' },
+      h('button', { type: 'button', class: 'small', id: 'undo', disabled: () => busy() || undoable.value.length === 0, onclick: undo }, 'Undo'),
+      h('button', { type: 'button', class: 'small', id: 'redo', disabled: () => busy() || redoable.value.length === 0, onclick: redo }, 'Redo'),
+      h('button', { type: 'button', class: 'small', id: 'copy-command', onclick: () => copy('The command line', command()) }, 'Copy as a command line'),
+    ),
+    h('details', { id: 'advanced' },
+      h('summary', {}, 'All settings as a document'),
+      h('label', { class: 'field' }, h('span', {}, 'YAML or JSON'), text),
+      h('p', { class: 'callout bad', role: 'alert', hidden: () => !failure.value }, () => failure.value),
+      h('p', { class: 'note', id: 'document-note' }, 'Settings can also be given by operator, name, node or tensor; docs/settings.md lists every key. Unknown keys are refused when the model is quantized.'),
+      h('div', { class: 'row' },
+        h('button', { type: 'button', class: 'small', id: 'apply-document', disabled: busy, onclick: apply }, 'Apply'),
+        h('button', { type: 'button', class: 'small', onclick: () => save(yaml(wholeDocument()), 'text/yaml', `${stem()}.settings.yaml`) }, 'Download YAML'),
+        h('button', { type: 'button', class: 'small', onclick: () => save(`${JSON.stringify(wholeDocument(), null, 2)}\n`, 'application/json', `${stem()}.settings.json`) }, 'Download JSON'),
+      ),
+      h('code', { class: 'command', id: 'command-line' }, command),
+    ),
+  );
+}

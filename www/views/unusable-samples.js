@@ -1,0 +1,60 @@
+// @ts-check
+/** Samples that can't be used: each by its name, with the reason and what can be done; and those that were left out. */
+
+import { h } from '../dom.js';
+import { count, plural } from '../format.js';
+import { skip } from '../sample-check.js';
+import { hasPictures, proposal } from '../image-settings.js';
+import { misfits, run, samples } from '../state.js';
+import { useAgain } from '../studio.js';
+
+/** @import { Skipped } from '../types.js' */
+
+/** So many are listed; the others are counted. */
+const shown = 50;
+const busy = () => run.value !== null;
+
+/** The bad ones among the samples, as long as nothing is done about them. */
+export function misfitList() {
+  const bad = misfits.value;
+  if (bad.length === 0) return null;
+  const all = bad.length === samples.value.refs.length;
+  const sized = bad.some((one) => one.asksForSize) && hasPictures.value;
+  return h('div', { class: 'callout bad gap', id: 'misfits' },
+    h('p', {}, h('strong', {}, all ? (bad.length === 1 ? 'This sample can’t be used' : `None of the ${count(bad.length)} samples can be used`) : `${count(bad.length)} of ${plural(samples.value.refs.length, 'sample')} can’t be used`), ' with the current preprocessing',
+      all ? '.' : '. The run leaves them out and reports it.'),
+    h('ul', { class: 'misfits', tabindex: 0, role: 'list', 'aria-label': 'Samples that can’t be used' }, ...bad.slice(0, shown).map((one) => h('li', {},
+      h('span', {}, h('strong', {}, one.sample), `: ${one.reason}`),
+      h('button', { type: 'button', class: 'small', 'aria-label': `Skip this one: ${one.sample}`, disabled: busy, onclick: () => skip([one]) }, 'Skip this one')))),
+    bad.length > shown && h('p', { class: 'note' }, `and ${count(bad.length - shown)} more`),
+    h('div', { class: 'row' },
+      sized && h('button', { type: 'button', class: 'small', id: 'choose-size', disabled: busy, onclick: chooseSize }, 'Change the preprocessing'),
+      !all && bad.length > 1 && h('button', { type: 'button', class: 'small', id: 'skip-all', disabled: busy, onclick: () => skip(bad) }, `Skip all ${count(bad.length)}`)));
+}
+
+/** Goes to the field that mends it. */
+function chooseSize() {
+  const field = document.getElementById(proposal.peek()?.open && !/** @type {HTMLInputElement | null} */ (document.getElementById('image-height'))?.disabled ? 'image-height' : 'resize');
+  field?.scrollIntoView({ block: 'center' });
+  field?.focus();
+}
+
+/** Those that were left out, to be taken back. */
+export function skippedList() {
+  const { skipped } = samples.value;
+  if (skipped.length === 0) return null;
+  return h('details', { id: 'skipped' },
+    h('summary', {}, `${plural(skipped.length, 'sample')} left out`),
+    h('ul', { class: 'misfits' }, ...skipped.slice(0, shown).map((one) => h('li', {},
+      h('span', {}, h('strong', {}, one.sample), `: ${one.reason}`),
+      h('button', { type: 'button', class: 'small', 'aria-label': `Use again: ${one.sample}`, disabled: busy, onclick: () => void useAgain([one]) }, 'Use again')))),
+    skipped.length > 1 && h('button', { type: 'button', class: 'small', disabled: busy, onclick: () => void useAgain(skipped) }, 'Use all again'));
+}
+
+/** What a result says of the samples that its run left out. @param {Skipped[]} skipped */
+export function leftOut(skipped) {
+  return skipped.length > 0 && h('details', { class: 'callout fair', id: 'left-out' },
+    h('summary', {}, `${plural(skipped.length, 'sample')} could not be run and ${skipped.length === 1 ? 'was' : 'were'} left out`),
+    h('ul', {}, ...skipped.slice(0, shown).map((one) => h('li', {}, h('strong', {}, one.sample), `: ${one.reason}`))),
+    skipped.length > shown && h('p', { class: 'note' }, `and ${count(skipped.length - shown)} more, which the report names`));
+}
