@@ -81,7 +81,7 @@ impl Session {
 
     /// What the model is.
     pub fn card(&self) -> Result<JsValue, JsValue> {
-        to_js(self.inner.card())
+        to_js(self.inner.summary())
     }
 
     /// The external data files that are missing.
@@ -173,7 +173,7 @@ impl Session {
             name,
             parts: parts(&files, None).await?,
         };
-        let job = session::Job {
+        let job = session::ForecastJob {
             samples: samples as usize,
             ahead: ahead as usize,
             threads: rayon::current_num_threads(),

@@ -1,7 +1,7 @@
 //! Columns of the layer table, shared by the terminal, CSV and HTML.
 
-use super::layers::{Layer, LayerTable, Port};
-use super::spread::Spread;
+use super::layers::{Layer, LayerPort, LayerTable};
+use super::timing_summary::TimingSummary;
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,8 +108,8 @@ impl Column {
             Column::Shape => "shape",
             Column::Kernel => "kernel",
             Column::Nodes => "nodes",
-            Column::Conversion => "converts because",
-            Column::InFloat => "in float because",
+            Column::Conversion => "reason for conversion",
+            Column::InFloat => "reason for float",
         }
     }
 
@@ -184,7 +184,7 @@ impl Column {
 }
 
 /// Element types of the ports, without duplicates.
-fn elements(ports: &[Port]) -> String {
+fn elements(ports: &[LayerPort]) -> String {
     let mut found: Vec<&str> = Vec::new();
     for port in ports {
         if !found.contains(&port.element.as_str()) {
@@ -194,7 +194,7 @@ fn elements(ports: &[Port]) -> String {
     found.join(" ")
 }
 
-fn shape(port: &Port) -> String {
+fn shape(port: &LayerPort) -> String {
     let dims = port.shape.iter().map(|&d| match d {
         0 => "?".to_string(),
         d => d.to_string(),
@@ -241,7 +241,7 @@ pub fn by_operator(table: &LayerTable) -> Vec<Layer> {
         }
     }
     for group in &mut groups {
-        group.ms = Spread::of(&group.times);
+        group.ms = TimingSummary::from_values(&group.times);
         group.gmacs = (group.macs > 0 && group.ms.median > table.resolution_ms)
             .then(|| group.macs as f64 / (group.ms.median * 1e6));
     }
@@ -258,7 +258,7 @@ mod tests {
             name: name.into(),
             operator: operator.into(),
             times: ms.to_vec(),
-            ms: Spread::of(&ms),
+            ms: TimingSummary::from_values(&ms),
             macs,
             own_bytes: 10,
             peak_bytes: macs,

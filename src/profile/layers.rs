@@ -4,17 +4,16 @@
 
 use serde::Serialize;
 
-use super::edges::{conversion, edges};
-use super::recording::{Repeats, Run};
-use super::spread::Spread;
-use crate::engine::{PlanStep, PlanSteps};
+use super::layer_ports::{conversion, layer_ports};
+use super::recording::{Repeats, RunRecord};
+use super::timing_summary::TimingSummary;
+use crate::engine::{Step, Steps};
 use crate::onnx::schema::NodeProto;
 
 /// A tensor that enters or leaves a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "LayerTensor")]
-pub struct Port {
+pub struct LayerPort {
     /// Name of the value.
     pub name: String,
     /// Element type.
@@ -40,15 +39,15 @@ pub struct Layer {
     /// For float layers of a quantized model: the reason for float.
     pub in_float: Option<String>,
     /// Inputs, without constants.
-    pub inputs: Vec<Port>,
+    pub inputs: Vec<LayerPort>,
     /// Outputs that other layers read.
-    pub outputs: Vec<Port>,
+    pub outputs: Vec<LayerPort>,
     /// Multiply-accumulate operations.
     pub macs: u64,
     /// Number of engine steps in one run.
     pub calls: usize,
     /// Own time in milliseconds over all runs.
-    pub ms: Spread,
+    pub ms: TimingSummary,
     /// Own time of each run in milliseconds.
     #[serde(skip)]
     pub times: Vec<f64>,
@@ -78,7 +77,7 @@ pub struct LayerTable {
     /// Resolution of the clock in milliseconds.
     pub resolution_ms: f64,
     /// Time of a whole run in milliseconds.
-    pub total: Spread,
+    pub total: TimingSummary,
     /// Milliseconds of a run outside all layers, from the means: passing values on, and measuring.
     pub outside_ms: f64,
     /// Bytes allocated before the run that stay: file, weights and plan.
@@ -96,13 +95,13 @@ pub struct LayerTable {
 }
 
 /// Data for a layer table.
-pub struct Measured<'a> {
+pub struct LayerMeasurements<'a> {
     /// Nodes of the model that ran.
     pub nodes: &'a [NodeProto],
     /// The steps of the plan, and which nodes they stand for.
     pub steps: &'a PlanSteps,
     /// The measured runs.
-    pub runs: &'a [Run],
+    pub runs: &'a [RunRecord],
     /// Numbers of measured and warm-up runs.
     pub repeats: Repeats,
     /// Live memory before the runs, in bytes.
@@ -112,9 +111,9 @@ pub struct Measured<'a> {
 }
 
 /// Access to the values of a model.
-pub trait Values {
+pub trait ModelValues {
     /// Element type and shape of a value; `None` for a constant.
-    fn port(&self, name: &str) -> Option<Port>;
+    fn port(&self, name: &str) -> Option<LayerPort>;
 
     /// Shape of a value or constant.
     fn shape(&self, name: &str) -> Option<Vec<u64>>;
@@ -128,8 +127,8 @@ pub trait Values {
 
 impl LayerTable {
     /// Builds the table from measurements.
-    pub fn of(measured: &Measured<'_>, values: &impl Values) -> LayerTable {
-        let Measured {
+    pub fn new(measured: &LayerMeasurements<'_>, values: &impl ModelValues) -> LayerTable {
+        let LayerMeasurements {
             nodes, steps, runs, ..
         } = *measured;
         let rows = rows(&steps.steps);
@@ -141,7 +140,7 @@ impl LayerTable {
         for layer in &mut layers {
             layer.share = if sum > 0.0 { layer.ms.mean / sum } else { 0.0 };
         }
-        let total = Spread::of(&runs.iter().map(|run| run.ms).collect::<Vec<_>>());
+        let total = TimingSummary::from_values(&runs.iter().map(|run| run.ms).collect::<Vec<_>>());
         let highest = layers.iter().max_by_key(|layer| layer.peak_bytes);
         let before = steps.layers.iter().zip(nodes);
         LayerTable {
@@ -184,8 +183,8 @@ fn rows(steps: &[PlanStep]) -> Vec<(Option<usize>, Vec<usize>)> {
     rows
 }
 
-/// The row in the table of each step.
-pub fn row_of_each(steps: &[PlanStep]) -> Vec<usize> {
+/// Row of each step in the table.
+pub fn row_of_step(steps: &[Step]) -> Vec<usize> {
     let mut found = vec![0; steps.len()];
     for (row, (_, places)) in rows(steps).iter().enumerate() {
         for &place in places {
@@ -198,8 +197,8 @@ pub fn row_of_each(steps: &[PlanStep]) -> Vec<usize> {
 fn layer(
     main: Option<usize>,
     places: &[usize],
-    measured: &Measured<'_>,
-    values: &impl Values,
+    measured: &LayerMeasurements<'_>,
+    values: &impl ModelValues,
 ) -> Layer {
     let all = &measured.steps.steps;
     let mut kernels: Vec<&str> = Vec::new();
@@ -210,12 +209,12 @@ fn layer(
     }
     let (mut times, mut peak, mut live) = (Vec::new(), 0, 0);
     for run in measured.runs {
-        let mut own = run.moments.iter().filter(|m| places.contains(&m.step));
+        let mut own = run.steps.iter().filter(|m| places.contains(&m.step));
         times.push(own.clone().map(|m| m.ms).sum());
         peak = own.clone().map(|m| m.peak).fold(peak, u64::max);
         live = own.next_back().map_or(live, |m| m.live);
     }
-    let ms = Spread::of(&times);
+    let ms = TimingSummary::from_values(&times);
     let mut found = Layer {
         kernel: kernels.join(" + "),
         calls: places.len(),
@@ -246,7 +245,7 @@ fn layer(
     found.nodes = members.iter().map(|n| n.title().to_string()).collect();
     found.conversion = conversion(node, values);
     found.in_float = measured.steps.reasons.get(main).cloned().flatten();
-    (found.inputs, found.outputs) = edges(&members, values);
+    (found.inputs, found.outputs) = layer_ports(&members, values);
     if let Some(step) = places.iter().map(|&at| &all[at]).find(|s| s.on_integers) {
         for (port, real) in found.inputs.iter_mut().zip(&step.inputs) {
             port.element.clone_from(&real.element);
@@ -276,13 +275,13 @@ fn own_bytes(places: &[usize], all: &[PlanStep]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::recording::Moment;
+    use crate::profile::recording::StepRecord;
 
-    struct Known(Vec<NodeProto>);
+    struct TestModel(Vec<NodeProto>);
 
-    impl Values for Known {
-        fn port(&self, name: &str) -> Option<Port> {
-            (name != "w").then(|| Port {
+    impl ModelValues for TestModel {
+        fn port(&self, name: &str) -> Option<LayerPort> {
+            (name != "w").then(|| LayerPort {
                 name: name.into(),
                 element: "float32".into(),
                 shape: vec![1, 4],
@@ -318,8 +317,8 @@ mod tests {
         }
     }
 
-    fn moment(step: usize, ms: f64, peak: u64, live: u64) -> Moment {
-        Moment {
+    fn moment(step: usize, ms: f64, peak: u64, live: u64) -> StepRecord {
+        StepRecord {
             step,
             begin_ms: 0.0,
             ms,
@@ -346,17 +345,17 @@ mod tests {
             layers: vec![Some(0), Some(0), Some(2), None],
             reasons: vec![Some("it was asked for".into()), None, None, None],
         };
-        let run = |scale: f64| Run {
+        let run = |scale: f64| RunRecord {
             begin_ms: 0.0,
             ms: 10.0 * scale,
-            moments: vec![
+            steps: vec![
                 moment(0, scale, 50, 10),
                 moment(1, 2.0 * scale, 90, 20),
                 moment(2, scale, 60, 30),
                 moment(3, 0.0, 30, 30),
             ],
         };
-        let measured = Measured {
+        let measured = LayerMeasurements {
             nodes: &nodes,
             steps: &steps,
             runs: &[run(1.0), run(2.0), run(3.0)],
@@ -364,7 +363,7 @@ mod tests {
             resident: 1000,
             resolution_ms: 0.001,
         };
-        let table = LayerTable::of(&measured, &Known(nodes.clone()));
+        let table = LayerTable::new(&measured, &TestModel(nodes.clone()));
         let names: Vec<_> = table.layers.iter().map(|l| l.name.as_str()).collect();
         assert_eq!(names, ["m", "d", "(Odd)"]);
         let first = &table.layers[0];
@@ -374,14 +373,14 @@ mod tests {
             ("Pack + Product", 2, 16)
         );
         assert_eq!((first.ms.median, first.share), (6.0, 0.75));
-        let ports = |ports: &[Port]| ports.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+        let ports = |ports: &[LayerPort]| ports.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
         assert_eq!(
             (ports(&first.inputs), ports(&first.outputs)),
             (vec!["x".to_string()], vec!["b".to_string()])
         );
         assert_eq!((first.peak_bytes, first.live_bytes), (90, 20));
         let why = table.layers[1].conversion.as_deref();
-        assert_eq!(why, Some("the model's output runs on floats"));
+        assert_eq!(why, Some("the model's output runs in float"));
         let reasons = [0, 1].map(|at| table.layers[at].in_float.as_deref());
         assert_eq!(reasons, [Some("it was asked for"), None]);
         assert_eq!((table.peak_bytes, table.peak_layer.as_str()), (90, "m"));

@@ -15,7 +15,7 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 static ALLOCATOR: Counting = Counting;
 
 #[cfg(target_family = "wasm")]
-static BENEATH: super::blocks::Blocks = super::blocks::Blocks::new();
+static BENEATH: super::wasm_allocator::WasmAllocator = super::wasm_allocator::WasmAllocator::new();
 #[cfg(not(target_family = "wasm"))]
 static BENEATH: System = System;
 

@@ -4,32 +4,32 @@
 //! for Quark read it, followed by sections of our own. It can be written at any moment and is valid
 //! each time, so a run that is killed leaves a report of its progress.
 
-#[cfg(target_family = "wasm")]
-mod blocks;
 pub mod clock;
 pub mod columns;
-mod edges;
+#[cfg(test)]
+mod fake_clock;
 #[cfg(any(test, target_family = "wasm"))]
-mod holes;
+mod free_list;
+mod layer_ports;
 pub mod layers;
 pub mod macs;
 pub mod memory;
+mod plain_value;
 mod profiler;
 pub mod recording;
-mod spread;
 pub mod text;
-#[cfg(test)]
-mod ticking;
+mod timing_summary;
 pub mod trace;
-mod value;
+#[cfg(target_family = "wasm")]
+mod wasm_allocator;
 pub mod yaml;
 
 pub use clock::{Clock, SystemClock};
 pub use layers::{Layer, LayerTable};
+pub use plain_value::PlainValue;
 pub use profiler::{Profiler, Record, Stopwatch};
 pub use recording::{Recording, Repeats};
-pub use spread::Spread;
-pub use value::Value;
+pub use timing_summary::TimingSummary;
 pub use yaml::Section;
 
 use serde::Serialize;

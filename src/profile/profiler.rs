@@ -41,8 +41,8 @@ impl Stopwatch {
         self.clock.now_ms() - self.began
     }
 
-    /// A checkpoint for [`Profiler::passed`].
-    pub fn moment(&self, step: String) -> Record {
+    /// A checkpoint for [`Profiler::record_all`].
+    pub fn checkpoint(&self, step: String) -> Record {
         let now = usage();
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         let usage = Usage {
@@ -53,7 +53,7 @@ impl Stopwatch {
         self.at(step, usage)
     }
 
-    /// A checkpoint if the wasm memory has grown since the last call; for [`Profiler::passed`].
+    /// A checkpoint if the wasm memory has grown since the last call; for [`Profiler::record_all`].
     pub fn growth(&self) -> Option<Record> {
         let (before, now) = memory::growth()?;
         let mb = |bytes: u64| bytes as f64 / 1e6;
@@ -61,8 +61,8 @@ impl Stopwatch {
         Some(self.at(step, memory::glance()))
     }
 
-    /// A checkpoint without system calls; for [`Profiler::passed`].
-    pub fn glance(&self, step: String) -> Record {
+    /// A checkpoint without system calls; for [`Profiler::record_all`].
+    pub fn quick_checkpoint(&self, step: String) -> Record {
         self.at(step, memory::glance())
     }
 
@@ -82,7 +82,7 @@ pub struct Profiler {
     /// Open stages; true for scopes that the caller named.
     open: Vec<(String, bool)>,
     /// True if the run ended inside a scope, so that `End` is yet to be recorded.
-    late: bool,
+    end_pending: bool,
     records: Vec<Record>,
 }
 
@@ -92,11 +92,13 @@ impl Profiler {
         let mut profiler = Profiler {
             watch: Stopwatch::start(clock),
             open: vec![],
-            late: false,
+            end_pending: false,
             records: vec![],
         };
         // Memory that grew for the file is recorded after it.
-        profiler.records.push(profiler.watch.moment("Start".into()));
+        profiler
+            .records
+            .push(profiler.watch.checkpoint("Start".into()));
         profiler
     }
 
@@ -121,14 +123,14 @@ impl Profiler {
                     break;
                 }
             }
-            if self.late && !self.scoped() {
+            if self.end_pending && !self.scoped() {
                 self.finish();
             }
         }
     }
 
     fn open(&mut self, step: &str, scope: bool) {
-        self.note(format!("{step} Start"));
+        self.record(format!("{step} Start"));
         self.open.push((step.into(), scope));
     }
 
@@ -139,7 +141,7 @@ impl Profiler {
     /// Ends the innermost stage.
     pub fn end(&mut self) {
         if let Some((step, _)) = self.open.pop() {
-            self.note(format!("{step} End"));
+            self.record(format!("{step} End"));
         }
     }
 
@@ -156,13 +158,13 @@ impl Profiler {
 
     /// Records a checkpoint inside a stage, in the caller's words.
     pub fn checkpoint(&mut self, message: &str) {
-        self.note(message.into());
+        self.record(message.into());
     }
 
     /// Records checkpoints that other threads took with the [`Stopwatch`], in order of time.
-    pub fn passed(&mut self, mut moments: Vec<Record>) {
-        moments.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        self.records.extend(moments);
+    pub fn record_all(&mut self, mut checkpoints: Vec<Record>) {
+        checkpoints.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        self.records.extend(checkpoints);
     }
 
     /// Ends the run with all open stages. Inside a scope, the run ends with the scope.
@@ -170,12 +172,12 @@ impl Profiler {
         while self.open.last().is_some_and(|(_, scope)| !scope) {
             self.end();
         }
-        self.late = self.scoped();
-        if self.late {
+        self.end_pending = self.scoped();
+        if self.end_pending {
             return;
         }
         if !self.is_finished() {
-            self.note("End".into());
+            self.record("End".into());
         }
     }
 
@@ -211,20 +213,20 @@ impl Profiler {
         yaml::write(&self.records, sections)
     }
 
-    fn note(&mut self, step: String) {
+    fn record(&mut self, step: String) {
         self.records.extend(self.watch.growth());
-        self.records.push(self.watch.moment(step));
+        self.records.push(self.watch.checkpoint(step));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ticking::Ticking;
+    use super::super::fake_clock::FakeClock;
     use super::*;
 
     #[test]
     fn steps_start_and_end_in_order_even_when_left_open() {
-        let mut profiler = Profiler::start(Box::new(Ticking::by(1000)));
+        let mut profiler = Profiler::start(Box::new(FakeClock::new(1000)));
         let answer = profiler.step("Pre-process", |profiler| {
             profiler.begin("Model Caching");
             7
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_scope_holds_the_steps_inside_it_and_the_end_comes_after() {
-        let mut profiler = Profiler::start(Box::new(Ticking::by(1000)));
+        let mut profiler = Profiler::start(Box::new(FakeClock::new(1000)));
         profiler.begin("Calibration");
         profiler.begin_scope("mine");
         profiler.begin("Quantization");

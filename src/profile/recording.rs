@@ -6,7 +6,7 @@ use crate::engine::Timing;
 
 /// One execution of a step. Memory counts from the live bytes at the start of the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moment {
+pub struct StepRecord {
     /// Index of the step.
     pub step: usize,
     /// Its start, in milliseconds since the recording began.
@@ -21,13 +21,13 @@ pub struct Moment {
 
 /// One run.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct RunRecord {
     /// Its start, in milliseconds since the recording began.
     pub begin_ms: f64,
     /// Its duration in milliseconds.
     pub ms: f64,
     /// Its steps in the order they ran.
-    pub moments: Vec<Moment>,
+    pub steps: Vec<StepRecord>,
 }
 
 /// Numbers of runs for a measurement.
@@ -57,10 +57,10 @@ pub struct Recording<'a> {
     resident: usize,
     repeats: Repeats,
     warmed: usize,
-    current: Run,
+    current: RunRecord,
     /// Peak outside this recording, to be restored after it.
     outer_peak: usize,
-    runs: Vec<Run>,
+    runs: Vec<RunRecord>,
 }
 
 impl<'a> Recording<'a> {
@@ -73,9 +73,9 @@ impl<'a> Recording<'a> {
             resident: 0,
             repeats,
             warmed: 0,
-            current: Run {
-                moments: Vec::with_capacity(steps),
-                ..Run::default()
+            current: RunRecord {
+                steps: Vec::with_capacity(steps),
+                ..RunRecord::default()
             },
             outer_peak: memory::peak(),
             runs: Vec::with_capacity(repeats.runs),
@@ -91,14 +91,14 @@ impl<'a> Recording<'a> {
         self.outer_peak = self.outer_peak.max(memory::peak());
         if self.warmed < self.repeats.warm_up {
             self.warmed += 1;
-            self.current.moments.clear();
+            self.current.steps.clear();
         } else {
-            let next = Run {
-                moments: Vec::with_capacity(self.current.moments.len()),
-                ..Run::default()
+            let next = RunRecord {
+                steps: Vec::with_capacity(self.current.steps.len()),
+                ..RunRecord::default()
             };
             // The records of the next run don't count as memory of the model.
-            self.resident += next.moments.capacity() * size_of::<Moment>();
+            self.resident += next.steps.capacity() * size_of::<StepRecord>();
             self.runs.push(std::mem::replace(&mut self.current, next));
         }
         self.current.begin_ms = self.clock.now_ms() - self.began;
@@ -106,7 +106,7 @@ impl<'a> Recording<'a> {
     }
 
     /// The measured runs, and the live bytes before the first.
-    pub fn finish(self) -> (Vec<Run>, u64) {
+    pub fn finish(self) -> (Vec<RunRecord>, u64) {
         memory::raise_peak(self.outer_peak);
         (self.runs, self.resident as u64)
     }
@@ -116,37 +116,37 @@ impl Timing for Recording<'_> {
     fn begin(&mut self, step: usize) {
         self.outer_peak = self.outer_peak.max(memory::peak());
         memory::restart_peak();
-        self.current.moments.push(Moment {
+        self.current.steps.push(StepRecord {
             step,
             begin_ms: 0.0,
             ms: 0.0,
             peak: 0,
             live: 0,
         });
-        if let Some(moment) = self.current.moments.last_mut() {
-            moment.begin_ms = self.clock.now_ms() - self.began;
+        if let Some(record) = self.current.steps.last_mut() {
+            record.begin_ms = self.clock.now_ms() - self.began;
         }
     }
 
     fn end(&mut self, step: usize) {
         let now = self.clock.now_ms() - self.began;
-        if let Some(moment) = self.current.moments.last_mut() {
-            moment.step = step;
-            moment.ms = now - moment.begin_ms;
-            moment.peak = memory::peak().saturating_sub(self.resident) as u64;
-            moment.live = memory::live().saturating_sub(self.resident) as u64;
+        if let Some(record) = self.current.steps.last_mut() {
+            record.step = step;
+            record.ms = now - record.begin_ms;
+            record.peak = memory::peak().saturating_sub(self.resident) as u64;
+            record.live = memory::live().saturating_sub(self.resident) as u64;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ticking::Ticking;
+    use super::super::fake_clock::FakeClock;
     use super::*;
 
     #[test]
     fn warm_up_runs_are_left_out_and_each_step_has_its_time() {
-        let clock = Ticking::by(1);
+        let clock = FakeClock::new(1);
         let repeats = Repeats {
             runs: 2,
             warm_up: 1,
@@ -166,7 +166,7 @@ mod tests {
         let (runs, _) = recording.finish();
         assert_eq!((rounds, runs.len()), (3, 2));
         for run in &runs {
-            let steps: Vec<_> = run.moments.iter().map(|m| (m.step, m.ms)).collect();
+            let steps: Vec<_> = run.steps.iter().map(|m| (m.step, m.ms)).collect();
             assert_eq!(steps, [(0, 1.0), (1, 1.0)]);
             assert_eq!(run.ms, 5.0);
         }

@@ -72,21 +72,21 @@ pub fn summary(table: &LayerTable) -> String {
     const MB: f64 = 1e6;
     let total = &table.total;
     let mut out = format!(
-        "{:.3} ms a run (median of {} after {} to warm up; 10 % below {:.3}, 90 % below {:.3}), {:.3} ms of it outside \
-         the layers\n",
+        "{:.3} ms per run (median of {} after {} warm-up runs; 10 % below {:.3}, 90 % below {:.3}), {:.3} ms of it \
+         outside the layers\n",
         total.median, table.runs, table.warm_up, total.p10, total.p90, table.outside_ms
     );
     if table.macs > 0 && total.median > 0.0 {
         let _ = writeln!(
             out,
-            "{:.1} million multiplications, {:.1} GMAC/s",
+            "{:.1} million multiply-accumulates, {:.1} GMAC/s",
             table.macs as f64 / 1e6,
             table.macs as f64 / (total.median * 1e6)
         );
     }
     let _ = writeln!(
         out,
-        "memory: {:.1} MB stay (file, weights, plan), {:.1} MB more at the peak, in {}; all layers together make {:.1} MB",
+        "memory: {:.1} MB resident (file, weights, plan), {:.1} MB more at the peak, in {}; outputs of all layers: {:.1} MB",
         table.resident_bytes as f64 / MB,
         table.peak_bytes as f64 / MB,
         table.peak_layer,
@@ -94,7 +94,7 @@ pub fn summary(table: &LayerTable) -> String {
     );
     let _ = writeln!(
         out,
-        "the clock steps by {:.2} µs; shorter times mean nothing one by one",
+        "the clock resolution is {:.2} µs; a single shorter time means nothing",
         table.resolution_ms * 1e3
     );
     out.push_str(&in_float(&table.layers));

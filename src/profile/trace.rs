@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::layers::LayerTable;
 use super::profiler::Record;
-use super::recording::Run;
+use super::recording::RunRecord;
 
 /// A profile with its name, such as `float` or `int8`.
 pub struct Traced<'a> {
@@ -17,7 +17,7 @@ pub struct Traced<'a> {
     /// Layer table.
     pub table: &'a LayerTable,
     /// Measured runs.
-    pub runs: &'a [Run],
+    pub runs: &'a [RunRecord],
     /// Row in the table of each step.
     pub rows: &'a [usize],
 }
@@ -47,7 +47,7 @@ pub fn chrome(records: &[Record], profiles: &[Traced<'_>]) -> String {
             let mut slice = slice(&format!("run {}", number + 1), thread, begin, run.ms);
             slice["args"] = json!({ "ms": run.ms });
             events.push(slice);
-            for moment in &run.moments {
+            for moment in &run.steps {
                 events.push(layer(profile, thread, start, moment));
                 events.push(json!({
                     "name": format!("live memory, {}", profile.name), "ph": "C", "pid": 1, "tid": thread,
@@ -78,7 +78,7 @@ fn layer(
     profile: &Traced<'_>,
     thread: usize,
     start: f64,
-    moment: &super::recording::Moment,
+    moment: &super::recording::StepRecord,
 ) -> Value {
     let row = profile
         .rows
@@ -139,7 +139,7 @@ pub fn speedscope(profiles: &[Traced<'_>]) -> String {
             let run = median_run(profile.runs)?;
             let mut events = Vec::new();
             let mut at = 0.0;
-            for moment in &run.moments {
+            for moment in &run.steps {
                 let row = profile.table.layers.get(*profile.rows.get(moment.step)?)?;
                 let name = format!("{} ({})", row.name, row.operator);
                 let frame = frames.iter().position(|f| *f == name).unwrap_or_else(|| {
@@ -171,8 +171,8 @@ pub fn speedscope(profiles: &[Traced<'_>]) -> String {
 }
 
 /// The run of median duration.
-fn median_run(runs: &[Run]) -> Option<&Run> {
-    let mut sorted: Vec<&Run> = runs.iter().collect();
+fn median_run(runs: &[RunRecord]) -> Option<&RunRecord> {
+    let mut sorted: Vec<&RunRecord> = runs.iter().collect();
     sorted.sort_by(|a, b| a.ms.total_cmp(&b.ms));
     sorted.get(sorted.len() / 2).copied()
 }
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::profile::Layer;
     use crate::profile::memory::Usage;
-    use crate::profile::recording::Moment;
+    use crate::profile::recording::StepRecord;
 
     fn table() -> LayerTable {
         let layer = |name: &str| Layer {
@@ -210,8 +210,8 @@ mod tests {
         }
     }
 
-    fn runs() -> Vec<Run> {
-        let moment = |step, begin_ms, ms| Moment {
+    fn runs() -> Vec<RunRecord> {
+        let moment = |step, begin_ms, ms| StepRecord {
             step,
             begin_ms,
             ms,
@@ -226,10 +226,10 @@ mod tests {
                 let moments = (0..3)
                     .map(|k| moment(k, begin_ms + k as f64 * third, third))
                     .collect();
-                Run {
+                RunRecord {
                     begin_ms,
                     ms: 3.0 * third,
-                    moments,
+                    steps: moments,
                 }
             })
             .collect()

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
+use super::plain_value::PlainValue;
 use super::profiler::Record;
-use super::value::Value;
 
 /// A section of the report.
 #[derive(Clone, Debug)]
@@ -14,16 +14,16 @@ pub struct Section {
     /// Comment above the section.
     pub comment: String,
     /// Content.
-    pub value: Value,
+    pub value: PlainValue,
 }
 
 impl Section {
     /// Builds a section from serializable data.
-    pub fn of(key: &str, comment: &str, data: &impl serde::Serialize) -> Section {
+    pub fn new(key: &str, comment: &str, data: &impl serde::Serialize) -> Section {
         Section {
             key: key.into(),
             comment: comment.into(),
-            value: Value::of(data),
+            value: PlainValue::from_data(data),
         }
     }
 }
@@ -31,17 +31,17 @@ impl Section {
 /// Comment that explains Quark's keys and the added ones.
 const DEFINITIONS: &str = "\
 # Metric Definitions:
-# - step: what had just begun (Start) or ended (End)
+# - step: stage that began (Start) or ended (End)
 # - timestamp: seconds since 1970-01-01 UTC
 # - relative_time_secs: seconds since the run began
 # - cpu_memory_mb: resident memory of the process; in a browser, the size of the wasm memory, which never shrinks
-# - heap_live_mb: bytes allocated and not freed at that moment, counted at every allocation
-# - heap_peak_mb: the most that was live at once up to that moment
+# - heap_live_mb: live memory at that moment, counted at every allocation
+# - heap_peak_mb: peak of the live memory up to that moment
 # - disk_read_mb, disk_write_mb: disk traffic of the process since the run began
 # - total_quantization_time_seconds: from the first record to the last
-# - peak_memory_mb: the most cpu_memory_mb has been
-# - peak_cache_dir_disk_usage_mb: files kept on disk in between; Octet keeps none
-# MB are MiB. What can't be measured where the run took place (a GPU, a browser's disk) is left out.
+# - peak_memory_mb: maximum of cpu_memory_mb
+# - peak_cache_dir_disk_usage_mb: temporary files on disk; Octet writes none
+# MB are MiB. Quantities that cannot be measured on the platform (a GPU, a browser's disk) are left out.
 ";
 
 /// Writes the report of these checkpoints and sections.
@@ -118,16 +118,16 @@ fn push_summary(out: &mut String, records: &[Record]) {
 }
 
 /// Writes a value after its key or dash: on the same line, or on lines below at that depth.
-fn push_value(out: &mut String, value: &Value, depth: usize) {
+fn push_value(out: &mut String, value: &PlainValue, depth: usize) {
     match value {
-        Value::List(items) if !items.is_empty() && items.iter().any(is_nested) => {
+        PlainValue::List(items) if !items.is_empty() && items.iter().any(is_nested) => {
             out.push('\n');
             for item in items {
                 let _ = write!(out, "{:1$}-", "", depth * 2);
                 push_item(out, item, depth + 1);
             }
         }
-        Value::Map(entries) if !entries.is_empty() => {
+        PlainValue::Map(entries) if !entries.is_empty() => {
             out.push('\n');
             for (name, value) in entries {
                 let _ = write!(out, "{:1$}{2}:", "", (depth + 1) * 2, key(name));
@@ -141,9 +141,9 @@ fn push_value(out: &mut String, value: &Value, depth: usize) {
 }
 
 /// Writes a list item after its dash. A map begins on the line of the dash.
-fn push_item(out: &mut String, item: &Value, depth: usize) {
+fn push_item(out: &mut String, item: &PlainValue, depth: usize) {
     match item {
-        Value::Map(entries) if !entries.is_empty() => {
+        PlainValue::Map(entries) if !entries.is_empty() => {
             for (i, (name, value)) in entries.iter().enumerate() {
                 let indent = if i == 0 { 1 } else { depth * 2 };
                 let _ = write!(out, "{:1$}{2}:", "", indent, key(name));
@@ -156,23 +156,23 @@ fn push_item(out: &mut String, item: &Value, depth: usize) {
     }
 }
 
-fn is_nested(value: &Value) -> bool {
-    matches!(value, Value::Map(_))
+fn is_nested(value: &PlainValue) -> bool {
+    matches!(value, PlainValue::Map(_))
 }
 
 /// A value on one line.
-fn flow(value: &Value) -> String {
+fn flow(value: &PlainValue) -> String {
     match value {
-        Value::Null => "null".into(),
-        Value::Bool(value) => value.to_string(),
-        Value::Integer(value) => value.to_string(),
-        Value::Number(value) => number(*value),
-        Value::Text(text) => quoted(text),
-        Value::List(items) => {
+        PlainValue::Null => "null".into(),
+        PlainValue::Bool(value) => value.to_string(),
+        PlainValue::Integer(value) => value.to_string(),
+        PlainValue::Number(value) => number(*value),
+        PlainValue::Text(text) => quoted(text),
+        PlainValue::List(items) => {
             let items: Vec<String> = items.iter().map(flow).collect();
             format!("[{}]", items.join(", "))
         }
-        Value::Map(entries) => {
+        PlainValue::Map(entries) => {
             let entries = entries
                 .iter()
                 .map(|(k, v)| format!("{}: {}", key(k), flow(v)));
@@ -329,21 +329,24 @@ mod tests {
 
     #[test]
     fn sections_follow_with_their_comments() {
-        let value = Value::Map(vec![
-            ("name".into(), Value::Text("m.onnx".into())),
+        let value = PlainValue::Map(vec![
+            ("name".into(), PlainValue::Text("m.onnx".into())),
             (
                 "shape".into(),
-                Value::List(vec![Value::Integer(1), Value::Text("n".into())]),
+                PlainValue::List(vec![PlainValue::Integer(1), PlainValue::Text("n".into())]),
             ),
-            ("empty".into(), Value::List(vec![])),
+            ("empty".into(), PlainValue::List(vec![])),
             (
                 "nodes".into(),
-                Value::List(vec![
-                    Value::Map(vec![
-                        ("node".into(), Value::Text("a".into())),
-                        ("inner".into(), Value::Map(vec![("k".into(), Value::Null)])),
+                PlainValue::List(vec![
+                    PlainValue::Map(vec![
+                        ("node".into(), PlainValue::Text("a".into())),
+                        (
+                            "inner".into(),
+                            PlainValue::Map(vec![("k".into(), PlainValue::Null)]),
+                        ),
                     ]),
-                    Value::Map(vec![("node".into(), Value::Text("b".into()))]),
+                    PlainValue::Map(vec![("node".into(), PlainValue::Text("b".into()))]),
                 ]),
             ),
         ]);

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::assign_inputs::shape_fits;
 use super::convert::convert;
-use super::fit::shape_fits;
-use super::group::{Kind, kind};
+use super::group::{FileKind, kind};
 use super::image::only_input;
-use super::place::place;
-use super::{Encoded, InputSpec, Problem, SampleError, Settings, decode, frame, npy, picture};
+use super::image_placement::place;
+use super::{
+    Encoded, InputSpec, SampleError, SampleProblem, Settings, decode, decode_image, image_size, npy,
+};
 
 /// Maximum size of an array file that is decoded.
 const LIGHT: u64 = 1 << 20;
@@ -24,10 +26,10 @@ const READ: u64 = 32 << 20;
 
 /// A file of a sample, or its beginning.
 #[derive(Clone, Debug)]
-pub struct Glimpse {
+pub struct FileStart {
     /// Name or path of the file.
     pub path: String,
-    /// Its first bytes: as many as [`glimpsed`] returns, or all.
+    /// Its first bytes: as many as [`bytes_to_check`] returns, or all.
     pub beginning: Bytes,
     /// Size of the whole file in bytes.
     pub size: u64,
@@ -44,9 +46,9 @@ pub struct Skipped {
 }
 
 /// Number of bytes to read of a file of this size; 0 if the check is left to the run.
-pub fn glimpsed(path: &str, size: u64) -> u64 {
+pub fn bytes_to_check(path: &str, size: u64) -> u64 {
     match kind(path) {
-        Some(Kind::Npy) if size > LIGHT => BEGINNING.min(size),
+        Some(FileKind::Npy) if size > LIGHT => BEGINNING.min(size),
         Some(_) if size > READ => 0,
         _ => size,
     }
@@ -55,7 +57,7 @@ pub fn glimpsed(path: &str, size: u64) -> u64 {
 /// Checks a sample. Returns the shapes of its tensors if all are known.
 pub fn check(
     name: &str,
-    parts: &[Glimpse],
+    parts: &[FileStart],
     inputs: &[InputSpec],
     settings: &Settings,
 ) -> Result<Option<Vec<Vec<usize>>>, SampleError> {
@@ -64,7 +66,7 @@ pub fn check(
         problem,
     };
     if let [
-        Glimpse {
+        FileStart {
             path,
             beginning,
             size,
@@ -72,11 +74,11 @@ pub fn check(
     ] = parts
     {
         match kind(path) {
-            Some(Kind::Image) if beginning.len() as u64 == *size => {
-                let shape = picture_shape(path, beginning, inputs, settings).map_err(about)?;
+            Some(FileKind::Image) if beginning.len() as u64 == *size => {
+                let shape = image_shape(path, beginning, inputs, settings).map_err(about)?;
                 return Ok(Some(vec![shape]));
             }
-            Some(Kind::Npy) if (beginning.len() as u64) < *size && !beginning.is_empty() => {
+            Some(FileKind::Npy) if (beginning.len() as u64) < *size && !beginning.is_empty() => {
                 return array_shape(path, beginning, *size, inputs)
                     .map(|shape| shape.map(|shape| vec![shape]))
                     .map_err(about);
@@ -106,16 +108,17 @@ pub fn check(
     ))
 }
 
-fn picture_shape(
+fn image_shape(
     file: &str,
     bytes: &[u8],
     inputs: &[InputSpec],
     settings: &Settings,
-) -> Result<Vec<usize>, Problem> {
+) -> Result<Vec<usize>, SampleProblem> {
     let input = only_input(file, inputs)?;
     let place = place(file, input, &settings.image)?;
-    let from = picture::size(file, bytes)?;
-    let (height, width) = frame::size(file, from, (place.height, place.width), &settings.image)?;
+    let from = decode_image::size(file, bytes)?;
+    let (height, width) =
+        image_size::size(file, from, (place.height, place.width), &settings.image)?;
     Ok(place.shape(height, width))
 }
 
@@ -124,8 +127,8 @@ fn array_shape(
     beginning: &[u8],
     size: u64,
     inputs: &[InputSpec],
-) -> Result<Option<Vec<usize>>, Problem> {
-    let npy::Glance { shape, mut empty } = npy::glance(file, beginning, size)?;
+) -> Result<Option<Vec<usize>>, SampleProblem> {
+    let npy::HeaderInfo { shape, mut empty } = npy::read_header(file, beginning, size)?;
     let [input] = inputs else { return Ok(None) };
     shape_fits(file, &shape, input, &mut BTreeMap::new())?;
     convert(&mut empty, input, &mut Vec::new())?;
@@ -141,12 +144,12 @@ mod tests {
     use super::*;
     use crate::graph::Dim;
     use crate::onnx::schema::DataType;
-    use crate::samples::{ImageSettings, Resize};
+    use crate::samples::{ImageSettings, ResizeMode};
 
-    fn file(path: &str, bytes: Vec<u8>) -> Glimpse {
+    fn file(path: &str, bytes: Vec<u8>) -> FileStart {
         let size = bytes.len() as u64;
-        let read = glimpsed(path, size) as usize;
-        Glimpse {
+        let read = bytes_to_check(path, size) as usize;
+        FileStart {
             path: path.into(),
             beginning: bytes[..read].to_vec().into(),
             size,
@@ -168,7 +171,7 @@ mod tests {
         }]
     }
 
-    fn reading(resize: Resize, side: Option<u32>) -> Settings {
+    fn reading(resize: ResizeMode, side: Option<u32>) -> Settings {
         Settings {
             image: ImageSettings {
                 resize,
@@ -183,10 +186,10 @@ mod tests {
     #[test]
     fn the_shape_that_is_told_of_a_picture_is_the_one_that_is_decoded() {
         let ways = [
-            Resize::None,
-            Resize::Exact,
-            Resize::Shorter,
-            Resize::Letterbox,
+            ResizeMode::None,
+            ResizeMode::Exact,
+            ResizeMode::Shorter,
+            ResizeMode::Letterbox,
         ];
         for (resize, format) in ways
             .into_iter()
@@ -213,7 +216,7 @@ mod tests {
             let whole = picture(60, 40, format);
             for end in [0, 1, whole.len() / 2, whole.len() - 1] {
                 let cut = file("a.jpg", whole[..end].to_vec());
-                let found = check("a.jpg", &[cut], &open(), &reading(Resize::None, None));
+                let found = check("a.jpg", &[cut], &open(), &reading(ResizeMode::None, None));
                 assert!(found.is_err(), "{format:?} cut at {end}");
             }
         }
@@ -238,13 +241,13 @@ mod tests {
         assert!(said(whole).contains("int32"));
         let mut cut = array("(1, 3, 600, 600)");
         cut.truncate(cut.len() - 1);
-        assert!(said(cut).contains("announces"));
+        assert!(said(cut).contains("states"));
     }
 
     #[test]
     fn what_is_too_large_to_be_read_twice_is_left_to_the_run() {
-        assert_eq!(glimpsed("a.npz", 1 << 40), 0);
-        let far = Glimpse {
+        assert_eq!(bytes_to_check("a.npz", 1 << 40), 0);
+        let far = FileStart {
             path: "a.npz".into(),
             beginning: Bytes::new(),
             size: 1 << 40,

@@ -6,7 +6,7 @@
 //! model without normalization.
 
 use super::error::type_name;
-use super::{Array, InputSpec, Problem};
+use super::{Array, InputSpec, SampleProblem};
 use crate::onnx::schema::DataType;
 use crate::tensor::{Tensor, Values};
 
@@ -15,12 +15,12 @@ pub(super) fn convert(
     array: &mut Array,
     input: &InputSpec,
     notes: &mut Vec<String>,
-) -> Result<(), Problem> {
+) -> Result<(), SampleProblem> {
     let wanted = input.element;
     let given = array.tensor.element_type();
     let mut note = || {
         notes.push(format!(
-            "array {:?}, stored as {}, is read as {}",
+            "array {:?}, stored as {}, is converted to {}",
             array.name,
             array.stored,
             type_name(wanted)
@@ -41,15 +41,17 @@ pub(super) fn convert(
             halves(v.iter().map(|&x| x as f32), array, input)?
         }
         (values, _) => match (whole_numbers(values), is_whole(wanted)) {
-            (Some(numbers), true) => numbers_as(wanted, &numbers).map_err(|at| Problem::Unfit {
-                array: array.name.clone(),
-                value: numbers[at].to_string(),
-                index: index_text(at, &shape),
-                input: input.name.clone(),
-                wanted: type_name(wanted),
-            })?,
+            (Some(numbers), true) => {
+                numbers_as(wanted, &numbers).map_err(|at| SampleProblem::Unfit {
+                    array: array.name.clone(),
+                    value: numbers[at].to_string(),
+                    index: index_text(at, &shape),
+                    input: input.name.clone(),
+                    wanted: type_name(wanted),
+                })?
+            }
             _ => {
-                return Err(Problem::Type {
+                return Err(SampleProblem::Type {
                     array: array.name.clone(),
                     given: array.stored,
                     input: input.name.clone(),
@@ -59,7 +61,7 @@ pub(super) fn convert(
                             "Octet can't feed that type yet: give the model a float32 input"
                         }
                         float if float.is_float() => {
-                            "save the array as the model wants it, normalised (pictures: give .png or .jpg files)"
+                            "save the normalized array in that type (for images, use .png or .jpg files)"
                         }
                         _ => "save the array in that type",
                     },
@@ -81,13 +83,13 @@ fn halves(
     numbers: impl Iterator<Item = f32>,
     array: &Array,
     input: &InputSpec,
-) -> Result<Values, Problem> {
+) -> Result<Values, SampleProblem> {
     let wanted = input.element;
     let one = |(at, given): (usize, f32)| {
         let rounded = wanted.rounded(given);
         match given.is_finite() && rounded.is_infinite() {
             false => Ok(rounded),
-            true => Err(Problem::Unfit {
+            true => Err(SampleProblem::Unfit {
                 array: array.name.clone(),
                 value: given.to_string(),
                 index: index_text(at, array.tensor.shape()),
@@ -199,9 +201,13 @@ mod tests {
             (
                 Values::U8(vec![9]),
                 DataType::Float,
-                Err("is uint8, but the model's input \"x\" wants float32"),
+                Err("is uint8, but the model's input \"x\" expects float32"),
             ),
-            (Values::F32(vec![1.0]), DataType::Int64, Err("wants int64")),
+            (
+                Values::F32(vec![1.0]),
+                DataType::Int64,
+                Err("expects int64"),
+            ),
             (
                 Values::F32(vec![0.1]),
                 DataType::Float16,
@@ -215,9 +221,13 @@ mod tests {
             (
                 Values::F32(vec![7e4]),
                 DataType::Float16,
-                Err("70000 at index [0], which is no float16"),
+                Err("70000 at index [0], which is not a float16"),
             ),
-            (Values::U8(vec![9]), DataType::Float16, Err("wants float16")),
+            (
+                Values::U8(vec![9]),
+                DataType::Float16,
+                Err("expects float16"),
+            ),
         ];
         for (given, wanted, result) in cases {
             let input = InputSpec {

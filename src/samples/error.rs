@@ -1,6 +1,6 @@
 //! Problems of samples. Each message states the problem, its place, its cause and the next step.
 
-use super::Refusal;
+use super::ShapeMismatch;
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 
@@ -27,11 +27,11 @@ pub enum SampleError {
         /// Name of the sample.
         sample: String,
         /// The problem.
-        problem: Problem,
+        problem: SampleProblem,
     },
     /// Demo data cannot be generated for an input.
     #[error(
-        "no demo data can be made for input {input:?}: it wants {wanted}; give samples of your own"
+        "demo data cannot be generated for input {input:?} of type {wanted}; use your own samples"
     )]
     Synthetic {
         /// Name of the model's input.
@@ -44,7 +44,7 @@ pub enum SampleError {
 /// Problem of one sample.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
-pub enum Problem {
+pub enum SampleProblem {
     #[error("{file} can't be read: {why}; {next}")]
     Broken {
         file: String,
@@ -59,7 +59,7 @@ pub enum Problem {
     },
     #[error("{given} were given, but the model has {wanted}; give one for each input")]
     Count { given: String, wanted: String },
-    #[error("array {array:?} is {given}, but the model's input {input:?} wants {wanted}; {next}")]
+    #[error("array {array:?} is {given}, but the model's input {input:?} expects {wanted}; {next}")]
     Type {
         array: String,
         given: &'static str,
@@ -68,7 +68,7 @@ pub enum Problem {
         next: &'static str,
     },
     #[error(
-        "array {array:?} has shape {given}, but the model's input {input:?} wants {wanted}; {next}"
+        "array {array:?} has shape {given}, but the model's input {input:?} expects {wanted}; {next}"
     )]
     Shape {
         array: String,
@@ -78,8 +78,8 @@ pub enum Problem {
         next: String,
     },
     #[error(
-        "array {array:?} holds {value} at index {index}, which is no {wanted} as the model's input \
-         {input:?} wants; save the array as {wanted}"
+        "array {array:?} holds {value} at index {index}, which is not a {wanted}, as the model's input \
+         {input:?} expects; save the array as {wanted}"
     )]
     Unfit {
         array: String,
@@ -89,7 +89,7 @@ pub enum Problem {
         wanted: &'static str,
     },
     #[error(
-        "array {array:?} holds {value} at index {index}; a range can't be taken from it: repair or \
+        "array {array:?} holds {value} at index {index}; ranges need finite values: repair or \
          leave out the sample"
     )]
     NotFinite {
@@ -105,13 +105,13 @@ pub enum Problem {
         bytes: u64,
         limit: u64,
     },
-    #[error("{file} is a picture, but {why}; {next}")]
+    #[error("{file} is an image, but {why}; {next}")]
     NoPicture {
         file: String,
         why: String,
         next: &'static str,
     },
-    #[error("the model doesn't take the shape {shape}: {why}; {next}")]
+    #[error("the model doesn't accept the shape {shape}: {why}; {next}")]
     Refused {
         shape: String,
         why: String,
@@ -119,19 +119,19 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl SampleProblem {
     /// Problem of a model that rejects inputs of these shapes.
-    pub(crate) fn of_shapes(shapes: &[Vec<usize>], refusal: &Refusal) -> Problem {
+    pub(crate) fn rejected_shapes(shapes: &[Vec<usize>], refusal: &ShapeMismatch) -> SampleProblem {
         let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
-        Problem::Refused {
+        SampleProblem::Refused {
             shape: shapes.join(", "),
             why: refusal.to_string(),
-            next: "choose a size that it takes, or skip the sample".into(),
+            next: "choose a size that it accepts, or skip the sample".into(),
         }
     }
 
     /// Message for a list in which the sample's name stands beside it: the name is left out.
-    pub fn of_sample(&self, name: &str) -> String {
+    pub fn message_for(&self, name: &str) -> String {
         let said = self.to_string();
         match said.strip_prefix(name) {
             Some(rest) if rest.starts_with(' ') => rest.trim_start().into(),
@@ -141,11 +141,14 @@ impl Problem {
 
     /// True if another image size or way of resizing may solve it.
     pub fn asks_for_size(&self) -> bool {
-        matches!(self, Problem::NoPicture { .. } | Problem::Refused { .. })
+        matches!(
+            self,
+            SampleProblem::NoPicture { .. } | SampleProblem::Refused { .. }
+        )
     }
 
-    pub(super) fn broken(file: &str, why: impl Into<String>, next: &str) -> Problem {
-        Problem::Broken {
+    pub(super) fn broken(file: &str, why: impl Into<String>, next: &str) -> SampleProblem {
+        SampleProblem::Broken {
             file: file.into(),
             why: why.into(),
             next: next.into(),

@@ -24,13 +24,13 @@ impl SampleRef {
     pub fn is_picture(&self) -> bool {
         self.parts
             .iter()
-            .any(|path| kind(path) == Some(Kind::Image))
+            .any(|path| kind(path) == Some(FileKind::Image))
     }
 }
 
 /// Type of a file by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Npz,
     Npy,
     Image,
@@ -39,18 +39,18 @@ pub(super) enum Kind {
 }
 
 /// Type of a sample's file; `None` if the file is not a sample.
-pub(super) fn kind(path: &str) -> Option<Kind> {
+pub(super) fn kind(path: &str) -> Option<FileKind> {
     let (_, file) = split(path);
     let (stem, ending) = file.rsplit_once('.')?;
     match ending.to_ascii_lowercase().as_str() {
-        "npz" => Some(Kind::Npz),
-        "npy" => Some(Kind::Npy),
-        "png" | "jpg" | "jpeg" => Some(Kind::Image),
+        "npz" => Some(FileKind::Npz),
+        "npy" => Some(FileKind::Npy),
+        "png" | "jpg" | "jpeg" => Some(FileKind::Image),
         "pb" => stem
             .strip_prefix("input_")?
             .parse()
             .ok()
-            .map(Kind::TensorFile),
+            .map(FileKind::TensorFile),
         _ => None,
     }
 }
@@ -71,19 +71,19 @@ pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
     for path in paths {
         let (folder, file) = split(path);
         match kind(path) {
-            Some(Kind::TensorFile(position)) => {
+            Some(FileKind::TensorFile(position)) => {
                 sets.entry(folder).or_default().push((position, path))
             }
             Some(_) => single.push(SampleRef {
                 name: path.clone(),
                 parts: vec![path.clone()],
             }),
-            None if passed_over(file) => {}
+            None if is_ignored(file) => {}
             None => {
                 let why = if file.to_ascii_lowercase().ends_with(".pb") {
                     "a .pb file is read only as input_0.pb, input_1.pb … of one folder"
                 } else {
-                    "files of its kind are not read"
+                    "this file type is not supported"
                 };
                 return Err(SampleError::Kind {
                     path: path.clone(),
@@ -112,7 +112,7 @@ pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
     Ok(samples)
 }
 
-fn passed_over(file: &str) -> bool {
+fn is_ignored(file: &str) -> bool {
     file.starts_with('.')
         || file == "Thumbs.db"
         || file == "desktop.ini"

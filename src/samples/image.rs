@@ -4,21 +4,21 @@
 //! For a float input a value is `(pixel · scale − mean) / std`. For an integer input the pixels
 //! stay unchanged.
 
-use super::frame::to_size;
-use super::image_settings::{ImageSettings, Layout, Order};
-use super::picture::decode;
-use super::place::{Place, place};
-use super::{Array, InputSpec, Problem};
+use super::decode_image::decode;
+use super::image_placement::{ImagePlacement, place};
+use super::image_settings::{ChannelOrder, ImageLayout, ImageSettings};
+use super::image_size::to_size;
+use super::{Array, InputSpec, SampleProblem};
 use crate::tensor::{Tensor, Values};
 
 /// The input for an image: the model must have exactly one.
 pub(super) fn only_input<'a>(
     file: &str,
     inputs: &'a [InputSpec],
-) -> Result<&'a InputSpec, Problem> {
+) -> Result<&'a InputSpec, SampleProblem> {
     match inputs {
         [input] => Ok(input),
-        _ => Err(Problem::NoPicture {
+        _ => Err(SampleProblem::NoPicture {
             file: file.into(),
             why: format!("the model has {} inputs", inputs.len()),
             next: "give .npz files with an array for each input",
@@ -32,18 +32,18 @@ pub(super) fn read(
     bytes: &[u8],
     input: &InputSpec,
     settings: &ImageSettings,
-) -> Result<Array, Problem> {
+) -> Result<Array, SampleProblem> {
     let place = place(file, input, settings)?;
     let picture = decode(file, bytes)?;
     let picture = to_size(file, picture, (place.height, place.width), settings)?;
-    let Place {
+    let ImagePlacement {
         channels, layout, ..
     } = place;
     let (width, height) = (picture.width, picture.height);
     let mut pixels = picture.pixels;
     if channels == 1 {
         pixels.iter_mut().for_each(|p| *p = [luma(*p); 3]);
-    } else if settings.order == Order::Bgr {
+    } else if settings.order == ChannelOrder::Bgr {
         pixels.iter_mut().for_each(|p| p.reverse());
     }
     let (stored, values) = match input.element {
@@ -70,21 +70,23 @@ pub(super) fn read(
             stored,
             tensor,
         })
-        .ok_or_else(|| Problem::broken(file, "its pixels and its size disagree", "save it again"))
+        .ok_or_else(|| {
+            SampleProblem::broken(file, "its pixels and its size disagree", "save it again")
+        })
 }
 
 fn lay<T>(
     pixels: &[[u8; 3]],
     channels: usize,
-    layout: Layout,
+    layout: ImageLayout,
     value: impl Fn(usize, &[u8; 3]) -> T,
 ) -> Vec<T> {
     let value = &value;
     match layout {
-        Layout::Nchw => (0..channels)
+        ImageLayout::Nchw => (0..channels)
             .flat_map(|c| pixels.iter().map(move |p| value(c, p)))
             .collect(),
-        Layout::Nhwc => pixels
+        ImageLayout::Nhwc => pixels
             .iter()
             .flat_map(|p| (0..channels).map(move |c| value(c, p)))
             .collect(),
@@ -103,7 +105,7 @@ mod tests {
 
     use image::ImageFormat;
 
-    use super::super::image_settings::Resize;
+    use super::super::image_settings::ResizeMode;
     use super::*;
     use crate::graph::Dim;
     use crate::onnx::schema::DataType;
@@ -146,7 +148,7 @@ mod tests {
             [0.0, 0.0, 9.0, 1.0, 0.0, 9.0, 0.0, 1.0, 9.0, 1.0, 1.0, 9.0]
         );
         let bgr = ImageSettings {
-            order: Order::Bgr,
+            order: ChannelOrder::Bgr,
             ..settings
         };
         assert_eq!(read(&[1, 3, 2, 2], &bgr)[..4], [9.0; 4]);
@@ -155,7 +157,11 @@ mod tests {
 
     #[test]
     fn every_way_of_resizing_gives_the_size_of_the_input() {
-        for resize in [Resize::Shorter, Resize::Exact, Resize::Letterbox] {
+        for resize in [
+            ResizeMode::Shorter,
+            ResizeMode::Exact,
+            ResizeMode::Letterbox,
+        ] {
             for (width, height) in [(30, 20), (20, 31), (3, 2), (1, 200), (16, 12)] {
                 let settings = ImageSettings {
                     resize,
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn a_letterbox_is_grey_on_both_sides() {
         let settings = ImageSettings {
-            resize: Resize::Letterbox,
+            resize: ResizeMode::Letterbox,
             ..ImageSettings::default()
         };
         let file = png(8, 4, |_, _| [200; 3]);
@@ -217,7 +223,7 @@ mod tests {
             [1, 3, 4, 2]
         );
         let own = ImageSettings {
-            resize: Resize::None,
+            resize: ResizeMode::None,
             ..ImageSettings::default()
         };
         assert_eq!(

@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ImageSettings {
     /// Way to bring the image to the input's height and width.
-    pub resize: Resize,
-    /// With [`Resize::Shorter`], the length of the shorter side before the crop. The default is 8/7
-    /// of the input's shorter side, which is 256 for 224.
+    pub resize: ResizeMode,
+    /// With [`ResizeMode::Shorter`], the length of the shorter side before the crop. The default is
+    /// 8/7 of the input's shorter side, which is 256 for 224.
     #[serde(alias = "shorter_side")]
     pub shorter_side: Option<u32>,
-    /// Grey value, 0 to 255, of the border that [`Resize::Letterbox`] adds.
+    /// Grey value, 0 to 255, of the border that [`ResizeMode::Letterbox`] adds.
     pub pad: u8,
     /// Height, where the model leaves it open.
     pub height: Option<u32>,
     /// Width, where the model leaves it open.
     pub width: Option<u32>,
     /// Order of the axes; by default inferred from the input's shape.
-    pub layout: Option<Layout>,
+    pub layout: Option<ImageLayout>,
     /// Order of the colour channels.
-    pub order: Order,
+    pub order: ChannelOrder,
     /// Factor for a pixel (0 to 255); applied first.
     pub scale: f32,
     /// Value that is subtracted next, by channel in the order of the tensor.
@@ -33,7 +33,7 @@ pub struct ImageSettings {
 /// Way to bring an image to the height and width of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Resize {
+pub enum ResizeMode {
     /// Resizes the shorter side to a given length, then crops the centre.
     Shorter,
     /// Resizes to exactly the input's size; proportions may change.
@@ -48,7 +48,7 @@ pub enum Resize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum Layout {
+pub enum ImageLayout {
     Nchw,
     Nhwc,
 }
@@ -57,7 +57,7 @@ pub enum Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum Order {
+pub enum ChannelOrder {
     Rgb,
     Bgr,
 }
@@ -65,13 +65,13 @@ pub enum Order {
 impl Default for ImageSettings {
     fn default() -> Self {
         ImageSettings {
-            resize: Resize::Shorter,
+            resize: ResizeMode::Shorter,
             shorter_side: None,
             pad: 114,
             height: None,
             width: None,
             layout: None,
-            order: Order::Rgb,
+            order: ChannelOrder::Rgb,
             scale: 1.0 / 255.0,
             mean: [0.485, 0.456, 0.406],
             std: [0.229, 0.224, 0.225],
@@ -106,22 +106,22 @@ impl ImageSettings {
             // torchvision and timm: normalized by the statistics of ImageNet.
             "imagenet" => Some(ImageSettings::default()),
             // YOLO and others: 0 to 1.
-            "unit" => with(Order::Rgb, 1.0 / 255.0, [0.0; 3], one),
+            "unit" => with(ChannelOrder::Rgb, 1.0 / 255.0, [0.0; 3], one),
             // MobileNet, ViT, Inception: -1 to 1.
-            "signed" => with(Order::Rgb, 1.0, [127.5; 3], [127.5; 3]),
+            "signed" => with(ChannelOrder::Rgb, 1.0, [127.5; 3], [127.5; 3]),
             // CLIP and BLIP: normalized by the statistics of their training images.
             "clip" => with(
-                Order::Rgb,
+                ChannelOrder::Rgb,
                 1.0 / 255.0,
                 [0.481_454_66, 0.457_827_5, 0.408_210_73],
                 [0.268_629_54, 0.261_302_58, 0.275_777_11],
             ),
             // EfficientNet-Lite.
-            "lite" => with(Order::Rgb, 1.0, [127.0; 3], [128.0; 3]),
+            "lite" => with(ChannelOrder::Rgb, 1.0, [127.0; 3], [128.0; 3]),
             // Models that began in Caffe: BGR, with the mean colour subtracted.
-            "caffe" => with(Order::Bgr, 1.0, [104.0, 117.0, 123.0], one),
+            "caffe" => with(ChannelOrder::Bgr, 1.0, [104.0, 117.0, 123.0], one),
             // 0 to 255.
-            "raw" => with(Order::Rgb, 1.0, [0.0; 3], one),
+            "raw" => with(ChannelOrder::Rgb, 1.0, [0.0; 3], one),
             _ => None,
         }
     }
@@ -136,7 +136,7 @@ pub struct ImageChanges {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub resize: Option<Resize>,
+    pub resize: Option<ResizeMode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shorter_side: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,9 +146,9 @@ pub struct ImageChanges {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub layout: Option<Layout>,
+    pub layout: Option<ImageLayout>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<Order>,
+    pub order: Option<ChannelOrder>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +164,7 @@ impl ImageChanges {
         if let Some(name) = &self.preset {
             let preset = ImageSettings::preset(name).ok_or_else(|| {
                 format!(
-                    "the preset {name:?} is not known: choose {}",
+                    "unknown preset {name:?}: choose {}",
                     ImageSettings::PRESETS.join(", ")
                 )
             })?;
@@ -189,7 +189,7 @@ impl ImageChanges {
         image.mean = self.mean.unwrap_or(image.mean);
         image.std = self.std.unwrap_or(image.std);
         match image.std.contains(&0.0) {
-            true => Err("std would divide by zero: give numbers above it".into()),
+            true => Err("std contains 0: use numbers above 0".into()),
             false => Ok(image),
         }
     }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn what_is_said_counts_over_what_is_proposed() {
         let proposed = ImageSettings {
-            resize: Resize::Letterbox,
+            resize: ResizeMode::Letterbox,
             height: Some(640),
             width: Some(640),
             ..ImageSettings::preset("unit").unwrap()
@@ -229,7 +229,7 @@ mod tests {
             (image.height, image.width, image.pad),
             (Some(640), Some(320), 0)
         );
-        assert_eq!((image.resize, image.scale), (Resize::Letterbox, 1.0));
+        assert_eq!((image.resize, image.scale), (ResizeMode::Letterbox, 1.0));
         assert_eq!((image.mean, image.std), ([1.0, 2.0, 3.0], [127.5; 3]));
         assert!(
             read(r#"{"preset": "x"}"#)

@@ -6,18 +6,18 @@
 //! data is stored between calls. The same files give the same tensors, bit for bit, natively and in
 //! wasm.
 
+mod assign_inputs;
 mod check;
 mod convert;
+mod decode_image;
 mod error;
-mod fit;
-mod frame;
 mod group;
 mod image;
+mod image_placement;
 mod image_settings;
+mod image_size;
 mod npy;
 mod npz;
-mod picture;
-mod place;
 mod preview;
 mod proposal;
 mod resize;
@@ -30,12 +30,12 @@ use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
-pub use check::{Glimpse, Skipped, check, glimpsed};
-pub use error::{Problem, SampleError, shape_text, type_name};
+pub use check::{FileStart, Skipped, bytes_to_check, check};
+pub use error::{SampleError, SampleProblem, shape_text, type_name};
 pub use group::{SampleRef, group};
-pub use image_settings::{ImageChanges, ImageSettings, Layout, Order, Resize};
+pub use image_settings::{ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode};
 pub use preview::{Preview, describe};
-pub use proposal::{Certainty, Part, Proposal, Reason, Refusal};
+pub use proposal::{Certainty, Proposal, ProposalPart, Reason, ShapeMismatch};
 pub use synthetic::synthetic;
 
 use crate::graph::Dim;
@@ -179,19 +179,19 @@ fn decode_parts(
     sample: &Encoded,
     inputs: &[InputSpec],
     settings: &Settings,
-) -> Result<Decoded, Problem> {
+) -> Result<Decoded, SampleProblem> {
     let mut arrays = Vec::new();
     for (file, bytes) in &sample.parts {
         match group::kind(file) {
-            Some(group::Kind::Npz) => arrays.extend(npz::read(file, bytes)?),
-            Some(group::Kind::Npy) => arrays.push(npy::read(file, bytes)?),
-            Some(group::Kind::TensorFile(_)) => arrays.push(tensor_file::read(file, bytes)?),
-            Some(group::Kind::Image) => {
+            Some(group::FileKind::Npz) => arrays.extend(npz::read(file, bytes)?),
+            Some(group::FileKind::Npy) => arrays.push(npy::read(file, bytes)?),
+            Some(group::FileKind::TensorFile(_)) => arrays.push(tensor_file::read(file, bytes)?),
+            Some(group::FileKind::Image) => {
                 let input = image::only_input(file, inputs)?;
                 arrays.push(image::read(file, bytes, input, &settings.image)?);
             }
             None => {
-                return Err(Problem::broken(
+                return Err(SampleProblem::broken(
                     file,
                     "its name has no known ending",
                     error::KINDS,
@@ -199,7 +199,7 @@ fn decode_parts(
             }
         }
     }
-    fit::to_inputs(arrays, inputs)
+    assign_inputs::to_inputs(arrays, inputs)
 }
 
 #[cfg(test)]

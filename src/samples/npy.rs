@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{Array, LARGEST_ARRAY, Problem};
+use super::{Array, LARGEST_ARRAY, SampleProblem};
 use crate::onnx::half::widen_half;
 use crate::tensor::{Tensor, Values};
 
@@ -19,33 +19,38 @@ struct Header {
 }
 
 /// Shape and type of an array, read from the beginning of its file.
-pub(super) struct Glance {
+pub(super) struct HeaderInfo {
     pub(super) shape: Vec<usize>,
     /// Array of the same element type without values.
     pub(super) empty: Array,
 }
 
 /// Reads the header; `size` is that of the whole file.
-pub(super) fn glance(file: &str, beginning: &[u8], size: u64) -> Result<Glance, Problem> {
+pub(super) fn read_header(
+    file: &str,
+    beginning: &[u8],
+    size: u64,
+) -> Result<HeaderInfo, SampleProblem> {
     let (header, code, each) = announced(file, beginning, size)?;
     let (stored, values) = values(code, each, &[]);
     let tensor = Tensor::new(vec![0], values);
     let empty = tensor.map(|tensor| array(file, stored, tensor));
-    Ok(Glance {
+    Ok(HeaderInfo {
         shape: header.shape,
-        empty: empty.ok_or_else(|| Problem::broken(file, "its type is not read", CUT))?,
+        empty: empty
+            .ok_or_else(|| SampleProblem::broken(file, "its element type is not supported", CUT))?,
     })
 }
 
 /// Reads a `.npy` file.
-pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Array, Problem> {
+pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Array, SampleProblem> {
     let (header, code, each) = announced(file, bytes, bytes.len() as u64)?;
     let data = bytes.get(header.start..).unwrap_or_default();
     let little = little_endian_rows(data, each, &header);
     let (stored, values) = values(code, each, &little);
     Tensor::new(header.shape, values)
         .map(|tensor| array(file, stored, tensor))
-        .ok_or_else(|| Problem::broken(file, "its shape and values disagree", CUT))
+        .ok_or_else(|| SampleProblem::broken(file, "its shape and values disagree", CUT))
 }
 
 fn array(file: &str, stored: &'static str, tensor: Tensor) -> Array {
@@ -59,11 +64,15 @@ fn array(file: &str, stored: &'static str, tensor: Tensor) -> Array {
 }
 
 /// Reads the header, and the kind letter and size of an element. The file's size must match.
-fn announced(file: &str, beginning: &[u8], size: u64) -> Result<(Header, u8, usize), Problem> {
+fn announced(
+    file: &str,
+    beginning: &[u8],
+    size: u64,
+) -> Result<(Header, u8, usize), SampleProblem> {
     let header = header(file, beginning)?;
     let (code, each) = element(&header.descr).ok_or_else(|| {
-        let why = format!("its element type {:?} is not read", header.descr);
-        Problem::broken(file, why, "save it as float32, an integer type or bool")
+        let why = format!("its element type {:?} is not supported", header.descr);
+        SampleProblem::broken(file, why, "save it as float32, an integer type or bool")
     })?;
     let count = header
         .shape
@@ -73,7 +82,7 @@ fn announced(file: &str, beginning: &[u8], size: u64) -> Result<(Header, u8, usi
         .and_then(|n| n.checked_mul(each as u64))
         .unwrap_or(u64::MAX);
     if wanted > LARGEST_ARRAY {
-        return Err(Problem::TooLarge {
+        return Err(SampleProblem::TooLarge {
             array: file.into(),
             bytes: wanted,
             limit: LARGEST_ARRAY,
@@ -81,22 +90,22 @@ fn announced(file: &str, beginning: &[u8], size: u64) -> Result<(Header, u8, usi
     }
     let follow = size.saturating_sub(header.start as u64);
     if follow != wanted {
-        let why = format!("its header announces {wanted} bytes of values, {follow} follow");
-        return Err(Problem::broken(file, why, CUT));
+        let why = format!("its header states {wanted} bytes of values, but {follow} follow");
+        return Err(SampleProblem::broken(file, why, CUT));
     }
     Ok((header, code, each))
 }
 
-fn header(file: &str, bytes: &[u8]) -> Result<Header, Problem> {
-    let broken = |why: &str| Problem::broken(file, why, CUT);
-    let magic = bytes
-        .strip_prefix(b"\x93NUMPY")
-        .ok_or_else(|| Problem::broken(file, "it is no .npy file", "save it with numpy.save"))?;
+fn header(file: &str, bytes: &[u8]) -> Result<Header, SampleProblem> {
+    let broken = |why: &str| SampleProblem::broken(file, why, CUT);
+    let magic = bytes.strip_prefix(b"\x93NUMPY").ok_or_else(|| {
+        SampleProblem::broken(file, "it is not a .npy file", "save it with numpy.save")
+    })?;
     let (length, text) = match *magic {
         [1, _, a, b, ref rest @ ..] => (usize::from(u16::from_le_bytes([a, b])), rest),
         [2 | 3, _, a, b, c, d, ref rest @ ..] => (u32::from_le_bytes([a, b, c, d]) as usize, rest),
         [] | [1..=3, ..] => return Err(broken("it ends inside its header")),
-        [version, ..] => return Err(broken(&format!("its version {version} is not known"))),
+        [version, ..] => return Err(broken(&format!("its version {version} is not supported"))),
     };
     let start = bytes.len() - text.len() + length;
     let text = text
@@ -128,7 +137,7 @@ fn header(file: &str, bytes: &[u8]) -> Result<Header, Problem> {
             start,
         })
     };
-    parsed().ok_or_else(|| broken("its header is not understood"))
+    parsed().ok_or_else(|| broken("its header is invalid"))
 }
 
 /// Text after a key in the header's dictionary.
@@ -392,7 +401,7 @@ pub(super) mod tests {
                 "bytes",
             ),
             (file("<f4", false, "(-1,)", &[]), "header"),
-            (b"<!DOCTYPE html>".to_vec(), "no .npy"),
+            (b"<!DOCTYPE html>".to_vec(), "not a .npy"),
         ] {
             let said = read("x.npy", &bytes).unwrap_err().to_string();
             assert!(said.contains(word) && said.contains("x.npy"), "{said}");

@@ -3,7 +3,7 @@
 
 use std::io::{Cursor, Read};
 
-use super::{Array, LARGEST_ARRAY, Problem, npy};
+use super::{Array, LARGEST_ARRAY, SampleProblem, npy};
 
 const AGAIN: &str = "save it again with numpy.savez or numpy.savez_compressed";
 
@@ -11,13 +11,13 @@ const AGAIN: &str = "save it again with numpy.savez or numpy.savez_compressed";
 const LARGEST_ENTRY: u64 = LARGEST_ARRAY + (1 << 20);
 
 /// Reads all arrays of a `.npz` file, in the order of the file.
-pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Vec<Array>, Problem> {
-    let broken = |why: String| Problem::broken(file, why, AGAIN);
+pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Vec<Array>, SampleProblem> {
+    let broken = |why: String| SampleProblem::broken(file, why, AGAIN);
     if bytes.is_empty() {
         return Err(broken("it is empty".into()));
     }
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes))
-        .map_err(|e| broken(format!("it is no zip archive ({e})")))?;
+        .map_err(|e| broken(format!("it is not a zip archive ({e})")))?;
     let mut arrays = Vec::new();
     for index in 0..archive.len() {
         let mut entry = archive
@@ -28,10 +28,12 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Vec<Array>, Problem> {
             .map_err(|e| broken(format!("entry {index}: {e}")))?
             .into_owned();
         let Some(name) = name.strip_suffix(".npy").map(String::from) else {
-            return Err(broken(format!("it holds {name:?}, which is no array")));
+            return Err(broken(format!(
+                "it contains {name:?}, which is not an array"
+            )));
         };
         if entry.size() > LARGEST_ENTRY {
-            return Err(Problem::TooLarge {
+            return Err(SampleProblem::TooLarge {
                 array: name,
                 bytes: entry.size(),
                 limit: LARGEST_ARRAY,
@@ -52,7 +54,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Vec<Array>, Problem> {
         });
     }
     if arrays.is_empty() {
-        return Err(broken("it holds no array".into()));
+        return Err(broken("it contains no array".into()));
     }
     Ok(arrays)
 }
@@ -111,6 +113,9 @@ pub(super) mod tests {
             let _ = read("a.npz", &bad);
         }
         let html = read("a.npz", b"<html></html>").unwrap_err().to_string();
-        assert!(html.contains("a.npz") && html.contains("no zip"), "{html}");
+        assert!(
+            html.contains("a.npz") && html.contains("not a zip"),
+            "{html}"
+        );
     }
 }

@@ -28,32 +28,32 @@ pub struct Preview {
 
 /// Describes a tensor. The input's name and the notes stay empty.
 pub fn describe(tensor: &Tensor) -> Preview {
-    let seen = match tensor.values() {
-        Values::F32(v) => Seen::of(v.iter().map(|&x| x.into())),
-        Values::F64(v) => Seen::of(v.iter().copied()),
-        Values::I8(v) => Seen::of(v.iter().map(|&x| x.into())),
-        Values::I16(v) => Seen::of(v.iter().map(|&x| x.into())),
-        Values::I32(v) => Seen::of(v.iter().map(|&x| x.into())),
-        Values::I64(v) => Seen::of(v.iter().map(|&x| x as f64)),
-        Values::U8(v) => Seen::of(v.iter().map(|&x| x.into())),
-        Values::U16(v) => Seen::of(v.iter().map(|&x| x.into())),
-        Values::U32(v) => Seen::of(v.iter().map(|&x| x.into())),
-        Values::U64(v) => Seen::of(v.iter().map(|&x| x as f64)),
-        Values::Bool(v) => Seen::of(v.iter().map(|&x| x.into())),
+    let stats = match tensor.values() {
+        Values::F32(v) => RunningStats::from_values(v.iter().map(|&x| x.into())),
+        Values::F64(v) => RunningStats::from_values(v.iter().copied()),
+        Values::I8(v) => RunningStats::from_values(v.iter().map(|&x| x.into())),
+        Values::I16(v) => RunningStats::from_values(v.iter().map(|&x| x.into())),
+        Values::I32(v) => RunningStats::from_values(v.iter().map(|&x| x.into())),
+        Values::I64(v) => RunningStats::from_values(v.iter().map(|&x| x as f64)),
+        Values::U8(v) => RunningStats::from_values(v.iter().map(|&x| x.into())),
+        Values::U16(v) => RunningStats::from_values(v.iter().map(|&x| x.into())),
+        Values::U32(v) => RunningStats::from_values(v.iter().map(|&x| x.into())),
+        Values::U64(v) => RunningStats::from_values(v.iter().map(|&x| x as f64)),
+        Values::Bool(v) => RunningStats::from_values(v.iter().map(|&x| x.into())),
     };
-    let some = |value: f64| (seen.count > 0.0).then_some(value);
+    let some = |value: f64| (stats.count > 0.0).then_some(value);
     Preview {
         element: type_name(tensor.element_type()).into(),
         shape: tensor.shape().to_vec(),
-        min: some(seen.min),
-        max: some(seen.max),
-        mean: some(seen.mean),
-        std: some((seen.squares / seen.count).sqrt()),
+        min: some(stats.min),
+        max: some(stats.max),
+        mean: some(stats.mean),
+        std: some((stats.squares / stats.count).sqrt()),
         ..Preview::default()
     }
 }
 
-struct Seen {
+struct RunningStats {
     count: f64,
     min: f64,
     max: f64,
@@ -62,25 +62,25 @@ struct Seen {
     squares: f64,
 }
 
-impl Seen {
+impl RunningStats {
     /// Welford's algorithm: one pass, without cancellation for a large mean.
-    fn of(values: impl Iterator<Item = f64>) -> Seen {
-        let start = Seen {
+    fn from_values(values: impl Iterator<Item = f64>) -> RunningStats {
+        let start = RunningStats {
             count: 0.0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
             mean: 0.0,
             squares: 0.0,
         };
-        values.fold(start, |seen, value| {
-            let count = seen.count + 1.0;
-            let before = value - seen.mean;
-            let mean = seen.mean + before / count;
-            let squares = seen.squares + before * (value - mean);
-            Seen {
+        values.fold(start, |stats, value| {
+            let count = stats.count + 1.0;
+            let before = value - stats.mean;
+            let mean = stats.mean + before / count;
+            let squares = stats.squares + before * (value - mean);
+            RunningStats {
                 count,
-                min: seen.min.min(value),
-                max: seen.max.max(value),
+                min: stats.min.min(value),
+                max: stats.max.max(value),
                 mean,
                 squares,
             }
@@ -95,18 +95,21 @@ mod tests {
     #[test]
     fn a_preview_tells_range_mean_and_deviation() {
         let tensor = Tensor::new(vec![2, 2], Values::F32(vec![1.0, 2.0, 3.0, 6.0])).unwrap();
-        let seen = describe(&tensor);
+        let stats = describe(&tensor);
         assert_eq!(
-            (seen.min, seen.max, seen.mean),
+            (stats.min, stats.max, stats.mean),
             (Some(1.0), Some(6.0), Some(3.0))
         );
-        assert!((seen.std.unwrap() - 3.5f64.sqrt()).abs() < 1e-12);
-        assert_eq!((seen.element.as_str(), seen.shape), ("float32", vec![2, 2]));
+        assert!((stats.std.unwrap() - 3.5f64.sqrt()).abs() < 1e-12);
+        assert_eq!(
+            (stats.element.as_str(), stats.shape),
+            ("float32", vec![2, 2])
+        );
     }
 
     #[test]
     fn an_empty_tensor_has_no_numbers() {
-        let seen = describe(&Tensor::new(vec![0], Values::I64(vec![])).unwrap());
-        assert_eq!((seen.min, seen.std), (None, None));
+        let stats = describe(&Tensor::new(vec![0], Values::I64(vec![])).unwrap());
+        assert_eq!((stats.min, stats.std), (None, None));
     }
 }

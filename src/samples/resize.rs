@@ -3,19 +3,19 @@
 //! between. Weights are fixed-point integers, so results are the same on all platforms, bit for
 //! bit.
 
-use super::picture::Picture;
+use super::decode_image::DecodedImage;
 
 /// Fraction bits of a weight: 32, less 8 of a pixel and 2 for overshoot.
 const FRACTION_BITS: u32 = 32 - 8 - 2;
 
 /// Weights of the source pixels that make up one pixel of the result.
-struct Taps {
+struct PixelWeights {
     first: usize,
     weights: Vec<i32>,
 }
 
 /// Resizes an image.
-pub(super) fn resize(picture: &Picture, width: usize, height: usize) -> Picture {
+pub(super) fn resize(picture: &DecodedImage, width: usize, height: usize) -> DecodedImage {
     let wide = if width == picture.width {
         None
     } else {
@@ -30,7 +30,7 @@ pub(super) fn resize(picture: &Picture, width: usize, height: usize) -> Picture 
 }
 
 /// Weights for each pixel of a line, from `from` to `to` pixels.
-fn taps(from: usize, to: usize) -> Vec<Taps> {
+fn pixel_weights(from: usize, to: usize) -> Vec<PixelWeights> {
     let scale = from as f64 / to as f64;
     // When the image shrinks, the triangle spans all source pixels that fall on one of the result.
     let radius = scale.max(1.0);
@@ -48,38 +48,38 @@ fn taps(from: usize, to: usize) -> Vec<Taps> {
                 .iter()
                 .map(|w| (0.5 + w / sum * one) as i32)
                 .collect();
-            Taps { first, weights }
+            PixelWeights { first, weights }
         })
         .collect()
 }
 
-fn rows(picture: &Picture, width: usize) -> Picture {
-    let taps = taps(picture.width, width);
+fn rows(picture: &DecodedImage, width: usize) -> DecodedImage {
+    let taps = pixel_weights(picture.width, width);
     let mut pixels = Vec::with_capacity(width * picture.height);
     for line in picture.pixels.chunks_exact(picture.width) {
         pixels.extend(taps.iter().map(|t| weigh(t, |i| line[i])));
     }
-    Picture {
+    DecodedImage {
         width,
         height: picture.height,
         pixels,
     }
 }
 
-fn columns(picture: &Picture, height: usize) -> Picture {
+fn columns(picture: &DecodedImage, height: usize) -> DecodedImage {
     let width = picture.width;
     let mut pixels = Vec::with_capacity(width * height);
-    for t in taps(picture.height, height) {
+    for t in pixel_weights(picture.height, height) {
         pixels.extend((0..width).map(|x| weigh(&t, |i| picture.pixels[i * width + x])));
     }
-    Picture {
+    DecodedImage {
         width,
         height,
         pixels,
     }
 }
 
-fn weigh(taps: &Taps, pixel: impl Fn(usize) -> [u8; 3]) -> [u8; 3] {
+fn weigh(taps: &PixelWeights, pixel: impl Fn(usize) -> [u8; 3]) -> [u8; 3] {
     let mut sum = [1i32 << (FRACTION_BITS - 1); 3];
     for (i, &weight) in taps.weights.iter().enumerate() {
         let colours = pixel(taps.first + i);
@@ -94,9 +94,9 @@ fn weigh(taps: &Taps, pixel: impl Fn(usize) -> [u8; 3]) -> [u8; 3] {
 mod tests {
     use super::*;
 
-    fn gradient(width: usize, height: usize) -> Picture {
+    fn gradient(width: usize, height: usize) -> DecodedImage {
         let pixel = |i: usize| [(i * 7 % 256) as u8, (i * i % 251) as u8, (i * 13 + 5) as u8];
-        Picture {
+        DecodedImage {
             width,
             height,
             pixels: (0..width * height).map(pixel).collect(),
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn one_colour_stays_one_colour_at_any_size() {
-        let grey = Picture {
+        let grey = DecodedImage {
             width: 13,
             height: 7,
             pixels: vec![[255, 1, 128]; 91],

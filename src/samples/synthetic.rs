@@ -20,7 +20,7 @@ pub fn synthetic(
     seed: u64,
     index: u64,
 ) -> Result<Vec<Tensor>, SampleError> {
-    let mut random = Random(seed ^ index.wrapping_mul(0xd134_2543_de82_ef95));
+    let mut random = SplitMix64(seed ^ index.wrapping_mul(0xd134_2543_de82_ef95));
     let mut sizes = BTreeMap::new();
     inputs
         .iter()
@@ -34,7 +34,7 @@ pub fn synthetic(
 fn one<'a>(
     input: &'a InputSpec,
     rows: Option<u64>,
-    random: &mut Random,
+    random: &mut SplitMix64,
     sizes: &mut BTreeMap<&'a str, usize>,
 ) -> Result<Tensor, SampleError> {
     let refused = || SampleError::Synthetic {
@@ -94,9 +94,9 @@ fn one<'a>(
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
+struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let a = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::group::{Kind, kind};
-use super::{Array, LARGEST_ARRAY, Problem, type_name};
+use super::group::{FileKind, kind};
+use super::{Array, LARGEST_ARRAY, SampleProblem, type_name};
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
@@ -12,17 +12,17 @@ const AGAIN: &str = "save it again with onnx.numpy_helper.from_array";
 
 /// Reads a tensor file. The file name gives its position among the inputs; the message may contain
 /// the input's name.
-pub(super) fn read(file: &str, bytes: &Bytes) -> Result<Array, Problem> {
-    let broken = |why: String| Problem::broken(file, why, AGAIN);
+pub(super) fn read(file: &str, bytes: &Bytes) -> Result<Array, SampleProblem> {
+    let broken = |why: String| SampleProblem::broken(file, why, AGAIN);
     if bytes.is_empty() {
         return Err(broken("it is empty".into()));
     }
     // The values share the file's memory.
-    let proto =
-        TensorProto::decode(bytes.clone()).map_err(|e| broken(format!("it is no tensor ({e})")))?;
+    let proto = TensorProto::decode(bytes.clone())
+        .map_err(|e| broken(format!("it is not a tensor ({e})")))?;
     if bytes.len() as u64 > LARGEST_ARRAY {
         let bytes = bytes.len() as u64;
-        return Err(Problem::TooLarge {
+        return Err(SampleProblem::TooLarge {
             array: file.into(),
             bytes,
             limit: LARGEST_ARRAY,
@@ -34,7 +34,7 @@ pub(super) fn read(file: &str, bytes: &Bytes) -> Result<Array, Problem> {
     let name = proto.name.filter(|n| !n.is_empty());
     let named = name.is_some();
     let position = match kind(file) {
-        Some(Kind::TensorFile(position)) => Some(position),
+        Some(FileKind::TensorFile(position)) => Some(position),
         _ => None,
     };
     let name = name.unwrap_or_else(|| file.into());
@@ -104,7 +104,7 @@ mod tests {
     fn what_is_no_tensor_is_an_error() {
         for (bytes, word) in [
             (vec![], "empty"),
-            (b"<!DOCTYPE html>".to_vec(), "no tensor"),
+            (b"<!DOCTYPE html>".to_vec(), "not a tensor"),
             (proto(DataType::Float, &[3]).encode_to_vec(), "holds 0"),
             (proto(DataType::String, &[0]).encode_to_vec(), "String"),
             (

@@ -9,22 +9,22 @@ use crate::quantize::{Format, Scheme, Settings};
 
 /// Minimum size in bytes of a constant worth naming. Smaller constants are scales, shapes and
 /// biases, which no scheme makes much smaller.
-const LARGE: usize = 4096;
+const MIN_BYTES: usize = 4096;
 
 /// Minimum share of the file that stays float32 before the advice mentions it.
-const MUCH: f64 = 0.25;
+const NOTABLE_SHARE: f64 = 0.25;
 
 /// Maximum number of tensors that the advice names.
-const NAMED: usize = 2;
+const MAX_NAMES: usize = 2;
 
 /// Size of a model in bytes, external data included, and the part of it that constants take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
+pub(super) struct ModelSize {
     pub(super) file: usize,
     pub(super) constants: usize,
 }
 
-impl Size {
+impl ModelSize {
     /// Bytes of nodes, names and shapes.
     fn structure(self) -> usize {
         self.file.saturating_sub(self.constants)
@@ -42,39 +42,44 @@ pub(super) fn constants(model: &ModelProto) -> usize {
 }
 
 /// Advice on the size of the result, a sentence each; empty where nothing needs to change.
-pub(super) fn advice(made: &ModelProto, before: Size, after: Size, how: &Settings) -> Vec<String> {
-    let grown = grown(before, after, how);
-    let float = made
+pub(super) fn advice(
+    quantized: &ModelProto,
+    before: ModelSize,
+    after: ModelSize,
+    settings: &Settings,
+) -> Vec<String> {
+    let grown = grown(before, after, settings);
+    let float = quantized
         .graph
         .as_ref()
-        .and_then(|graph| still_float(graph, after, how));
+        .and_then(|graph| still_float(graph, after, settings));
     grown.into_iter().chain(float).collect()
 }
 
-fn grown(before: Size, after: Size, how: &Settings) -> Option<String> {
+fn grown(before: ModelSize, after: ModelSize, settings: &Settings) -> Option<String> {
     if after.file <= before.file {
         return None;
     }
     let (now, was) = (size(after.file), size(before.file));
     let structure = after.structure().saturating_sub(before.structure());
     let constants = after.constants.saturating_sub(before.constants);
-    let why = if constants >= structure && how.format == Format::Simulated {
+    let why = if constants >= structure && settings.format == Format::Simulated {
         "because the format simulated keeps all weights as floats: choose the format qdq".into()
     } else if constants >= structure {
         format!(
-            "because its constants take {} more, as where float16 became float32 or a weight is written several \
-             times: choose the scheme weights or float16, or keep the float model",
+            "because its constants take {} more, for example where float16 became float32 or a weight is stored \
+             several times: choose the scheme weights or float16, or keep the float model",
             size(constants)
         )
     } else {
-        let other = match how.scheme {
+        let other = match settings.scheme {
             Scheme::Float16 => "keep the float model",
             _ => {
                 "choose the scheme float16, or keep the float model unless the integers run faster"
             }
         };
         format!(
-            "because the nodes that convert take {}, more than its few weights save: {other}",
+            "because the Q/DQ nodes take {}, more than its few weights save: {other}",
             size(structure)
         )
     };
@@ -83,13 +88,13 @@ fn grown(before: Size, after: Size, how: &Settings) -> Option<String> {
 
 /// Large constants that stay float32 and are read by one operator.
 #[derive(Default)]
-struct Group<'a> {
+struct FloatConstants<'a> {
     bytes: usize,
     tensors: Vec<(&'a str, usize)>,
 }
 
-fn still_float(graph: &GraphProto, after: Size, how: &Settings) -> Option<String> {
-    if how.format == Format::Simulated && how.scheme == Scheme::Static {
+fn still_float(graph: &GraphProto, after: ModelSize, settings: &Settings) -> Option<String> {
+    if settings.format == Format::Simulated && settings.scheme == Scheme::Static {
         return None;
     }
     let mut readers: HashMap<&str, &str> = HashMap::new();
@@ -101,9 +106,9 @@ fn still_float(graph: &GraphProto, after: Size, how: &Settings) -> Option<String
     }
     let large = |tensor: &&TensorProto| {
         tensor.data_type == Some(DataType::Float as i32)
-            && tensor.byte_len().is_ok_and(|bytes| bytes >= LARGE)
+            && tensor.byte_len().is_ok_and(|bytes| bytes >= MIN_BYTES)
     };
-    let mut groups: HashMap<&str, Group<'_>> = HashMap::new();
+    let mut groups: HashMap<&str, FloatConstants<'_>> = HashMap::new();
     let mut all = 0;
     for tensor in graph.initializer.iter().filter(large) {
         let name = tensor.name.as_deref().unwrap_or_default();
@@ -115,7 +120,7 @@ fn still_float(graph: &GraphProto, after: Size, how: &Settings) -> Option<String
         all += bytes;
     }
     let share = all as f64 / after.file.max(1) as f64;
-    if share < MUCH {
+    if share < NOTABLE_SHARE {
         return None;
     }
     let (operator, mut group) = groups
@@ -127,22 +132,22 @@ fn still_float(graph: &GraphProto, after: Size, how: &Settings) -> Option<String
     let named: Vec<String> = group
         .tensors
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMES)
         .map(|(name, bytes)| format!("`{name}`, {}", size(*bytes)))
         .collect();
-    let more = match group.tensors.len().saturating_sub(NAMED) {
+    let more = match group.tensors.len().saturating_sub(MAX_NAMES) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let what = match operator {
-        "Gather" => "tables of embeddings".into(),
+        "Gather" => "embedding tables".into(),
         operator => format!("constants of {operator}"),
     };
     Some(format!(
         "{:.0} % of the bytes stay float32, most of them {what} ({}{more}): {}",
         share * 100.0,
         named.join("; "),
-        instead(operator, how.scheme)
+        instead(operator, settings.scheme)
     ))
 }
 
@@ -150,13 +155,13 @@ fn still_float(graph: &GraphProto, after: Size, how: &Settings) -> Option<String
 fn instead(operator: &str, scheme: Scheme) -> &'static str {
     match (scheme, operator) {
         (Scheme::Blocks, "Gather" | "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN") => {
-            "blocks are for products alone; choose the scheme weights or dynamic, which have these in 8 bits"
+            "the scheme blocks quantizes only matrix products; choose the scheme weights or dynamic, which store these in 8 bits"
         }
         (Scheme::Float16, _) => {
-            "what stays float is listed with its reason; choose the scheme weights for 8 bits"
+            "the list of nodes has the reasons; choose the scheme weights for 8 bits"
         }
         _ => {
-            "what stays float is listed with its reason; choose the scheme weights, or float16 for half of their size"
+            "the list of nodes has the reasons; choose the scheme weights, or float16 for half of their size"
         }
     }
 }
@@ -186,7 +191,7 @@ mod tests {
     }
 
     /// A lookup table of 100 kB and a MatMul weight of 40 kB.
-    fn made() -> ModelProto {
+    fn sample_model() -> ModelProto {
         let graph = GraphProto {
             node: vec![
                 NodeProto::new("Gather", "look", &["table", "ids"], &["rows"]),
@@ -203,13 +208,13 @@ mod tests {
 
     #[test]
     fn a_table_that_stays_float_in_blocks_is_named_with_the_scheme_that_takes_it() {
-        let model = made();
-        let after = Size {
+        let model = sample_model();
+        let after = ModelSize {
             file: 150_000,
             constants: constants(&model),
         };
         assert_eq!(after.constants, 140_000);
-        let before = Size {
+        let before = ModelSize {
             file: 600_000,
             constants: 590_000,
         };
@@ -219,7 +224,7 @@ mod tests {
         };
         assert!(
             said.starts_with(
-                "93 % of the bytes stay float32, most of them tables of embeddings (`table`, 100 kB)"
+                "93 % of the bytes stay float32, most of them embedding tables (`table`, 100 kB)"
             ),
             "{said}"
         );
@@ -228,13 +233,13 @@ mod tests {
             "{said}"
         );
         // A file that holds mostly other bytes gets no advice.
-        let large = Size {
+        let large = ModelSize {
             file: 1_000_000,
             ..after
         };
         let none = advice(
             &model,
-            Size {
+            ModelSize {
                 file: 2_000_000,
                 ..before
             },
@@ -247,22 +252,22 @@ mod tests {
     #[test]
     fn a_model_that_grew_says_by_what_and_what_to_choose() {
         let model = ModelProto::default();
-        let before = Size {
+        let before = ModelSize {
             file: 230_000,
             constants: 200_000,
         };
-        let by_nodes = Size {
+        let by_nodes = ModelSize {
             file: 359_000,
             constants: 60_000,
         };
         let said = advice(&model, before, by_nodes, &how("{}"));
         assert!(
-            said[0].starts_with("the model grew from 230 kB to 359 kB, because the nodes")
+            said[0].starts_with("the model grew from 230 kB to 359 kB, because the Q/DQ nodes")
                 && said[0].contains("269 kB")
                 && said[0].contains("float16"),
             "{said:?}"
         );
-        let by_weights = Size {
+        let by_weights = ModelSize {
             file: 400_000,
             constants: 365_000,
         };

@@ -45,30 +45,30 @@ pub enum Error {
     #[error("{0}")]
     UnderWay(FeedError),
     #[error(
-        "the model's weights are in other files that are not here: {}; put them beside the model, or add them",
+        "the model's weights are in external files that are missing: {}; put them beside the model, or add them",
         files.join(", ")
     )]
     FilesMissing { files: Vec<String> },
     #[error(
-        "no sample was given; static quantization needs some real inputs to see the ranges: add .npy, .npz, image or test_data_set files"
+        "there are no samples; static quantization needs real inputs to determine the ranges: add .npy, .npz, image or test_data_set files"
     )]
     NoSamples,
     #[error("calibration has not begun; choose samples and settings and begin it")]
     NotCalibrating,
     #[error("there are no ranges yet; calibrate with some samples first")]
     NotCalibrated,
-    #[error("nothing was measured yet; run the model with a profile first")]
+    #[error("there is no profile yet; profile the model first")]
     NotProfiled,
     #[error(
-        "the channels are to be made alike, for which the samples are fed once more: begin that pass before the calibration is ended"
+        "equalization needs an extra pass over the samples: begin that pass before the calibration ends"
     )]
-    ChannelsApart,
+    EqualizationPending,
     #[error(
-        "the settings say {} and the calibration was with {}: calibrate again with these settings",
+        "the settings have {}, but the calibration used {}: calibrate again with these settings",
         equalizing(*wanted),
         equalizing(*done)
     )]
-    OtherChannels {
+    OtherEqualization {
         wanted: Option<f32>,
         done: Option<f32>,
     },
@@ -92,8 +92,8 @@ impl Error {
             | Error::UnderWay(_)
             | Error::NotCalibrated
             | Error::NotProfiled
-            | Error::ChannelsApart
-            | Error::OtherChannels { .. }
+            | Error::EqualizationPending
+            | Error::OtherEqualization { .. }
             | Error::SecondPass(_) => "order",
             Error::Stopped => "stopped",
         }

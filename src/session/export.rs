@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::page::{self, Page};
-use super::running::Kept;
+use super::html_report::{self, HtmlReport};
+use super::runner::StoredProfile;
 use super::{Error, Session};
 use crate::profile::text;
 use crate::profile::trace::{self, Traced};
@@ -30,15 +30,15 @@ impl Session {
     pub fn export(&self, kind: Export) -> Result<String, Error> {
         if kind == Export::Html {
             let yaml = self.report();
-            return Ok(page::write(&Page {
-                card: &self.card,
+            return Ok(html_report::write(&HtmlReport {
+                summary: &self.summary,
                 profiles: &self.profiles,
                 comparison: self.comparison.as_ref(),
                 yaml: &yaml,
             }));
         }
         let first = self.profiles.first().ok_or(Error::NotProfiled)?;
-        let traced: Vec<Traced<'_>> = self.profiles.iter().map(Kept::traced).collect();
+        let traced: Vec<Traced<'_>> = self.profiles.iter().map(StoredProfile::traced).collect();
         Ok(match kind {
             Export::Trace => trace::chrome(self.profiler.records(), &traced),
             Export::Speedscope => trace::speedscope(&traced),

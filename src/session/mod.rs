@@ -6,24 +6,24 @@
 
 mod advice;
 mod calibrate;
-mod calibrating;
-mod card;
-mod comparing;
+mod calibration;
+mod comparison;
 mod demo;
-mod equalizing;
+mod equalization;
 mod error;
 mod export;
 mod forecast;
-mod look;
-mod page;
-mod pictures;
-mod ready;
-mod release;
+mod free_weights;
+mod html_report;
+mod inspect;
+mod model_summary;
+mod prepared;
+mod progress;
 mod report;
-mod running;
+mod runner;
+mod sample_checks;
 mod source;
 mod warm_up;
-mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -31,23 +31,23 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use serde::Serialize;
 
-pub use calibrating::CalibrationSummary;
-pub use card::{Card, DataFile, FloatOperator, Port};
-pub use comparing::compare_sample;
-use equalizing::Equalized;
+pub use calibration::CalibrationSummary;
+pub use comparison::compare_sample;
+use equalization::Equalized;
 pub use error::Error;
 pub use export::Export;
-pub use forecast::{Forecast, Job};
-pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
-pub use pictures::Misfit;
-use pictures::input_specs;
-use ready::Ready;
-use release::{release, release_halves};
+pub use forecast::{Forecast, ForecastJob};
+use free_weights::{free_half_weights, free_unused};
+pub use inspect::{ChannelRanges, GraphView, NodeView, ValueDistribution, ValueView};
+pub use model_summary::{DataFile, FloatOperator, GraphPort, ModelSummary};
+use prepared::PreparedModel;
+pub use progress::{Event, ProgressMonitor};
 use report::Report;
-pub use running::{Profile, Runner};
+pub use runner::{Profile, Runner};
+pub use sample_checks::UnusableSample;
+use sample_checks::input_specs;
 pub use source::{Checksum, Source, hexadecimal};
 pub use warm_up::warm_up;
-pub use watch::{Event, Watch};
 
 use crate::calibrate::run::CalibrationRun;
 use crate::calibrate::{Method, Observations, Range};
@@ -57,17 +57,17 @@ use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
 use crate::profile::{Profiler, Record, Section, SystemClock, memory};
 use crate::quantize::{self, NodeChoice, QuantizedTensor, Scheme};
-use crate::samples::Refusal;
+use crate::samples::ShapeMismatch;
 
 /// Range of each value, by its name.
 pub type Ranges = BTreeMap<String, Range>;
 
 /// Source of the values' ranges.
-enum Found {
+enum RangeSource {
     /// Statistics of a calibration, its method, and the equalized model that they belong to.
-    Seen(Observations, Method, Option<Equalized>),
+    Statistics(Observations, Method, Option<Equalized>),
     /// Ranges that the caller set.
-    Given(Ranges),
+    Fixed(Ranges),
 }
 
 /// One model on its way from float to int8.
@@ -75,12 +75,12 @@ pub struct Session {
     file: Source,
     wanted_files: Vec<String>,
     header: onnx::schema::ModelProto,
-    card: Card,
+    summary: ModelSummary,
     /// Bytes of all constants of the opened model.
     constants: usize,
     /// Cached shape checks: the reason why inputs of these shapes don't fit the model, if any.
-    refusals: HashMap<Vec<Vec<usize>>, Option<Refusal>>,
-    prepared: Option<Ready>,
+    refusals: HashMap<Vec<Vec<usize>>, Option<ShapeMismatch>>,
+    prepared: Option<PreparedModel>,
     /// Engine for calibration, kept from a forecast or the begin of a calibration to its end.
     planned: Option<forecast::Planned>,
     calibration: Option<CalibrationRun>,
@@ -91,33 +91,33 @@ pub struct Session {
     /// True to record each layer of each sample.
     each_layer: bool,
     /// Checkpoints of samples that are done, until the report takes them.
-    passed: Arc<Mutex<Vec<Record>>>,
-    found: Option<Found>,
+    checkpoints: Arc<Mutex<Vec<Record>>>,
+    range_source: Option<RangeSource>,
     profiler: Profiler,
     report: Report,
-    profiles: Vec<running::Kept>,
+    profiles: Vec<runner::StoredProfile>,
     /// Comparison of the latest result.
     comparison: Option<Comparison>,
     /// Comparisons of earlier results, by their settings as JSON.
-    compared: HashMap<String, Comparison>,
+    comparisons: HashMap<String, Comparison>,
     /// Settings of the latest result, as JSON.
-    made_with: String,
+    result_settings: String,
 }
 
 /// A quantized model and its summary.
-pub struct Outcome {
+pub struct QuantizationResult {
     /// The file.
     pub model: onnx::Pieces,
     /// Ranges in use, by the name of the observed value.
     pub ranges: Ranges,
     /// Summary of the quantization.
-    pub summary: Summary,
+    pub summary: QuantizationSummary,
 }
 
 /// Summary of a quantization.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Summary {
+pub struct QuantizationSummary {
     /// The scheme. A `quantized` node holds integers, or half-precision floats with scheme
     /// `float16`.
     pub scheme: Scheme,
@@ -146,7 +146,7 @@ impl Session {
         profiler.begin("Model Loading");
         let header = onnx::read(file.bytes.clone())?;
         let wanted_files = onnx::external::files(&header);
-        let card = Card::new(
+        let summary = ModelSummary::new(
             &file,
             Model::from_proto(header.clone())?,
             &input_specs(&header),
@@ -157,7 +157,7 @@ impl Session {
             file,
             wanted_files,
             header,
-            card,
+            summary,
             constants,
             refusals: HashMap::new(),
             prepared: None,
@@ -166,14 +166,14 @@ impl Session {
             equalize: None,
             equalized: None,
             each_layer: false,
-            passed: Arc::default(),
-            found: None,
+            checkpoints: Arc::default(),
+            range_source: None,
             profiler,
             report: Report::default(),
             profiles: Vec::new(),
             comparison: None,
-            compared: HashMap::new(),
-            made_with: String::new(),
+            comparisons: HashMap::new(),
+            result_settings: String::new(),
         })
     }
 
@@ -188,23 +188,23 @@ impl Session {
         let attached = std::mem::take(&mut self.wanted_files);
         self.wanted_files = onnx::external::files(&self.header);
         let model = Model::from_proto(self.header.clone())?;
-        self.card = Card::new(&self.file, model, &input_specs(&self.header));
+        self.summary = ModelSummary::new(&self.file, model, &input_specs(&self.header));
         let attached = attached.into_iter().filter_map(|name| {
             let bytes = onnx::external::find(files, &name)?.len();
             Some(DataFile { name, bytes })
         });
-        self.card.data_files = attached.collect();
+        self.summary.data_files = attached.collect();
         Ok(())
     }
 
     /// Summary of the opened model.
-    pub fn card(&self) -> &Card {
-        &self.card
+    pub fn summary(&self) -> &ModelSummary {
+        &self.summary
     }
 
     /// Refuses a model that is quantized already, before any sample is read.
     pub fn refuse_quantized(&self) -> Result<(), Error> {
-        if self.card.already_quantized {
+        if self.summary.already_quantized {
             quantize::refuse_quantized(&Model::from_proto(self.header.clone())?)?;
         }
         Ok(())
@@ -223,7 +223,7 @@ impl Session {
     /// Sets ranges from elsewhere in place of a calibration.
     pub fn set_ranges(&mut self, ranges: Ranges) -> Result<(), Error> {
         self.prepare()?;
-        self.found = Some(Found::Given(ranges));
+        self.range_source = Some(RangeSource::Fixed(ranges));
         Ok(())
     }
 
@@ -239,8 +239,8 @@ impl Session {
 
     /// Quantizes with the statistics of the last calibration. Other settings and methods need no
     /// new calibration, unless they require an extra pass that it did not make.
-    pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<Outcome, Error> {
-        if settings.need_samples() && self.found.is_none() {
+    pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<QuantizationResult, Error> {
+        if settings.need_samples() && self.range_source.is_none() {
             return Err(Error::NotCalibrated);
         }
         self.profiler.resume();
@@ -253,24 +253,24 @@ impl Session {
         self.profiler.begin("Post-process");
         let mut model = quantized.model;
         let restored = ready.half.restore(&mut model);
-        model.graph.value_info = declared_again(&model.graph, &ready.declared);
+        model.graph.value_info = remaining_declarations(&model.graph, &ready.declared);
         let made = model.to_proto();
         let file = onnx::pieces(&made);
         self.profiler.end();
         let rounded = restored.map_err(quantize::QuantizeError::from)?;
         let file = file?;
         self.profiler.finish();
-        let before = advice::Size {
-            file: self.card.bytes_in_all(),
+        let before = advice::ModelSize {
+            file: self.summary.bytes_in_all(),
             constants: self.constants,
         };
-        let after = advice::Size {
+        let after = advice::ModelSize {
             file: file.bytes(),
             constants: advice::constants(&made),
         };
-        let summary = Summary {
+        let summary = QuantizationSummary {
             scheme: settings.scheme,
-            file_name: settings.file_name(&self.card.name),
+            file_name: settings.file_name(&self.summary.name),
             advice: advice::advice(&made, before, after, settings),
             bytes_before: before.file,
             bytes_after: after.file,
@@ -280,9 +280,10 @@ impl Session {
             guarded: quantized.guarded,
         };
         self.report.quantized(settings, &summary);
-        self.compared_as(settings);
-        self.report.took(&self.profiler, summary.bytes_after);
-        Ok(Outcome {
+        self.restore_comparison(settings);
+        self.report
+            .add_forecast_result(&self.profiler, summary.bytes_after);
+        Ok(QuantizationResult {
             model: file,
             ranges: quantized.ranges,
             summary,
@@ -291,12 +292,14 @@ impl Session {
 
     fn quantized(&self, settings: &quantize::Settings) -> Result<quantize::Quantized, Error> {
         let model = self.model_for(settings)?;
-        let ranges = self.found.as_ref().map(|found| match found {
-            Found::Seen(observations, method, _) => quantize::Ranges::Seen(observations, *method),
-            Found::Given(ranges) => quantize::Ranges::Given(ranges),
+        let ranges = self.range_source.as_ref().map(|found| match found {
+            RangeSource::Statistics(observations, method, _) => {
+                quantize::Ranges::Seen(observations, *method)
+            }
+            RangeSource::Fixed(ranges) => quantize::Ranges::Given(ranges),
         });
         let mut quantized = quantize::apply(model, settings, ranges)?;
-        quantized.notes.extend(self.said_of_channels(settings));
+        quantized.notes.extend(self.equalization_note(settings));
         if let Some(ready) = &self.prepared {
             quantized.notes.extend(ready.functions.said());
             quantized.notes.extend(ready.half.said());
@@ -306,10 +309,10 @@ impl Session {
 
     /// Report of the run so far, as YAML. It is a valid document at any moment.
     pub fn report(&self) -> String {
-        let mut sections = vec![Section::of(
+        let mut sections = vec![Section::new(
             "model",
-            "What was quantized.",
-            &self.card.identity(),
+            "The model.",
+            &self.summary.identity(),
         )];
         sections.extend(self.report.sections());
         self.profiler.report(&sections)
@@ -326,12 +329,12 @@ impl Session {
         }
         self.profiler.begin("Pre-process");
         let (ready, peak) = memory::peak_of(|| {
-            let mut ready = Ready::new(&self.header)?;
-            release_halves(&mut self.header);
-            release(&mut self.file.bytes, &mut self.header, &mut ready.model)?;
+            let mut ready = PreparedModel::new(&self.header)?;
+            free_half_weights(&mut self.header);
+            free_unused(&mut self.file.bytes, &mut self.header, &mut ready.model)?;
             Ok::<_, Error>(ready)
         });
-        let ready = ready.map(|ready| Ready { peak, ..ready });
+        let ready = ready.map(|ready| PreparedModel { peak, ..ready });
         self.profiler.end();
         self.prepared = Some(ready?);
         Ok(())
@@ -340,7 +343,7 @@ impl Session {
 
 /// Declared types of the values that the graph still computes. Element types are updated, since a
 /// scheme may have changed them.
-fn declared_again(graph: &Graph, declared: &[ValueInfoProto]) -> Vec<ValueInfoProto> {
+fn remaining_declarations(graph: &Graph, declared: &[ValueInfoProto]) -> Vec<ValueInfoProto> {
     let (uses, elements) = (graph.uses(), graph.element_types());
     let again = declared.iter().filter_map(|value| {
         let name = value.name.as_deref()?;

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use super::running::Kept;
-use super::{Forecast, Summary};
+use super::runner::StoredProfile;
+use super::{Forecast, QuantizationSummary};
 use crate::calibrate::{Method, Observations};
 use crate::compare::Comparison;
 use crate::profile::{LayerTable, Profiler, Section, environment};
@@ -14,7 +14,7 @@ use crate::{quantize, samples};
 /// Data of a run so far.
 #[derive(Default)]
 pub(super) struct Report {
-    forecast: Option<Told>,
+    forecast: Option<ForecastEntry>,
     samples: Option<Section>,
     settings: Option<Section>,
     preparation: Option<Section>,
@@ -30,21 +30,21 @@ pub(super) struct Report {
 
 /// A forecast, and the measured result once a model has been quantized.
 #[derive(Clone, Serialize)]
-struct Told {
+struct ForecastEntry {
     forecast: Forecast,
-    actual: Option<Actual>,
+    actual: Option<ForecastResult>,
 }
 
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Actual {
+struct ForecastResult {
     ms: f64,
     peak_bytes: u64,
     output_bytes: u64,
 }
 
 #[derive(Serialize)]
-struct Calibration {
+struct CalibrationSection {
     method: Method,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
@@ -57,7 +57,7 @@ struct Calibration {
 }
 
 #[derive(Serialize)]
-struct Quantization<'a> {
+struct QuantizationSection<'a> {
     float_bytes: usize,
     quantized_bytes: usize,
     ratio: f64,
@@ -71,7 +71,7 @@ struct Quantization<'a> {
 }
 
 #[derive(Serialize)]
-struct Profiled<'a> {
+struct ProfileSection<'a> {
     profile: &'a str,
     #[serde(flatten)]
     table: &'a LayerTable,
@@ -79,7 +79,7 @@ struct Profiled<'a> {
 
 impl Report {
     pub(super) fn forecast(&mut self, found: &Forecast) {
-        self.forecast = Some(Told {
+        self.forecast = Some(ForecastEntry {
             forecast: found.clone(),
             actual: None,
         });
@@ -87,8 +87,12 @@ impl Report {
 
     /// Adds the measured result to the forecast. Time counts from the begin of calibration; memory
     /// includes planning.
-    pub(super) fn took(&mut self, profiler: &Profiler, output_bytes: usize) {
-        let Some(told) = self.forecast.as_mut().filter(|told| told.actual.is_none()) else {
+    pub(super) fn add_forecast_result(&mut self, profiler: &Profiler, output_bytes: usize) {
+        let Some(entry) = self
+            .forecast
+            .as_mut()
+            .filter(|entry| entry.actual.is_none())
+        else {
             return;
         };
         let records = profiler.records();
@@ -98,7 +102,7 @@ impl Report {
         };
         let began = seconds("Calibration Start").filter(|&began| began >= forecast);
         let peak = records.iter().map(|r| r.usage.peak).max();
-        told.actual = Some(Actual {
+        entry.actual = Some(ForecastResult {
             ms: (end - began.unwrap_or(forecast)) * 1e3,
             peak_bytes: peak.unwrap_or(0),
             output_bytes: output_bytes as u64,
@@ -106,19 +110,19 @@ impl Report {
     }
 
     pub(super) fn calibrating(&mut self, samples: &samples::Settings, prepared: &[String]) {
-        let comment = "How samples were made into tensors.";
+        let comment = "Preprocessing of the samples.";
         self.left_out.clone_from(&samples.skipped);
-        self.samples = Some(Section::of("samples", comment, samples));
+        self.samples = Some(Section::new("samples", comment, samples));
         self.settings = None;
-        let comment =
-            "What was changed before calibration, without changing what the model computes.";
-        self.preparation = Some(Section::of("preparation", comment, &prepared));
+        let comment = "Changes before calibration; the results of the model stay the same.";
+        self.preparation = Some(Section::new("preparation", comment, &prepared));
         self.calibration = None;
         self.quantization = None;
         self.warnings.clear();
         self.notes.clear();
         if samples.demo {
-            let warning = "The samples were random demo data: the ranges, and so the accuracy, mean nothing for real use.";
+            let warning =
+                "The samples are random demo data: ranges and accuracy mean nothing for real use.";
             self.warnings.push(warning.into());
         }
     }
@@ -134,10 +138,10 @@ impl Report {
         if !skipped.is_empty() {
             let (count, all) = (skipped.len(), skipped.len() + samples);
             self.warnings.push(format!(
-                "{count} of {all} samples were left out, so the ranges are of {samples}; calibration.skipped names them"
+                "{count} of {all} samples were left out, so the ranges come from {samples}; calibration.skipped lists them"
             ));
         }
-        let calibration = Calibration {
+        let calibration = CalibrationSection {
             method,
             note: method.note(),
             samples,
@@ -145,8 +149,8 @@ impl Report {
             values: seen.len(),
             elements: seen.values().map(|one| one.count()).sum(),
         };
-        let comment = "What the ranges come from.";
-        self.calibration = Some(Section::of("calibration", comment, &calibration));
+        let comment = "Source of the ranges.";
+        self.calibration = Some(Section::new("calibration", comment, &calibration));
         for (name, one) in seen {
             let odd = one.nan_count() + one.infinite_count();
             if odd > 0 {
@@ -157,11 +161,15 @@ impl Report {
         }
     }
 
-    pub(super) fn quantized(&mut self, settings: &quantize::Settings, summary: &Summary) {
+    pub(super) fn quantized(
+        &mut self,
+        settings: &quantize::Settings,
+        summary: &QuantizationSummary,
+    ) {
         let float: Vec<_> = summary.nodes.iter().filter(|n| !n.quantized).collect();
         let done = summary.nodes.len() - float.len();
         let halves = summary.scheme == quantize::Scheme::Float16;
-        let quantization = Quantization {
+        let quantization = QuantizationSection {
             float_bytes: summary.bytes_before,
             quantized_bytes: summary.bytes_after,
             ratio: summary.bytes_after as f64 / summary.bytes_before.max(1) as f64,
@@ -171,43 +179,48 @@ impl Report {
             float,
             tensors: &summary.tensors,
         };
-        let comment = "What was done. Nodes under `float` stay float, each with its reason; min and max are the real\n\
-                       numbers a tensor can hold, of several scales that of the largest.";
-        self.quantization = Some(Section::of("quantization", comment, &quantization));
+        let comment = "Result of the quantization. Nodes under `float` stay float, each with its reason. min and max\n\
+                       are the range that a tensor can represent, of several scales that of the largest.";
+        self.quantization = Some(Section::new("quantization", comment, &quantization));
         // Warnings of the calibration stay; notes of an earlier result don't.
         self.notes.clone_from(&summary.advice);
         self.notes.extend_from_slice(&summary.notes);
-        self.settings = Some(Section::of("settings", "How it was to be done.", settings));
+        self.settings = Some(Section::new(
+            "settings",
+            "Settings of the quantization.",
+            settings,
+        ));
     }
 
-    pub(super) fn profiled(&mut self, profiles: &[Kept]) {
-        let comment = "What ran, layer by layer, in the order they ran, for each model. ms: own time in milliseconds; share: of all\n\
-                       layers' time; ownBytes: what the layer makes; peakBytes and liveBytes: live while and after it ran,\n\
-                       beyond residentBytes, which stay through the run; sumBytes: what all layers make together.";
-        let tables: Vec<Profiled<'_>> = profiles
+    pub(super) fn profiled(&mut self, profiles: &[StoredProfile]) {
+        let comment = "Layers of each model in execution order. ms: own time in milliseconds; share: part of the time of\n\
+                       all layers; ownBytes: outputs of the layer; peakBytes and liveBytes: live memory while and after it\n\
+                       ran, beyond residentBytes, which stay through the run; sumBytes: outputs of all layers.";
+        let tables: Vec<ProfileSection<'_>> = profiles
             .iter()
-            .map(|kept| Profiled {
+            .map(|kept| ProfileSection {
                 profile: &kept.name,
                 table: &kept.table,
             })
             .collect();
-        self.layers = Some(Section::of("profiles", comment, &tables));
+        self.layers = Some(Section::new("profiles", comment, &tables));
     }
 
     /// Sets the comparison of the latest result; `None` if it was not compared.
     pub(super) fn compared(&mut self, found: Option<&Comparison>) {
-        let comment = "The quantized model against the float one. accumulated: the error of all layers up to here; added: that of\n\
-                       this layer alone, on the float model's values; weightsOnly, activationsOnly: its SQNR with only these as\n\
-                       integers; harm: its share of what all layers add. sqnr in decibels, 200 where nothing is apart.";
-        self.comparison = found.map(|found| Section::of("comparison", comment, found));
+        let comment = "The quantized model against the float model. accumulated: error reached after all layers so far;\n\
+                       added: own error of this layer, on the float model's values; weightsOnly, activationsOnly: SQNR\n\
+                       with only these quantized; harm: share of the own errors of all layers. sqnr: in dB, 200 for equal.";
+        self.comparison = found.map(|found| Section::new("comparison", comment, found));
     }
 
     pub(super) fn sections(&self) -> Vec<Section> {
         let place = environment(rayon::current_num_threads());
-        let place = Section::of("environment", "Where it ran.", &place);
-        let comment = "What it was thought to take, told before, and what it took. weightBytes, liveBytes and rangeBytes are of the\n\
-                       peak: the file and what the engine makes of it, activations, and what is remembered of every tensor.";
-        let forecast = (self.forecast.as_ref()).map(|told| Section::of("forecast", comment, told));
+        let place = Section::new("environment", "Build and machine of the run.", &place);
+        let comment = "Forecast of time and memory, and the measured result. The peak consists of weightBytes (the file\n\
+                       and the engine's copies of weights), liveBytes (activations) and rangeBytes (tensor statistics).";
+        let forecast =
+            (self.forecast.as_ref()).map(|entry| Section::new("forecast", comment, entry));
         let known = [
             &forecast,
             &self.samples,
@@ -220,9 +233,9 @@ impl Report {
         ];
         let mut sections: Vec<Section> = known.into_iter().flatten().cloned().collect();
         sections.insert(0, place);
-        let comment = "What to look at before trusting the result.";
+        let comment = "Warnings and notes to read before the result is used.";
         let warnings: Vec<&String> = self.warnings.iter().chain(&self.notes).collect();
-        sections.push(Section::of("warnings", comment, &warnings));
+        sections.push(Section::new("warnings", comment, &warnings));
         sections
     }
 }

@@ -29,7 +29,7 @@ const SIDE: usize = 40;
 /// File of the warm-up model, to be opened, calibrated and quantized like any other. Also times the
 /// ISAs of the integer kernels.
 pub fn warm_up() -> Result<Vec<u8>, Error> {
-    choose_form();
+    choose_isa();
     model()
 }
 
@@ -38,9 +38,9 @@ pub fn warm_up() -> Result<Vec<u8>, Error> {
 /// A browser optimizes hot code in the background. The first timing makes the code hot and may
 /// measure it before it is optimized. The choice is therefore repeated each time a model is made
 /// ready, until two choices at least half a second apart agree. Native builds use the first choice.
-pub(super) fn form_chosen() {
+pub(super) fn ensure_isa_chosen() {
     if !SETTLED.load(Ordering::Relaxed) {
-        choose_form();
+        choose_isa();
     }
 }
 
@@ -52,7 +52,7 @@ static BEFORE: Mutex<Option<(Form, f64)>> = Mutex::new(None);
 /// Minimum milliseconds between two equal choices that settle it.
 const APART_MS: f64 = 500.0;
 
-fn choose_form() {
+fn choose_isa() {
     let times = Form::choose(|| SystemClock.now_ms() / 1000.0);
     let Some(&(form, _)) = times.first() else {
         return;
@@ -73,15 +73,15 @@ fn choose_form() {
 /// pooling, classes. A block has an expanding, a depthwise and a narrowing convolution with their
 /// normalization and Clip, and a residual Add.
 fn model() -> Result<Vec<u8>, Error> {
-    let mut network = Network::default();
+    let mut network = WarmUpNetwork::default();
     let mut last = network.convolution("picture", "stem", [CHANNELS, 3, 3, 2]);
-    last = network.cut(&last);
+    last = network.clip(&last);
     for block in 0..BLOCKS {
         let part = |name: &str| format!("{block}.{name}");
         let wide = network.convolution(&last, &part("wide"), [WIDE, CHANNELS, 1, 1]);
-        let wide = network.cut(&wide);
+        let wide = network.clip(&wide);
         let each = network.convolution(&wide, &part("each"), [WIDE, 1, 3, 1]);
-        let each = network.cut(&each);
+        let each = network.clip(&each);
         let narrow = network.convolution(&each, &part("narrow"), [CHANNELS, WIDE, 1, 1]);
         last = network.node("Add", &[&last, &narrow], &part("add"));
     }
@@ -114,14 +114,14 @@ fn model() -> Result<Vec<u8>, Error> {
 }
 
 #[derive(Default)]
-struct Network {
+struct WarmUpNetwork {
     nodes: Vec<NodeProto>,
     weights: Vec<TensorProto>,
 }
 
-impl Network {
+impl WarmUpNetwork {
     fn weight(&mut self, name: &str, shape: &[usize]) {
-        let values = varied(shape.iter().product());
+        let values = varied_weights(shape.iter().product());
         self.weights
             .push(TensorProto::from_f32(name, shape, &values));
     }
@@ -162,7 +162,7 @@ impl Network {
     }
 
     /// Adds a Clip to 0..6.
-    fn cut(&mut self, input: &str) -> String {
+    fn clip(&mut self, input: &str) -> String {
         for (name, value) in [("low", 0.0), ("high", 6.0)] {
             if !self.weights.iter().any(|w| w.name.as_deref() == Some(name)) {
                 self.weights
@@ -174,7 +174,7 @@ impl Network {
 }
 
 /// Weights with both signs.
-fn varied(count: usize) -> Vec<f32> {
+fn varied_weights(count: usize) -> Vec<f32> {
     (0..count)
         .map(|at| (at * 37 % 101) as f32 / 101.0 - 0.5)
         .collect()

@@ -7,8 +7,7 @@ use js_sys::{Int32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::to_js;
-use crate::profile::memory;
-use crate::session::{Event, Watch};
+use crate::session::{Event, ProgressMonitor};
 
 /// The words shared with the page; places as in `www/types.js`.
 static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
@@ -86,7 +85,7 @@ pub fn memory_usage() -> Result<JsValue, JsValue> {
 /// Follows a calibration from any thread.
 pub(super) struct Shared;
 
-impl Watch for Shared {
+impl ProgressMonitor for Shared {
     fn event(&self, event: &Event) {
         if let Event::Sample { .. } = event {
             CONTROL[DONE].fetch_add(1, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use wasm_bindgen_futures::JsFuture;
 
 use super::failure;
 use crate::onnx::Pieces;
-use crate::samples::{Encoded, Glimpse, glimpsed};
+use crate::samples::{Encoded, FileStart, bytes_to_check};
 use crate::session::{Checksum, hexadecimal};
 
 /// How much of a file is in JS memory at a time.
@@ -42,7 +42,7 @@ pub(super) async fn parts(
 }
 
 /// Reads of `{ path, blob }`s what a look at a sample needs.
-pub(super) async fn glimpses(files: &Array) -> Result<Vec<Glimpse>, JsValue> {
+pub(super) async fn glimpses(files: &Array) -> Result<Vec<FileStart>, JsValue> {
     let mut found = Vec::with_capacity(files.length() as usize);
     for file in files.iter() {
         let path = Reflect::get(&file, &"path".into())?
@@ -50,10 +50,10 @@ pub(super) async fn glimpses(files: &Array) -> Result<Vec<Glimpse>, JsValue> {
             .unwrap_or_default();
         let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
         let size = blob.size() as u64;
-        let end = glimpsed(&path, size);
+        let end = bytes_to_check(&path, size);
         let beginning = Blob::from(blob).slice(0, end);
         let beginning = read(&path, beginning.into()).await?;
-        found.push(Glimpse {
+        found.push(FileStart {
             path,
             beginning,
             size,

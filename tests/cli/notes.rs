@@ -61,7 +61,7 @@ fn a_table_that_stays_float_in_blocks_is_named() {
     assert!(printed.starts_with("m_q4.onnx: "), "{printed}");
     assert!(
         said.contains(
-            "% of the bytes stay float32, most of them tables of embeddings (`table`, 65.5 kB)"
+            "% of the bytes stay float32, most of them embedding tables (`table`, 65.5 kB)"
         ) && said.contains("choose the scheme weights or dynamic"),
         "{said}"
     );

@@ -134,7 +134,7 @@ fn size_fit_and_values_are_proposed_and_the_broken_photo_is_left_out() {
         "with grey 114 around",
         "\"unit\"",
         "--image-size",
-        "1 of 5 samples were left out: photos/broken.jpg: can't be read: it is cut short",
+        "1 of 5 samples were left out: photos/broken.jpg: can't be read: it is truncated",
     ] {
         assert!(said.contains(words), "{words:?} is not in: {said}");
     }

@@ -29,7 +29,7 @@ fn run_tells_the_outputs_and_with_profile_every_layer() {
         &[&RUN[..], &["--profile", "--runs", "3", "--csv", "l.csv"]].concat(),
     );
     assert!(full.starts_with(plain.trim_end()), "{full}");
-    assert!(full.contains("median of 3 after 2 to warm up"), "{full}");
+    assert!(full.contains("median of 3 after 2 warm-up runs"), "{full}");
     let table = fs::read_to_string(folder.join("l.csv")).unwrap();
     let mut lines = table.lines();
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();

@@ -11,7 +11,7 @@ use octet::onnx;
 use octet::onnx::schema::*;
 use octet::quantize::Settings;
 use octet::samples::{self, Encoded, InputSpec};
-use octet::session::{Event, Session, Source, Watch, compare_sample};
+use octet::session::{Event, ProgressMonitor, Session, Source, compare_sample};
 use octet::tensor::Tensor;
 use serde_json::{Value, json};
 
@@ -164,7 +164,7 @@ impl Impatient {
     }
 }
 
-impl Watch for Impatient {
+impl ProgressMonitor for Impatient {
     fn event(&self, _event: &Event) {}
 
     fn cancelled(&self) -> bool {

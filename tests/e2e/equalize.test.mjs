@@ -53,6 +53,6 @@ inBrowsers('channels made alike', (visit) => {
     assert.equal(found.wrong[0], 'settings');
     assert.match(found.wrong[1], /`equalize` must be true, false or a number from 0 to 1/);
     assert.match(found.unsaid[1], /the settings say no `equalize` and the calibration was with `equalize: 0.5`/);
-    assert.match(found.notes.at(-1) ?? '', /were made alike/);
+    assert.match(found.notes.at(-1) ?? '', /equalization scaled the output channels/);
   }));
 });

@@ -29,10 +29,10 @@ inBrowsers('photos of any size', (visit, name) => {
   test('size, fit and values are proposed, the broken one is skipped, and the run goes through', () => visit({}, async (visit) => {
     await visit.drop({ 'best.onnx': detector(metadata), ...fitting, ...odd, 'broken.jpg': broken });
     await visit.says('#misfits', /broken\.jpg/);
-    assert.match(await visit.text('#misfits'), /1 of 5 samples can’t be used.*broken\.jpg: can't be read: it is cut short/s);
+    assert.match(await visit.text('#misfits'), /1 of 5 samples can’t be used.*broken\.jpg: can't be read: it is truncated/s);
     assert.deepEqual([await value(visit, '#image-height'), await value(visit, '#image-width')], ['64', '96']);
     assert.deepEqual([await value(visit, '#resize'), await value(visit, '#preset'), await value(visit, '#pad')], ['letterbox', 'unit', '114']);
-    assert.match(await visit.text('#proposal'), /metadata say so: imgsz \(sure\)/);
+    assert.match(await visit.text('#proposal'), /metadata state it: imgsz \(sure\)/);
     await visit.says('.sample table', /1×3×64×96/);
     for (const [width, height] of [[1280, 1100], [390, 1400]]) {
       await visit.tab.setViewport({ width, height });
@@ -48,7 +48,7 @@ inBrowsers('photos of any size', (visit, name) => {
     assert.equal(await visit.tab.$('#left-out'), null);
     const report = (await visit.downloaded('.yaml')).toString();
     assert.match(report, /resize: "letterbox"/);
-    assert.match(report, /skipped:\n\s+- sample: "broken\.jpg"\n\s+reason: .*cut short/);
+    assert.match(report, /skipped:\n\s+- sample: "broken\.jpg"\n\s+reason: .*truncated/);
     assert.ok((await visit.downloaded('.onnx')).length > 1000);
   }));
 
@@ -59,7 +59,7 @@ inBrowsers('photos of any size', (visit, name) => {
     await visit.says('#misfits', /d\.png/);
     const said = await visit.text('#misfits');
     assert.match(said, /2 of 4 samples can’t be used/);
-    assert.match(said, /c\.png.*doesn't take the shape \[1, 3, 100, 90\].*Concat \(node `join`\).*choose a size/s);
+    assert.match(said, /c\.png.*doesn't accept the shape \[1, 3, 100, 90\].*Concat \(node `join`\).*choose a size/s);
     assert.match(await visit.text('#image-size-note'), /multiples of 32/);
     await visit.says('.sample table', /1×3×128×64/);
     await visit.says('#run-why', /Your file is not changed/);
@@ -78,7 +78,7 @@ inBrowsers('photos of any size', (visit, name) => {
     await visit.drop({ 'best.onnx': detector(metadata), ...fitting });
     await visit.says('.sample table', /1×3×64×96/);
     await type(visit, '#image-height', '100');
-    await visit.says('#run-why', /None of the samples can be used.*\[1, 3, 100, 96\].*choose a size that it takes/s);
+    await visit.says('#run-why', /None of the samples can be used.*\[1, 3, 100, 96\].*choose a size that it accepts/s);
     assert.match(await visit.text('#image-size-note'), /multiples of 32: 96 × 96/);
     assert.equal(await visit.tab.$eval('#image-height', (field) => field.getAttribute('aria-invalid')), 'true');
     await visit.tab.$eval('#as-proposed', (button) => /** @type {HTMLElement} */ (button).click());

@@ -101,12 +101,12 @@ inBrowsers('what cannot be used', (visit) => {
 
     /** @type {[string, Uint8Array, RegExp[]][]} */
     const badSamples = [
-      ['a shape', npy(new Float32Array(60), [1, 3, 4, 5]), [/shape \[1, 3, 4, 5\]/, /"x" wants \[1, 3, 4, 4\]/]],
+      ['a shape', npy(new Float32Array(60), [1, 3, 4, 5]), [/shape \[1, 3, 4, 5\]/, /"x" expects \[1, 3, 4, 4\]/]],
       ['a shape without its batch axis', npy(new Float32Array(48), [3, 4, 4]), [/shape \[3, 4, 4\]/, /batch axis/]],
-      ['a type', npy(new BigInt64Array(48), shape), [/int64/, /"x" wants float32/]],
+      ['a type', npy(new BigInt64Array(48), shape), [/int64/, /"x" expects float32/]],
       ['a value that is not a number', withNaN, [/NaN .*at index \[0, 1, 0, 1\]/, /repair or leave out/]],
       ['no content', Buffer.from(''), [/empty|no \.npy file/]],
-      ['cut off content', good.subarray(0, 100), [/header announces|ends inside/, /again/]],
+      ['cut off content', good.subarray(0, 100), [/header states|ends inside/, /again/]],
     ];
     for (const [what, bytes, words] of badSamples) {
       await then(`a first sample with ${what} is refused before the run`, async () => {

@@ -7,7 +7,7 @@ use octet::onnx::schema::{DataType, ModelProto, NodeProto, TensorProto, ValueInf
 use octet::prepare::equalize::Factors;
 use octet::quantize::{Format, Scheme, Settings};
 use octet::samples::{self, Encoded};
-use octet::session::{Error, Outcome, Session, Source, compare_sample};
+use octet::session::{Error, QuantizationResult, Session, Source, compare_sample};
 
 use super::graphs::{node, npy, numbers};
 use super::layers::{SHAPE, conv, conv_constants};
@@ -95,7 +95,7 @@ fn settings(equalize: Option<f32>) -> Settings {
     }
 }
 
-fn bytes(outcome: &Outcome) -> Vec<u8> {
+fn bytes(outcome: &QuantizationResult) -> Vec<u8> {
     outcome.model.as_slice().concat()
 }
 
@@ -116,7 +116,7 @@ fn channels_are_made_alike_between_two_passes_and_the_file_remembers_it() {
     );
     let note = outcome.summary.notes.last().unwrap();
     assert!(
-        note.contains("the channels of what 2 layers make were made alike"),
+        note.contains("equalization scaled the output channels of 2 layers"),
         "{note}"
     );
     let prepared = session.prepared().unwrap().as_slice().concat();
@@ -130,7 +130,7 @@ fn channels_are_made_alike_between_two_passes_and_the_file_remembers_it() {
     session.quantize(&qoperator).unwrap();
     for other in [None, Some(0.7)] {
         let refused = session.quantize(&settings(other)).err().unwrap();
-        assert!(matches!(refused, Error::OtherChannels { .. }));
+        assert!(matches!(refused, Error::OtherEqualization { .. }));
         assert_eq!(refused.kind(), "order");
         assert!(
             refused
@@ -212,7 +212,7 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
     ));
     feed(&mut session, 9);
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
-    assert!(matches!(refused, Error::ChannelsApart), "{refused}");
+    assert!(matches!(refused, Error::EqualizationPending), "{refused}");
     assert!(session.begin_further_pass(Method::MinMax, false).unwrap());
     session.feed(vec![sample(0)], &()).unwrap();
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
@@ -225,7 +225,7 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
     assert!(session.quantize(&settings(None)).is_ok());
     assert!(matches!(
         session.quantize(&settings(Some(0.5))),
-        Err(Error::OtherChannels { .. })
+        Err(Error::OtherEqualization { .. })
     ));
 }
 
@@ -235,7 +235,7 @@ fn where_no_channels_can_be_made_alike_it_is_said_and_no_pass_is_wasted() {
     assert_eq!(calibrate(&mut session, Some(0.5), 9), 1);
     let outcome = session.quantize(&settings(Some(0.5))).unwrap();
     let note = outcome.summary.notes.last().unwrap();
-    assert!(note.starts_with("no channels were made alike"), "{note}");
+    assert!(note.starts_with("equalization changed nothing"), "{note}");
     calibrate(&mut session, None, 9);
     assert!(bytes(&session.quantize(&settings(None)).unwrap()) == bytes(&outcome));
 }

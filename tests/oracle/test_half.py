@@ -262,7 +262,7 @@ def test_numbers_that_no_half_holds_are_refused_by_place(program, tmp_path):
     command = [program, "quantize", tmp_path / "source.onnx", "--calib", given, "--out", tmp_path / "out.onnx"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode != 0
-    assert "70000 at index [1, 3], which is no float16" in done.stderr
+    assert "70000 at index [1, 3], which is not a float16" in done.stderr
 
 
 def test_weights_in_a_file_beside_it_are_raised(program, tmp_path):

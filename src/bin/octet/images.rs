@@ -1,7 +1,9 @@
 //! Options for samples that are pictures.
 
 use clap::Args;
-use octet::samples::{ImageChanges, ImageSettings, Layout, Order, Resize, Settings};
+use octet::samples::{
+    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode, Settings,
+};
 use octet::session::Session;
 
 use super::Failure;
@@ -63,7 +65,7 @@ impl ImageOptions {
         settings: Settings,
     ) -> Result<(Settings, Option<String>), Failure> {
         let changes = self.changes()?;
-        let proposal = session.card().pictures.as_ref();
+        let proposal = session.summary().pictures.as_ref();
         let usual = ImageSettings::default();
         let mut image = proposal.map_or(&usual, |proposal| &proposal.image).clone();
         for said in document.into_iter().chain([&changes]) {
@@ -72,7 +74,7 @@ impl ImageOptions {
         let all_said = |said: &ImageChanges| said.preset.is_some() && said.resize.is_some();
         let all_said = all_said(&changes) || document.is_some_and(all_said);
         let told = proposal.filter(|_| !all_said).map(|proposal| {
-            let said = proposal.said(&image);
+            let said = proposal.describe(&image);
             format!("{said}; --image-size, --resize and --image-preset say otherwise")
         });
         Ok((Settings { image, ..settings }, told))
@@ -105,14 +107,15 @@ impl ImageOptions {
     }
 }
 
-const WAYS: [(&str, Resize); 4] = [
-    ("shorter", Resize::Shorter),
-    ("exact", Resize::Exact),
-    ("letterbox", Resize::Letterbox),
-    ("none", Resize::None),
+const WAYS: [(&str, ResizeMode); 4] = [
+    ("shorter", ResizeMode::Shorter),
+    ("exact", ResizeMode::Exact),
+    ("letterbox", ResizeMode::Letterbox),
+    ("none", ResizeMode::None),
 ];
-const LAYOUTS: [(&str, Layout); 2] = [("nchw", Layout::Nchw), ("nhwc", Layout::Nhwc)];
-const ORDERS: [(&str, Order); 2] = [("rgb", Order::Rgb), ("bgr", Order::Bgr)];
+const LAYOUTS: [(&str, ImageLayout); 2] =
+    [("nchw", ImageLayout::Nchw), ("nhwc", ImageLayout::Nhwc)];
+const ORDERS: [(&str, ChannelOrder); 2] = [("rgb", ChannelOrder::Rgb), ("bgr", ChannelOrder::Bgr)];
 
 /// Changes over settings; a preset that nobody knows is said of its option.
 fn over(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, Failure> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use octet::session::Card;
+use octet::session::ModelSummary;
 
 use super::{Failure, files, open};
 
@@ -20,7 +20,7 @@ pub struct Options {
 /// Does it.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let session = open::open(&options.model)?;
-    let card = session.card();
+    let card = session.summary();
     let text = if options.json {
         serde_json::to_string_pretty(card)? + "\n"
     } else {
@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     files::print(&text)
 }
 
-fn text(card: &Card) -> Result<String, Failure> {
+fn text(card: &ModelSummary) -> Result<String, Failure> {
     let mut out = String::new();
     writeln!(
         out,

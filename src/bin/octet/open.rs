@@ -10,7 +10,7 @@ use super::{Failure, files};
 
 /// The files beside the model at a path that hold its weights.
 pub fn data(path: &Path, session: &Session) -> Vec<PathBuf> {
-    let files = session.card().data_files.iter();
+    let files = session.summary().data_files.iter();
     files
         .map(|file| path.parent().unwrap_or(Path::new("")).join(&file.name))
         .collect()

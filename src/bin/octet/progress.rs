@@ -1,7 +1,7 @@
 //! Progress on the error stream, where a person watches it; nothing otherwise.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use octet::session::{Event, Watch};
+use octet::session::{Event, ProgressMonitor};
 
 /// A bar over the samples, with the stage before it.
 pub struct Progress {
@@ -48,7 +48,7 @@ impl Drop for Progress {
     }
 }
 
-impl Watch for Progress {
+impl ProgressMonitor for Progress {
     fn event(&self, event: &Event) {
         match event {
             Event::Stage { name } => self.stage(name),

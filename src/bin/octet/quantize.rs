@@ -7,7 +7,7 @@ use clap::Args;
 use octet::profile::memory;
 use octet::quantize::Scheme;
 use octet::samples;
-use octet::session::{Error, Forecast, Job, Session};
+use octet::session::{Error, Forecast, ForecastJob, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
@@ -279,7 +279,7 @@ fn forecast(
     samples: &Samples,
     threads: usize,
 ) -> Result<Option<Forecast>, Failure> {
-    let job = Job {
+    let job = ForecastJob {
         samples: samples.count(),
         ahead: read_ahead(threads),
         threads,

@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let inputs = session.decode(&sample, &settings)?;
     let kernels = options.float_kernels;
     if let Some(pairs) = options.overhead {
-        let runner = session.runner().map_err(named)?.by(kernels);
+        let runner = session.runner().map_err(named)?.with_float_kernels(kernels);
         let share = runner.overhead(&inputs, pairs.into(), &()).map_err(named)?;
         return files::print(&format!(
             "measuring adds {:.2} % to a run, the middle of {pairs} pairs\n",
@@ -102,7 +102,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if !wanted {
         let outputs = session
             .runner()
-            .and_then(|runner| runner.by(kernels).run(&inputs, &()))
+            .and_then(|runner| runner.with_float_kernels(kernels).run(&inputs, &()))
             .map_err(named)?;
         return files::print(&described(&outputs)?);
     }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use octet::samples::{
-    BadSamples, Encoded, Glimpse, SampleError, SampleRef, Settings, Skipped, glimpsed, group,
+    BadSamples, Encoded, FileStart, SampleError, SampleRef, Settings, Skipped, bytes_to_check,
+    group,
 };
 use octet::session::{Error, Session};
 
@@ -163,26 +164,26 @@ impl Samples {
 }
 
 /// As much of a file as a look at a sample needs.
-fn glimpse(path: &str) -> Result<Glimpse, Failure> {
+fn glimpse(path: &str) -> Result<FileStart, Failure> {
     let place = Path::new(path);
     let found = place.metadata();
     if found.as_ref().is_ok_and(|found| !found.is_file()) {
         // A pipe can be read once: that is the run's.
-        return Ok(Glimpse {
+        return Ok(FileStart {
             path: path.into(),
             beginning: Bytes::new(),
             size: u64::MAX,
         });
     }
     let size = found.map_or(0, |found| found.len());
-    let most = glimpsed(path, size);
+    let most = bytes_to_check(path, size);
     let mut beginning = Vec::new();
     let read = File::open(place).and_then(|file| file.take(most).read_to_end(&mut beginning));
     if read.is_err() {
         // In the words of a file that can't be read.
         beginning = files::read(place, "sample")?;
     }
-    Ok(Glimpse {
+    Ok(FileStart {
         path: path.into(),
         beginning: beginning.into(),
         size,

@@ -2,11 +2,11 @@
 
 use std::ops::Deref;
 
-use super::super::image_settings::Resize;
+use super::super::image_settings::ResizeMode;
 
 /// Kind of a model, as far as sizes depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ModelKind {
     Detector,
     Classifier,
     /// The output is an image.
@@ -14,22 +14,22 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl ModelKind {
     pub(super) fn usual_size(self) -> u32 {
         match self {
-            Kind::Detector => 640,
-            Kind::Classifier => 224,
-            Kind::Dense => 512,
-            Kind::Other => 224,
+            ModelKind::Detector => 640,
+            ModelKind::Classifier => 224,
+            ModelKind::Dense => 512,
+            ModelKind::Other => 224,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Detector => "detectors",
-            Kind::Classifier => "classifiers",
-            Kind::Dense => "models that make a picture",
-            Kind::Other => "models of pictures",
+            ModelKind::Detector => "detectors",
+            ModelKind::Classifier => "classifiers",
+            ModelKind::Dense => "models that output an image",
+            ModelKind::Other => "models for images",
         }
     }
 }
@@ -40,10 +40,10 @@ pub(super) struct Family {
     /// Words of six or more letters match anywhere in a name without its separators. Shorter ones
     /// must match a part of it. A `+` requires both parts.
     words: &'static [&'static str],
-    pub(super) kind: Kind,
+    pub(super) kind: ModelKind,
     pub(super) preset: &'static str,
     pub(super) bgr: bool,
-    pub(super) resize: Resize,
+    pub(super) resize: ResizeMode,
     /// Height and width.
     pub(super) size: Option<(u32, u32)>,
     /// True if the shorter side is resized to the input's, so that only the longer side is cropped.
@@ -51,12 +51,12 @@ pub(super) struct Family {
 }
 
 /// A family and the word that matched.
-pub(super) struct Known {
+pub(super) struct KnownFamily {
     family: &'static Family,
     word: &'static str,
 }
 
-impl Deref for Known {
+impl Deref for KnownFamily {
     type Target = Family;
 
     fn deref(&self) -> &Family {
@@ -64,18 +64,18 @@ impl Deref for Known {
     }
 }
 
-impl Known {
+impl KnownFamily {
     /// States that models of this name usually have a property.
-    pub(super) fn said(&self, what: &str) -> String {
-        format!("models named {:?} mostly have {what}", self.word)
+    pub(super) fn usually_have(&self, what: &str) -> String {
+        format!("models named {:?} usually have {what}", self.word)
     }
 }
 
 const fn family(
     words: &'static [&'static str],
-    kind: Kind,
+    kind: ModelKind,
     preset: &'static str,
-    resize: Resize,
+    resize: ResizeMode,
     size: u32,
 ) -> Family {
     let (bgr, whole) = (false, false);
@@ -91,8 +91,8 @@ const fn family(
     }
 }
 
-use Kind::{Classifier, Dense, Detector, Other};
-use Resize::{Exact, Letterbox, Shorter};
+use ModelKind::{Classifier, Dense, Detector, Other};
+use ResizeMode::{Exact, Letterbox, Shorter};
 
 /// The first match counts, so derived names precede the names they contain.
 const FAMILIES: &[Family] = &[
@@ -184,14 +184,14 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// The family that matches one of these names.
-pub(super) fn named(names: &[String]) -> Option<Known> {
+pub(super) fn named(names: &[String]) -> Option<KnownFamily> {
     let has = |word: &str| {
         let mut parts = word.split('+');
         parts.all(|part| names.iter().any(|name| is_named(name, part)))
     };
     FAMILIES.iter().find_map(|family| {
         let word = family.words.iter().find(|word| has(word))?;
-        Some(Known { family, word })
+        Some(KnownFamily { family, word })
     })
 }
 

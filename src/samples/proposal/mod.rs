@@ -4,21 +4,21 @@
 //! exporters, names of file and input, and the graph's first arithmetic on its input. Each part
 //! states its hint and its certainty. The user can change all of them.
 
-mod clues;
 mod families;
-mod fitting;
+mod hints;
+mod shape_trials;
 
 use serde::Serialize;
 
-pub use fitting::Refusal;
-use fitting::Trial;
+pub use shape_trials::ShapeMismatch;
+use shape_trials::Trial;
 
 use super::InputSpec;
-use super::image_settings::{ImageSettings, Layout, Order, Resize};
-use super::place::axes;
+use super::image_placement::axes;
+use super::image_settings::{ChannelOrder, ImageLayout, ImageSettings, ResizeMode};
 use crate::graph::{Dim, Model};
-use clues::Clues;
-use families::{Kind, Known};
+use families::{KnownFamily, ModelKind};
+use hints::Hints;
 
 /// Proposed preprocessing of images for a model, with reasons.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -40,7 +40,7 @@ pub struct Proposal {
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
     /// The part.
-    pub of: Part,
+    pub of: ProposalPart,
     /// Certainty of the part.
     pub certainty: Certainty,
     /// The hint, as the end of a sentence.
@@ -51,7 +51,7 @@ pub struct Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum Part {
+pub enum ProposalPart {
     Size,
     Resize,
     Values,
@@ -71,31 +71,35 @@ pub enum Certainty {
 }
 
 /// One part with its certainty and reason.
-type Told<T> = (T, Certainty, String);
+type WithReason<T> = (T, Certainty, String);
 
 impl Proposal {
     /// Proposal for a model with these inputs; `None` if it takes no images.
-    pub fn of(file: &str, model: &Model, inputs: &[InputSpec]) -> Option<Proposal> {
+    pub fn new(file: &str, model: &Model, inputs: &[InputSpec]) -> Option<Proposal> {
         let [input] = inputs else { return None };
         let place = axes(input)?;
-        let clues = Clues::of(file, model, input);
-        let family = clues.family();
+        let hints = Hints::new(file, model, input);
+        let family = hints.family();
         let family = family.as_ref();
-        let detector = clues.is_detector();
+        let detector = hints.is_detector();
         let mut reasons = Vec::new();
         let mut note = |of, certainty, why: String| reasons.push(Reason { of, certainty, why });
 
-        let (preset, certainty, why) = values(&clues, family, detector, place.layout, input);
+        let (preset, certainty, why) = values(&hints, family, detector, place.layout, input);
         let mut image = ImageSettings::preset(preset).unwrap_or_default();
-        note(Part::Values, certainty, why);
+        note(ProposalPart::Values, certainty, why);
         if let Some(family) = family.filter(|family| family.preset == preset && family.bgr) {
-            image.order = Order::Bgr;
-            note(Part::Values, Certainty::Likely, family.said("blue first"));
+            image.order = ChannelOrder::Bgr;
+            note(
+                ProposalPart::Values,
+                Certainty::Likely,
+                family.usually_have("BGR channels"),
+            );
         }
-        if !place.told {
+        if !place.explicit {
             image.layout = Some(place.layout);
-            let why = "the shape doesn't say where the channels are".to_string();
-            note(Part::Layout, Certainty::Guess, why);
+            let why = "the shape does not show the channel axis".to_string();
+            note(ProposalPart::Layout, Certainty::Guess, why);
         }
 
         let trial = Trial::new(model, input, place.clone());
@@ -106,7 +110,7 @@ impl Proposal {
         let fixed = (known(place.height), known(place.width));
         let open = fixed.0.is_none() || fixed.1.is_none();
         let multiple = match open {
-            true => clues.stride().or_else(|| trial.multiple()).unwrap_or(1),
+            true => hints.stride().or_else(|| trial.multiple()).unwrap_or(1),
             false => 1,
         };
         let ((height, width), certainty, why) = match fixed {
@@ -114,19 +118,19 @@ impl Proposal {
                 let why = "the model's input has this size and no other".to_string();
                 ((height, width), Certainty::Sure, why)
             }
-            sides => size(&clues, family, detector, sides, &trial, multiple),
+            sides => size(&hints, family, detector, sides, &trial, multiple),
         };
         if open {
             (image.height, image.width) = (Some(height), Some(width));
         }
-        note(Part::Size, certainty, why);
+        note(ProposalPart::Size, certainty, why);
 
-        let (resize, certainty, why) = fit(&clues, family, detector, (height, width));
+        let (resize, certainty, why) = fit(&hints, family, detector, (height, width));
         image.resize = resize;
-        if resize == Resize::Shorter && clues.crops_nothing(family) {
+        if resize == ResizeMode::Shorter && hints.crops_nothing(family) {
             image.shorter_side = Some(height.min(width));
         }
-        note(Part::Resize, certainty, why);
+        note(ProposalPart::Resize, certainty, why);
         Some(Proposal {
             image,
             preset,
@@ -140,23 +144,23 @@ impl Proposal {
 impl Proposal {
     /// Describes preprocessing with these settings. Parts that match the proposal state their
     /// reasons.
-    pub fn said(&self, image: &ImageSettings) -> String {
-        let why = |of: Part, kept: bool| {
+    pub fn describe(&self, image: &ImageSettings) -> String {
+        let why = |of: ProposalPart, kept: bool| {
             let found = self.reasons.iter().find(|reason| kept && reason.of == of);
             found.map_or(String::new(), |reason| format!(" ({})", reason.why))
         };
         let mine = &self.image;
         let size = match (image.height, image.width) {
-            _ if image.resize == Resize::None => "stay as large as they are".to_string(),
+            _ if image.resize == ResizeMode::None => "stay as large as they are".to_string(),
             (Some(height), Some(width)) => format!("become {height} high and {width} wide"),
             _ => "get the input's size".to_string(),
         };
         let sized = (image.height, image.width) == (mine.height, mine.width);
         let way = match image.resize {
-            Resize::Shorter => "cropped".to_string(),
-            Resize::Exact => "stretched".to_string(),
-            Resize::Letterbox => format!("with grey {} around them", image.pad),
-            Resize::None => "uncropped".to_string(),
+            ResizeMode::Shorter => "cropped".to_string(),
+            ResizeMode::Exact => "stretched".to_string(),
+            ResizeMode::Letterbox => format!("with grey {} around them", image.pad),
+            ResizeMode::None => "uncropped".to_string(),
         };
         let values = ImageSettings::PRESETS.iter().find(|name| {
             let mut with = image.clone();
@@ -165,49 +169,49 @@ impl Proposal {
         });
         let of_values = (image.scale, image.mean, image.std) == (mine.scale, mine.mean, mine.std);
         format!(
-            "pictures {size}{}, {way}{}, with the values of {}{}",
+            "images {size}{}, {way}{}, with the values of {}{}",
             why(
-                Part::Size,
-                sized && self.open && image.resize != Resize::None
+                ProposalPart::Size,
+                sized && self.open && image.resize != ResizeMode::None
             ),
-            why(Part::Resize, image.resize == mine.resize),
+            why(ProposalPart::Resize, image.resize == mine.resize),
             values.map_or("your own".into(), |name| format!("{name:?}")),
-            why(Part::Values, of_values),
+            why(ProposalPart::Values, of_values),
         )
     }
 }
 
 /// Preset of the values.
 fn values(
-    clues: &Clues<'_>,
-    family: Option<&Known>,
+    hints: &Hints<'_>,
+    family: Option<&KnownFamily>,
     detector: bool,
-    layout: Layout,
+    layout: ImageLayout,
     input: &InputSpec,
-) -> Told<&'static str> {
+) -> WithReason<&'static str> {
     if !input.element.is_float() {
         let why = format!("the input takes {}", input.element.name());
         return ("raw", Certainty::Sure, why);
     }
-    if clues.is_ultralytics() {
+    if hints.is_ultralytics() {
         let why = "the file was exported by Ultralytics, whose models take 0 to 1".to_string();
         return ("unit", Certainty::Sure, why);
     }
-    if let Some((preset, why)) = clues.own_arithmetic() {
+    if let Some((preset, why)) = hints.own_arithmetic() {
         return (preset, Certainty::Likely, why);
     }
     if let Some(family) = family {
         return (
             family.preset,
             Certainty::Likely,
-            family.said("these values"),
+            family.usually_have("these values"),
         );
     }
     if detector {
-        let why = "its output has the shape of a YOLO's, which take 0 to 1".to_string();
+        let why = "its output has the shape of YOLO's, whose models take 0 to 1".to_string();
         return ("unit", Certainty::Likely, why);
     }
-    if layout == Layout::Nhwc && clues.from_tensorflow() {
+    if layout == ImageLayout::Nhwc && hints.from_tensorflow() {
         let why = "most models from TensorFlow take -1 to 1".to_string();
         return ("signed", Certainty::Guess, why);
     }
@@ -217,13 +221,13 @@ fn values(
 
 /// Height and width, where the model leaves one of them open.
 fn size(
-    clues: &Clues<'_>,
-    family: Option<&Known>,
+    hints: &Hints<'_>,
+    family: Option<&KnownFamily>,
     detector: bool,
     fixed: (Option<u32>, Option<u32>),
     trial: &Trial<'_>,
     multiple: u32,
-) -> Told<(u32, u32)> {
+) -> WithReason<(u32, u32)> {
     let whole = |size: u32| size.div_ceil(multiple) * multiple;
     let both = |(height, width): (u32, u32)| {
         let sides = (fixed.0.unwrap_or(height), fixed.1.unwrap_or(width));
@@ -233,35 +237,39 @@ fn size(
         )
     };
     let fits = |size: &(u32, u32)| trial.refusal(both(*size)).is_none();
-    if let Some(size) = clues.imgsz().filter(fits) {
+    if let Some(size) = hints.imgsz().filter(fits) {
         return (
             both(size),
             Certainty::Sure,
-            "the file's metadata say so: imgsz".into(),
+            "the file's metadata state it: imgsz".into(),
         );
     }
     let none = fixed == (None, None);
     if let Some(only) = none.then(|| trial.only_size()).flatten() {
-        let why = "of the usual sizes the model takes this one only".to_string();
+        let why = "of the usual sizes the model accepts only this one".to_string();
         return (both((only, only)), Certainty::Sure, why);
     }
-    if let Some((size, name)) = clues.size_in_names().filter(|(size, _)| fits(size)) {
-        return (both(size), Certainty::Likely, format!("{name:?} says so"));
+    if let Some((size, name)) = hints.size_in_names().filter(|(size, _)| fits(size)) {
+        return (
+            both(size),
+            Certainty::Likely,
+            format!("{name:?} contains it"),
+        );
     }
     let one = fixed.0.or(fixed.1).filter(|_| family.is_none());
     if let Some(side) = one {
         // A line of text is about seven times as wide as it is high.
         let other = if side <= 64 { side * 20 / 3 } else { side };
-        let why = "one side is fixed and the other open".to_string();
+        let why = "one side is fixed, the other open".to_string();
         return (both((other, other)), Certainty::Guess, why);
     }
-    let kind = family.map_or_else(|| clues.kind(detector), |family| family.kind);
+    let kind = family.map_or_else(|| hints.kind(detector), |family| family.kind);
     let usual = kind.usual_size();
     let usual = family
         .and_then(|family| family.size)
         .unwrap_or((usual, usual));
     let (certainty, why) = match family {
-        Some(family) => (Certainty::Likely, family.said("this size")),
+        Some(family) => (Certainty::Likely, family.usually_have("this size")),
         None if detector => (Certainty::Likely, "it is usual for detectors".into()),
         None => (Certainty::Guess, format!("it is usual for {}", kind.name())),
     };
@@ -270,22 +278,22 @@ fn size(
 
 /// Way of resizing.
 fn fit(
-    clues: &Clues<'_>,
-    family: Option<&Known>,
+    hints: &Hints<'_>,
+    family: Option<&KnownFamily>,
     detector: bool,
     (height, width): (u32, u32),
-) -> Told<Resize> {
-    if clues.is_ultralytics() {
-        return match clues.task() {
+) -> WithReason<ResizeMode> {
+    if hints.is_ultralytics() {
+        return match hints.task() {
             Some("classify") => (
-                Resize::Shorter,
+                ResizeMode::Shorter,
                 Certainty::Sure,
                 "Ultralytics crops for classifiers".into(),
             ),
             _ => (
-                Resize::Letterbox,
+                ResizeMode::Letterbox,
                 Certainty::Sure,
-                "Ultralytics puts grey around photos for detectors".into(),
+                "Ultralytics letterboxes photos for detectors".into(),
             ),
         };
     }
@@ -293,26 +301,26 @@ fn fit(
         return (
             family.resize,
             Certainty::Likely,
-            family.said("pictures fitted so"),
+            family.usually_have("this way of resizing"),
         );
     }
-    match clues.kind(detector) {
-        Kind::Detector => (
-            Resize::Letterbox,
+    match hints.kind(detector) {
+        ModelKind::Detector => (
+            ResizeMode::Letterbox,
             Certainty::Likely,
-            "detectors of this kind are trained with grey around photos".into(),
+            "detectors of this kind are trained on letterboxed photos".into(),
         ),
-        Kind::Classifier => (
-            Resize::Shorter,
+        ModelKind::Classifier => (
+            ResizeMode::Shorter,
             Certainty::Likely,
-            "classifiers are mostly trained on crops".into(),
+            "classifiers are usually trained on crops".into(),
         ),
         _ if height != width => (
-            Resize::Exact,
+            ResizeMode::Exact,
             Certainty::Guess,
-            "the input is no square".into(),
+            "the input is not square".into(),
         ),
-        _ => (Resize::Shorter, Certainty::Guess, "it is common".into()),
+        _ => (ResizeMode::Shorter, Certainty::Guess, "it is common".into()),
     }
 }
 

@@ -46,10 +46,10 @@ fn proposed(file: &str, model: &Model) -> Option<Proposal> {
         element: declared.element,
         shape: declared.shape.unwrap_or_default(),
     };
-    Proposal::of(file, model, &[spec])
+    Proposal::new(file, model, &[spec])
 }
 
-fn of(proposal: &Proposal, part: Part) -> &Reason {
+fn of(proposal: &Proposal, part: ProposalPart) -> &Reason {
     proposal
         .reasons
         .iter()
@@ -105,7 +105,7 @@ fn the_metadata_of_an_ultralytics_export_decide() {
         (found.preset, found.multiple, found.open),
         ("unit", 32, true)
     );
-    assert_eq!(found.image.resize, Resize::Letterbox);
+    assert_eq!(found.image.resize, ResizeMode::Letterbox);
     assert_eq!(
         (found.image.height, found.image.width),
         (Some(480), Some(640))
@@ -123,7 +123,7 @@ fn the_metadata_of_an_ultralytics_export_decide() {
         ("task", "classify"),
     ];
     let found = proposed("best.onnx", &model(graph, &classify)).unwrap();
-    assert_eq!(found.image.resize, Resize::Shorter);
+    assert_eq!(found.image.resize, ResizeMode::Shorter);
     assert_eq!(found.image.shorter_side, Some(224));
 }
 
@@ -134,13 +134,13 @@ fn a_detector_without_metadata_is_known_by_its_output() {
         let found = proposed("best.onnx", &model(graph, &[])).unwrap();
         assert_eq!(
             (found.preset, found.image.resize),
-            ("unit", Resize::Letterbox)
+            ("unit", ResizeMode::Letterbox)
         );
         assert_eq!(
             (found.image.height, found.image.width),
             (Some(640), Some(640))
         );
-        assert_eq!(of(&found, Part::Size).certainty, Certainty::Likely);
+        assert_eq!(of(&found, ProposalPart::Size).certainty, Certainty::Likely);
     }
 }
 
@@ -149,23 +149,28 @@ fn hidden_states_are_no_boxes() {
     let graph = plain(("pixel_values", DataType::Float, OPEN), &[-1, 197, 768]);
     let found = proposed("model.onnx", &model(graph, &[])).unwrap();
     assert_eq!((found.preset, found.image.height), ("imagenet", Some(224)));
-    assert_eq!(of(&found, Part::Values).certainty, Certainty::Guess);
+    assert_eq!(of(&found, ProposalPart::Values).certainty, Certainty::Guess);
 }
 
 #[test]
 fn names_tell_family_and_size() {
     let classes = &[-1, 1000][..];
     for (file, preset, resize, size) in [
-        ("vit_base_patch16_384.onnx", "signed", Resize::Exact, 384),
-        ("resnet50.onnx", "imagenet", Resize::Shorter, 224),
-        ("efficientnet_lite0.onnx", "lite", Resize::Shorter, 224),
-        ("yolov8n.onnx", "unit", Resize::Letterbox, 640),
-        ("yolox_s.onnx", "raw", Resize::Letterbox, 640),
-        ("rt-detr-l.onnx", "unit", Resize::Exact, 640),
-        ("clip-vit-b32-visual.onnx", "clip", Resize::Shorter, 224),
+        (
+            "vit_base_patch16_384.onnx",
+            "signed",
+            ResizeMode::Exact,
+            384,
+        ),
+        ("resnet50.onnx", "imagenet", ResizeMode::Shorter, 224),
+        ("efficientnet_lite0.onnx", "lite", ResizeMode::Shorter, 224),
+        ("yolov8n.onnx", "unit", ResizeMode::Letterbox, 640),
+        ("yolox_s.onnx", "raw", ResizeMode::Letterbox, 640),
+        ("rt-detr-l.onnx", "unit", ResizeMode::Exact, 640),
+        ("clip-vit-b32-visual.onnx", "clip", ResizeMode::Shorter, 224),
         // Words that only begin like a family's.
-        ("sample.onnx", "imagenet", Resize::Shorter, 224),
-        ("vitals.onnx", "imagenet", Resize::Shorter, 224),
+        ("sample.onnx", "imagenet", ResizeMode::Shorter, 224),
+        ("vitals.onnx", "imagenet", ResizeMode::Shorter, 224),
     ] {
         let graph = plain(("input", DataType::Float, OPEN), classes);
         let found = proposed(file, &model(graph, &[])).unwrap();
@@ -179,7 +184,7 @@ fn names_tell_family_and_size() {
     }
     let bgr = plain(("images", DataType::Float, OPEN), classes);
     let found = proposed("yolox_s.onnx", &model(bgr, &[])).unwrap();
-    assert_eq!(found.image.order, Order::Bgr);
+    assert_eq!(found.image.order, ChannelOrder::Bgr);
 }
 
 #[test]
@@ -188,7 +193,7 @@ fn a_fixed_size_is_not_asked_for() {
     let found = proposed("m.onnx", &model(graph, &[])).unwrap();
     assert!(!found.open);
     assert_eq!((found.image.height, found.image.width), (None, None));
-    assert_eq!(of(&found, Part::Size).certainty, Certainty::Sure);
+    assert_eq!(of(&found, ProposalPart::Size).certainty, Certainty::Sure);
 }
 
 #[test]
@@ -210,14 +215,14 @@ fn bytes_are_taken_as_they_are_and_channels_last_are_seen() {
     let graph = plain(("x", DataType::Uint8, &[1, -1, -1, 3]), &[1, 10]);
     let found = proposed("m.onnx", &model(graph, &[])).unwrap();
     assert_eq!(
-        (found.preset, of(&found, Part::Values).certainty),
+        (found.preset, of(&found, ProposalPart::Values).certainty),
         ("raw", Certainty::Sure)
     );
     assert_eq!(found.image.layout, None);
     let open = plain(("x", DataType::Float, &[-1, -1, -1, -1]), &[1, 10]);
     let found = proposed("m.onnx", &model(open, &[])).unwrap();
-    assert_eq!(found.image.layout, Some(Layout::Nchw));
-    assert_eq!(of(&found, Part::Layout).certainty, Certainty::Guess);
+    assert_eq!(found.image.layout, Some(ImageLayout::Nchw));
+    assert_eq!(of(&found, ProposalPart::Layout).certainty, Certainty::Guess);
 }
 
 #[test]
@@ -240,8 +245,8 @@ fn a_model_that_divides_by_255_takes_pixels() {
 #[test]
 fn sides_are_multiples_of_what_the_graph_halves_and_joins() {
     let graph = model(pyramid(), &[]).graph;
-    assert_eq!(Refusal::of(&graph, &[&[1, 3, 96, 160]]), None);
-    let refusal = Refusal::of(&graph, &[&[1, 3, 427, 640]]).unwrap();
+    assert_eq!(ShapeMismatch::find(&graph, &[&[1, 3, 96, 160]]), None);
+    let refusal = ShapeMismatch::find(&graph, &[&[1, 3, 427, 640]]).unwrap();
     assert_eq!(
         (refusal.operator.as_str(), refusal.node.as_str()),
         ("Concat", "join")
@@ -277,14 +282,14 @@ fn the_only_size_that_a_model_can_run_is_found() {
         (found.image.height, found.image.width),
         (Some(384), Some(384))
     );
-    assert_eq!(of(&found, Part::Size).certainty, Certainty::Sure);
+    assert_eq!(of(&found, ProposalPart::Size).certainty, Certainty::Sure);
 }
 
 #[test]
 fn letters_are_no_boxes_and_a_sound_is_no_picture() {
     let reader = plain(("image", DataType::Float, &[-1, 3, 60, 160]), &[40, -1, 37]);
     let found = proposed("reader.onnx", &model(reader, &[])).unwrap();
-    assert_ne!(found.image.resize, Resize::Letterbox);
+    assert_ne!(found.image.resize, ResizeMode::Letterbox);
     let sound = plain(("x", DataType::Float, &[-1, 43_844, 1]), &[-1, 172, 88]);
     assert_eq!(proposed("sound.onnx", &model(sound, &[])), None);
 }
@@ -299,7 +304,7 @@ fn a_family_may_be_named_by_two_words() {
     let found = proposed("ppocr_rec.onnx", &model(text, &[])).unwrap();
     assert_eq!((found.preset, found.image.width), ("signed", Some(320)));
     assert!(
-        of(&found, Part::Values).why.contains("ppocr+rec"),
+        of(&found, ProposalPart::Values).why.contains("ppocr+rec"),
         "{:?}",
         found.reasons
     );
@@ -324,7 +329,7 @@ fn it_is_said_in_a_sentence() {
         ("task", "detect"),
     ];
     let found = proposed("best.onnx", &model(graph, &metadata)).unwrap();
-    let said = found.said(&found.image);
+    let said = found.describe(&found.image);
     assert!(
         said.contains("640 high and 640 wide")
             && said.contains("imgsz")
@@ -332,8 +337,8 @@ fn it_is_said_in_a_sentence() {
         "{said}"
     );
     let own = ImageSettings {
-        resize: Resize::None,
+        resize: ResizeMode::None,
         ..found.image.clone()
     };
-    assert!(found.said(&own).contains("stay as large as they are"));
+    assert!(found.describe(&own).contains("stay as large as they are"));
 }

@@ -5,15 +5,15 @@
 //! weights take. A short run of the first sample then gives the time and the size of each tensor's
 //! statistics.
 
-mod written;
+mod file_forecast;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Error, Session, Watch};
-use crate::calibrate::{ChannelMeans, ChannelVariance, Method, Observation};
+use super::{Error, ProgressMonitor, Session};
+use crate::calibrate::{Channels, Method, Observation, Spread};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
 use crate::prepare::equalize;
@@ -22,7 +22,7 @@ use crate::profile::{Clock, SystemClock, memory};
 use crate::quantize::{self, Plan};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
-use written::{Written, bits_of_weights};
+use file_forecast::{FileForecast, bits_of_weights};
 
 /// Maximum time of the probe run in milliseconds.
 const PROBE_MS: f64 = 250.0;
@@ -36,12 +36,12 @@ const QUANTIZED_PER_MS: f64 = 3e5;
 
 /// Work of GPTQ in a millisecond: elements of Gram matrices that one sample updates, and weights
 /// that are rounded.
-const MOMENTS_PER_MS: f64 = 2e4;
-const TOGETHER_PER_MS: f64 = 1.6e3;
+const GRAM_ELEMENTS_PER_MS: f64 = 2e4;
+const GPTQ_WEIGHTS_PER_MS: f64 = 1.6e3;
 
 /// The work to forecast.
 #[derive(Clone, Debug)]
-pub struct Job<'a> {
+pub struct ForecastJob<'a> {
     /// Number of samples.
     pub samples: usize,
     /// Maximum number of samples whose files are in memory at once.
@@ -95,7 +95,7 @@ pub(super) struct Planned {
 }
 
 /// Components of the peaks, in bytes.
-struct Parts {
+struct PeakParts {
     /// Live memory before planning.
     before: u64,
     /// Live memory after planning.
@@ -107,9 +107,9 @@ struct Parts {
     /// Part of the statistics that stays after calibration.
     kept: u64,
     /// Gram matrices, a part of the statistics.
-    moments: u64,
+    grams: u64,
     /// Second copies of the weights that equalization changes.
-    alike: u64,
+    equalized: u64,
     /// Files of the samples that wait to run.
     samples: u64,
 }
@@ -137,23 +137,23 @@ impl Session {
         &mut self,
         first: Encoded,
         reading: &samples::Settings,
-        job: &Job<'_>,
-        watch: &dyn Watch,
+        job: &ForecastJob<'_>,
+        watch: &dyn ProgressMonitor,
     ) -> Result<Forecast, Error> {
         self.profiler.resume();
         self.profiler.begin("Forecast");
-        let found = self.look_ahead(first, reading, job, &|| watch.cancelled());
+        let found = self.measure(first, reading, job, &|| watch.cancelled());
         self.profiler.end();
         let found = found?;
         self.report.forecast(&found);
         Ok(found)
     }
 
-    fn look_ahead(
+    fn measure(
         &mut self,
         first: Encoded,
         reading: &samples::Settings,
-        job: &Job<'_>,
+        job: &ForecastJob<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Forecast, Error> {
         self.prepare()?;
@@ -204,7 +204,7 @@ impl Session {
         };
         let seen = seen.iter().zip(&watched);
         let bytes: Vec<u64> = seen
-            .map(|(one, name)| remembered(one, job.method) + by_channel(name))
+            .map(|(one, name)| statistics_bytes(one, job.method) + by_channel(name))
             .collect();
         let cost_estimate = run_plan.cost_estimate(|slot| bytes.get(slot).copied().unwrap_or(0));
 
@@ -225,27 +225,27 @@ impl Session {
         let (at_first, later) = ((waiting(0), 0), (waiting(job.threads), kept));
         let more = job.samples > job.threads && later.0 + later.1 > at_first.0;
         let (samples, put_together) = if more { later } else { at_first };
-        let moments = match job.settings.need_moments() {
+        let grams = match job.settings.need_moments() {
             true => quantize::meeting_bytes(&ready.model),
             false => 0,
         };
-        let alike = match job.settings.equalizes() {
+        let equalized = match job.settings.equalizes() {
             Some(_) => equalize::bytes(&ready.model),
             None => 0,
         };
-        let parts = Parts {
-            alike,
+        let parts = PeakParts {
+            equalized,
             before,
-            planned: after.saturating_sub(decoded) + alike,
+            planned: after.saturating_sub(decoded) + equalized,
             live: runs.saturating_sub(ranges),
-            ranges: ranges.min(runs) + put_together + moments,
-            kept: kept + moments,
-            moments,
+            ranges: ranges.min(runs) + put_together + grams,
+            kept: kept + grams,
+            grams,
             samples,
         };
-        let written = Written::of(self.card.bytes_in_all(), &ready.model, job.settings)?;
+        let written = FileForecast::new(self.summary.bytes_in_all(), &ready.model, job.settings)?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
-        Ok(told(
+        Ok(assemble(
             job,
             &parts,
             planning,
@@ -257,11 +257,11 @@ impl Session {
     }
 }
 
-fn told(
-    job: &Job<'_>,
-    parts: &Parts,
+fn assemble(
+    job: &ForecastJob<'_>,
+    parts: &PeakParts,
     planning: u64,
-    written: &Written,
+    written: &FileForecast,
     (decoded_ms, probe): (f64, Probe),
     macs: u64,
     at_once: u64,
@@ -269,7 +269,7 @@ fn told(
     let calibrating = parts.planned + parts.live + parts.ranges + parts.samples;
     // The file shares memory with the tensors.
     let quantizing =
-        parts.before + parts.alike + parts.kept + written.integers + written.nodes * NODE_BYTES;
+        parts.before + parts.equalized + parts.kept + written.integers + written.nodes * NODE_BYTES;
     let stages = [
         (planning, "Pre-process"),
         (calibrating, "Calibration"),
@@ -282,18 +282,18 @@ fn told(
     let in_calibration = peak_stage == "Calibration";
     let further = [
         job.method.second_pass().is_some(),
-        parts.moments > 0,
-        parts.alike > 0,
+        parts.grams > 0,
+        parts.equalized > 0,
     ];
     let passes = 1.0 + further.into_iter().filter(|&pass| pass).count() as f64;
     let sample_ms = decoded_ms + probe.ms / probe.share.max(1e-6);
     let rounds = (job.samples as u64).div_ceil(at_once) as f64;
-    let moments_ms = (parts.moments / 8) as f64 / MOMENTS_PER_MS * rounds;
-    let together_ms = match parts.moments {
+    let grams_ms = (parts.grams / 8) as f64 / GRAM_ELEMENTS_PER_MS * rounds;
+    let gptq_ms = match parts.grams {
         0 => 0.0,
         _ => {
             (written.integers * 8 / bits_of_weights(job.settings)) as f64
-                / TOGETHER_PER_MS
+                / GPTQ_WEIGHTS_PER_MS
                 / job.threads.max(1) as f64
         }
     };
@@ -305,9 +305,9 @@ fn told(
         samples: job.samples,
         threads: job.threads,
         ms: sample_ms * rounds * passes
-            + moments_ms
+            + grams_ms
             + written.integers as f64 * 4.0 / QUANTIZED_PER_MS
-            + together_ms,
+            + gptq_ms,
         sample_ms,
         peak_bytes,
         peak_stage,
@@ -325,7 +325,7 @@ fn told(
     }
 }
 
-fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &Parts, at_once: u64) -> String {
+fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &PeakParts, at_once: u64) -> String {
     let mb = |bytes: u64| bytes.div_ceil(1_000_000);
     let each = (parts.live + parts.ranges) / (at_once + 1);
     let fewer = at_once > 1 && calibrating - each * (at_once - 1) < limit;
@@ -338,7 +338,7 @@ fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &Parts, at_once: u64)
         (false, false) => "use smaller samples or a machine with more memory".to_string(),
     };
     format!(
-        "it will take about {} MB at its peak and there are {} MB: {way}",
+        "calibration and quantization take about {} MB at the peak, and {} MB are available: {way}",
         mb(peak),
         mb(limit)
     )
@@ -346,7 +346,7 @@ fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &Parts, at_once: u64)
 
 /// Bytes of a tensor's statistics after all samples. A tensor that the probe did not reach counts
 /// like any other.
-fn remembered(seen: &Observation, method: Method) -> u64 {
+fn statistics_bytes(seen: &Observation, method: Method) -> u64 {
     let second = method.second_pass().map_or(0, |layout| {
         (layout.bins * (size_of::<u64>() + size_of::<f32>())) as u64
     });

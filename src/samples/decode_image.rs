@@ -7,7 +7,7 @@ use std::io::Cursor;
 
 use image::{ImageFormat, ImageReader};
 
-use super::Problem;
+use super::SampleProblem;
 
 /// Maximum height or width of an image.
 pub(super) const LONGEST_SIDE: u32 = 16_384;
@@ -16,7 +16,7 @@ const DECODING_LIMIT: u64 = 512 << 20;
 
 /// A decoded image, row by row.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Picture {
+pub(super) struct DecodedImage {
     pub width: usize,
     pub height: usize,
     pub pixels: Vec<[u8; 3]>,
@@ -25,14 +25,14 @@ pub(super) struct Picture {
 const AGAIN: &str = "save it again as PNG or JPEG, or leave it out";
 
 /// Decodes an image.
-pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<Picture, Problem> {
+pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<DecodedImage, SampleProblem> {
     let decoded = reader(file, bytes)?.decode();
     let picture = decoded
         .map_err(|e| broken(file, &e.to_string()))?
         .into_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let pixels = picture.into_raw().as_chunks().0.to_vec();
-    Ok(Picture {
+    Ok(DecodedImage {
         width,
         height,
         pixels,
@@ -40,22 +40,23 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<Picture, Problem> {
 }
 
 /// Height and width, from the file's header.
-pub(super) fn size(file: &str, bytes: &[u8]) -> Result<(usize, usize), Problem> {
+pub(super) fn size(file: &str, bytes: &[u8]) -> Result<(usize, usize), SampleProblem> {
     let sides = reader(file, bytes)?.into_dimensions();
     let (width, height) = sides.map_err(|e| broken(file, &e.to_string()))?;
     if width.max(height) > LONGEST_SIDE {
-        let why = format!("it is {height} x {width}, and {LONGEST_SIDE} is the most for a side");
+        let why =
+            format!("it is {height} x {width}, and {LONGEST_SIDE} is the maximum for each side");
         return Err(broken(file, &why));
     }
     Ok((height as usize, width as usize))
 }
 
-fn broken(file: &str, why: &str) -> Problem {
-    Problem::broken(file, why, AGAIN)
+fn broken(file: &str, why: &str) -> SampleProblem {
+    SampleProblem::broken(file, why, AGAIN)
 }
 
 /// Decoder for a file, which must be complete as far as its markers tell.
-fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]>>, Problem> {
+fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]>>, SampleProblem> {
     let broken = |why: &str| broken(file, why);
     if bytes.is_empty() {
         return Err(broken("it is empty"));
@@ -66,7 +67,7 @@ fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]
     match reader.format() {
         Some(ImageFormat::Png) if png_is_whole(bytes) => {}
         Some(ImageFormat::Jpeg) if jpeg_is_whole(bytes) => {}
-        Some(ImageFormat::Png | ImageFormat::Jpeg) => return Err(broken("it is cut short")),
+        Some(ImageFormat::Png | ImageFormat::Jpeg) => return Err(broken("it is truncated")),
         _ => return Err(broken("it is neither PNG nor JPEG")),
     }
     let mut limits = image::Limits::default();

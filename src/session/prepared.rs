@@ -10,7 +10,7 @@ use crate::{engine, engine::EngineError, quantize};
 
 /// Prepared model with a type for each value. `declared` keeps the types that the file declares:
 /// only these are written out again.
-pub(super) struct Ready {
+pub(super) struct PreparedModel {
     pub(super) model: Model,
     pub(super) declared: Vec<ValueInfoProto>,
     pub(super) done: Vec<String>,
@@ -24,8 +24,8 @@ pub(super) struct Ready {
     pub(super) peak: u64,
 }
 
-impl Ready {
-    pub(super) fn new(header: &ModelProto) -> Result<Ready, Error> {
+impl PreparedModel {
+    pub(super) fn new(header: &ModelProto) -> Result<PreparedModel, Error> {
         let model = Model::from_proto(header.clone())?;
         // This comes before the engine sees operators that only quantized models have.
         quantize::refuse_quantized(&model)?;
@@ -58,7 +58,7 @@ impl Ready {
             .cloned()
             .collect();
         declare(&mut model, &types.unwrap_or_default());
-        Ok(Ready {
+        Ok(PreparedModel {
             model,
             declared,
             done,

@@ -7,12 +7,14 @@ use serde::Serialize;
 use super::{Error, Session};
 use crate::graph::{Dim, Model, tensor_type_of};
 use crate::onnx::schema::ModelProto;
-use crate::samples::{self, Glimpse, InputSpec, Preview, Problem, Refusal, SampleError};
+use crate::samples::{
+    self, FileStart, InputSpec, Preview, SampleError, SampleProblem, ShapeMismatch,
+};
 
 /// A sample that cannot be used with the current preprocessing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Misfit {
+pub struct UnusableSample {
     /// Name of the sample.
     pub sample: String,
     /// The problem and its remedy, as a sentence.
@@ -36,25 +38,25 @@ impl Session {
         Ok(samples::preview(sample, &self.input_specs(), settings)?)
     }
 
-    /// Checks a sample before a run, from the beginnings of its files. [`samples::glimpsed`] tells
-    /// how many bytes that takes.
+    /// Checks a sample before a run, from the beginnings of its files. [`samples::bytes_to_check`]
+    /// tells how many bytes that takes.
     pub fn check(
         &mut self,
         name: &str,
-        parts: &[Glimpse],
+        parts: &[FileStart],
         settings: &samples::Settings,
-    ) -> Result<(), Misfit> {
-        let misfit = |problem: &Problem| Misfit {
+    ) -> Result<(), UnusableSample> {
+        let unusable = |problem: &SampleProblem| UnusableSample {
             sample: name.into(),
-            reason: problem.of_sample(name),
+            reason: problem.message_for(name),
             asks_for_size: problem.asks_for_size(),
         };
         let inputs = self.input_specs();
         let shapes = match samples::check(name, parts, &inputs, settings) {
             Ok(shapes) => shapes,
-            Err(SampleError::Sample { problem, .. }) => return Err(misfit(&problem)),
+            Err(SampleError::Sample { problem, .. }) => return Err(unusable(&problem)),
             Err(other) => {
-                return Err(Misfit {
+                return Err(UnusableSample {
                     sample: name.into(),
                     reason: other.to_string(),
                     asks_for_size: false,
@@ -63,7 +65,7 @@ impl Session {
         };
         match shapes.filter(|_| any_open(&inputs)) {
             Some(shapes) => match self.refusal(&shapes) {
-                Some(refusal) => Err(misfit(&Problem::of_shapes(&shapes, &refusal))),
+                Some(refusal) => Err(unusable(&SampleProblem::rejected_shapes(&shapes, &refusal))),
                 None => Ok(()),
             },
             None => Ok(()),
@@ -72,19 +74,20 @@ impl Session {
 
     /// Reason why inputs of these shapes don't fit the model, if any. The answer is cached by
     /// shape.
-    fn refusal(&mut self, shapes: &[Vec<usize>]) -> Option<Refusal> {
+    fn refusal(&mut self, shapes: &[Vec<usize>]) -> Option<ShapeMismatch> {
         if let Some(known) = self.refusals.get(shapes) {
             return known.clone();
         }
         let given: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
         let found = match &self.prepared {
-            Some(ready) => Refusal::of(&ready.model.graph, &given),
+            Some(ready) => ShapeMismatch::find(&ready.model.graph, &given),
             None => {
                 let model = Model::from_proto(self.header.clone()).ok()?;
                 // The shape rules take one shape for each graph input; old files list initializers
                 // among these.
                 let fed = model.graph.inputs.len() == given.len();
-                fed.then(|| Refusal::of(&model.graph, &given)).flatten()
+                fed.then(|| ShapeMismatch::find(&model.graph, &given))
+                    .flatten()
             }
         };
         self.refusals.insert(shapes.to_vec(), found.clone());

@@ -1,6 +1,6 @@
 //! Comparison of a quantized model with this session's float model.
 
-use super::{Error, Runner, Session, Watch};
+use super::{Error, ProgressMonitor, Runner, Session};
 use crate::compare::{CompareError, Comparing, Comparison};
 use crate::tensor::Tensor;
 
@@ -22,14 +22,15 @@ impl Session {
         self.profiler.finish();
         self.report.compared(Some(found));
         self.comparison = Some(found.clone());
-        self.compared.insert(self.made_with.clone(), found.clone());
+        self.comparisons
+            .insert(self.result_settings.clone(), found.clone());
     }
 
     /// Sets the current result's settings. Restores its comparison if these settings were compared
     /// before; drops that of other settings.
-    pub(super) fn compared_as(&mut self, settings: &crate::quantize::Settings) {
-        self.made_with = serde_json::to_string(settings).unwrap_or_default();
-        self.comparison = self.compared.get(&self.made_with).cloned();
+    pub(super) fn restore_comparison(&mut self, settings: &crate::quantize::Settings) {
+        self.result_settings = serde_json::to_string(settings).unwrap_or_default();
+        self.comparison = self.comparisons.get(&self.result_settings).cloned();
         self.report.compared(self.comparison.as_ref());
     }
 }
@@ -39,7 +40,7 @@ pub fn compare_sample(
     comparing: &mut Comparing,
     inputs: &[Tensor],
     label: Option<usize>,
-    watch: &dyn Watch,
+    watch: &dyn ProgressMonitor,
 ) -> Result<(), Error> {
     Ok(comparing.feed(inputs, label, || watch.cancelled())?)
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::{Error, Event, Found, Session, Watch, pictures};
-use crate::calibrate::run::{CalibrationRun, ExtraPass, WatchedValue};
+use super::{Error, Event, ProgressMonitor, RangeSource, Session, sample_checks};
+use crate::calibrate::run::{Calibration, Further, Watched};
 use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::prepare::equalize;
 use crate::profile::{Record, Stopwatch, memory};
 use crate::quantize;
-use crate::samples::{self, Encoded, Refusal, Skipped};
+use crate::samples::{self, Encoded, ShapeMismatch, Skipped};
 
 /// Result of a calibration.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -32,13 +32,13 @@ fn sample_done(
     name: &str,
     done: usize,
     stopwatch: &Stopwatch,
-    passed: &Mutex<Vec<Record>>,
-    watch: &dyn Watch,
+    checkpoints: &Mutex<Vec<Record>>,
+    watch: &dyn ProgressMonitor,
 ) {
-    let moment = stopwatch.moment(format!("Calibration sample {name} done"));
-    let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
-    passed.push(moment);
-    drop(passed);
+    let checkpoint = stopwatch.checkpoint(format!("Calibration sample {name} done"));
+    let mut checkpoints = checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
+    checkpoints.push(checkpoint);
+    drop(checkpoints);
     let name = name.to_string();
     watch.event(&Event::Sample { done, name });
 }
@@ -51,7 +51,7 @@ impl Session {
     pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
         self.calibration = None;
         self.equalized = None;
-        self.compared.clear();
+        self.comparisons.clear();
         self.profiler.resume();
         let inputs = self.input_specs();
         let planned = self.planned()?;
@@ -67,17 +67,21 @@ impl Session {
             };
             layers.extend(watched.iter().map(layer));
         }
-        let (stopwatch, passed) = (self.profiler.stopwatch().clone(), self.passed.clone());
-        let looked = move |name: &str, slot: usize| {
+        let (stopwatch, checkpoints) =
+            (self.profiler.stopwatch().clone(), self.checkpoints.clone());
+        let observed = move |name: &str, slot: usize| {
             let layer = layers.get(slot);
             let layer = layer.map(|layer| format!("Calibration sample {name} layer {layer}"));
-            let noted = [stopwatch.growth(), layer.map(|step| stopwatch.glance(step))];
-            if noted.iter().any(Option::is_some) {
-                let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
-                passed.extend(noted.into_iter().flatten());
+            let records = [
+                stopwatch.growth(),
+                layer.map(|step| stopwatch.quick_checkpoint(step)),
+            ];
+            if records.iter().any(Option::is_some) {
+                let mut checkpoints = checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
+                checkpoints.extend(records.into_iter().flatten());
             }
         };
-        let looked = Box::new(looked);
+        let observed = Box::new(observed);
         let mut means = quantize::channel_axes(&ready.model);
         let mut reach = match self.equalize {
             Some(_) => equalize::channels(&ready.model),
@@ -92,26 +96,30 @@ impl Session {
         };
         let watched = watched.into_iter().map(watch).collect();
         let graph = ready.model.graph.clone();
-        let open = pictures::any_open(&inputs);
+        let open = sample_checks::any_open(&inputs);
         let explain = move |shapes: &[&[usize]]| match open {
-            true => Refusal::of(&graph, shapes),
+            true => ShapeMismatch::find(&graph, shapes),
             false => None,
         };
-        let begun = CalibrationRun::new(engine, watched, inputs, samples, looked);
-        self.calibration = Some(begun.with_explanation(Box::new(explain)));
+        let begun = Calibration::new(engine, watched, inputs, samples, observed);
+        self.calibration = Some(begun.explaining(Box::new(explain)));
         self.profiler.begin("Calibration");
         Ok(())
     }
 
     /// Runs some samples. It may be called repeatedly; the result does not depend on how the
     /// samples are divided into calls.
-    pub fn feed(&mut self, samples: Vec<Encoded>, watch: &dyn Watch) -> Result<(), Error> {
+    pub fn feed(
+        &mut self,
+        samples: Vec<Encoded>,
+        watch: &dyn ProgressMonitor,
+    ) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
-        let passed = &self.passed;
+        let checkpoints = &self.checkpoints;
         let stopwatch = self.profiler.stopwatch();
-        let finished = |name: &str, done| sample_done(name, done, stopwatch, passed, watch);
+        let finished = |name: &str, done| sample_done(name, done, stopwatch, checkpoints, watch);
         let fed = calibration.feed(samples, finished, || watch.cancelled());
-        self.note_passed();
+        self.record_checkpoints();
         Ok(fed?)
     }
 
@@ -123,12 +131,13 @@ impl Session {
     pub fn begin_sample(
         &mut self,
         sample: Encoded,
-        watch: &'static dyn Watch,
+        watch: &'static dyn ProgressMonitor,
     ) -> Result<bool, Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
-        let passed = Arc::clone(&self.passed);
+        let checkpoints = Arc::clone(&self.checkpoints);
         let stopwatch = self.profiler.stopwatch().clone();
-        let finished = move |name: &str, done| sample_done(name, done, &stopwatch, &passed, watch);
+        let finished =
+            move |name: &str, done| sample_done(name, done, &stopwatch, &checkpoints, watch);
         let (stop, ended) = (|| watch.cancelled(), || watch.ended());
         Ok(calibration.begin(sample, finished, stop, ended))
     }
@@ -152,13 +161,16 @@ impl Session {
     pub fn settle(&mut self) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let settled = calibration.settle();
-        self.note_passed();
+        self.record_checkpoints();
         Ok(settled?)
     }
 
-    fn note_passed(&mut self) {
-        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
-        self.profiler.passed(std::mem::take(&mut *passed));
+    fn record_checkpoints(&mut self) {
+        let mut checkpoints = self
+            .checkpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.profiler.record_all(std::mem::take(&mut *checkpoints));
     }
 
     /// Makes later calibrations record every layer of every sample in the report. For large models
@@ -173,7 +185,7 @@ impl Session {
     /// equalization. After a true result, feed the same samples again before the calibration is
     /// finished.
     pub fn begin_further_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
-        if self.awaits_equalizing() && self.make_alike()? {
+        if self.awaits_equalization() && self.apply_equalization()? {
             return Ok(true);
         }
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
@@ -196,8 +208,8 @@ impl Session {
 
     /// Ends the calibration. From here on the model can be quantized.
     pub fn finish_calibration(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
-        if self.calibration.is_some() && self.awaits_equalizing() {
-            return Err(Error::ChannelsApart);
+        if self.calibration.is_some() && self.awaits_equalization() {
+            return Err(Error::EqualizationPending);
         }
         let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
         let samples = calibration.done();
@@ -223,7 +235,11 @@ impl Session {
         let values = observations.len();
         self.report
             .calibrated(method, samples, &skipped, &observations);
-        self.found = Some(Found::Seen(observations, method, self.equalized.take()));
+        self.range_source = Some(RangeSource::Statistics(
+            observations,
+            method,
+            self.equalized.take(),
+        ));
         let prepared = self
             .prepared
             .as_ref()

@@ -14,7 +14,7 @@ use crate::samples::{InputSpec, Proposal};
 /// Identity and contents of a model.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Card {
+pub struct ModelSummary {
     /// Name of the file.
     pub name: String,
     /// Size of the file in bytes.
@@ -30,9 +30,9 @@ pub struct Card {
     /// Tool that wrote the file, with its version.
     pub producer: String,
     /// Inputs that a sample must provide.
-    pub inputs: Vec<Port>,
+    pub inputs: Vec<GraphPort>,
     /// Outputs of the graph.
-    pub outputs: Vec<Port>,
+    pub outputs: Vec<GraphPort>,
     /// Proposed preprocessing of images, where images can be the model's samples.
     pub pictures: Option<Proposal>,
     /// Number of elements in all constants: initializers, Constant nodes and those in subgraphs.
@@ -62,7 +62,7 @@ pub struct DataFile {
 /// A graph input or output.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Port {
+pub struct GraphPort {
     /// Name of the value.
     pub name: String,
     /// Element type.
@@ -85,7 +85,7 @@ pub struct FloatOperator {
 
 /// The report's section `model`: identifies the model.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Identity<'a> {
+pub(super) struct ModelIdentity<'a> {
     name: &'a str,
     bytes: usize,
     #[serde(skip_serializing_if = "is_zero")]
@@ -102,14 +102,14 @@ fn is_zero(bytes: &usize) -> bool {
     *bytes == 0
 }
 
-impl Card {
+impl ModelSummary {
     /// Size of the model in bytes, external data included.
     pub fn bytes_in_all(&self) -> usize {
         self.bytes + self.data_files.iter().map(|file| file.bytes).sum::<usize>()
     }
 
-    pub(super) fn identity(&self) -> Identity<'_> {
-        Identity {
+    pub(super) fn identity(&self) -> ModelIdentity<'_> {
+        ModelIdentity {
             name: &self.name,
             bytes: self.bytes,
             data_bytes: self.bytes_in_all() - self.bytes,
@@ -124,8 +124,8 @@ impl Card {
 
     /// Summarizes a model. The operators inside its functions count where the functions can be
     /// inlined.
-    pub(super) fn new(file: &Source, mut model: Model, inputs: &[InputSpec]) -> Card {
-        let pictures = Proposal::of(&file.name, &model, inputs);
+    pub(super) fn new(file: &Source, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
+        let pictures = Proposal::new(&file.name, &model, inputs);
         let functions = Functions::write_out(&mut model);
         let model = &model;
         let graph = &model.graph;
@@ -161,7 +161,8 @@ impl Card {
         let mut warnings = Vec::new();
         if already_quantized {
             warnings.push(
-                "This model is quantized already; use the float model it was made from.".into(),
+                "This model is quantized already; use the float model from which it was quantized."
+                    .into(),
             );
         }
         warnings.extend(match functions {
@@ -174,13 +175,13 @@ impl Card {
         });
         if let Some(half) = half {
             warnings.push(format!(
-                "It has weights of {half}: they are raised to float32 first, without a change."
+                "It has {half} weights; they are first converted to float32, which is exact."
             ));
         }
         if graph.nodes.iter().any(|n| n.subgraphs().next().is_some()) {
-            warnings.push("It has subgraphs (If, Loop or Scan); they are left as they are.".into());
+            warnings.push("It has subgraphs (If, Loop or Scan); they stay unchanged.".into());
         }
-        Card {
+        ModelSummary {
             name: file.name.clone(),
             bytes: file.bytes.len(),
             data_files: Vec::new(),
@@ -194,11 +195,11 @@ impl Card {
                 .join(" ")
                 .trim()
                 .to_string(),
-            inputs: fed.map(Port::of).collect(),
-            outputs: graph.outputs.iter().map(Port::of).collect(),
+            inputs: fed.map(GraphPort::new).collect(),
+            outputs: graph.outputs.iter().map(GraphPort::new).collect(),
             pictures,
             parameters: sum(graph.initializers.iter().map(elements))
-                .saturating_add(sum(graph.nodes.iter().map(held))),
+                .saturating_add(sum(graph.nodes.iter().map(constant_elements))),
             operators,
             quantizable,
             float,
@@ -208,13 +209,13 @@ impl Card {
     }
 }
 
-impl Port {
-    fn of(value: &ValueInfoProto) -> Port {
+impl GraphPort {
+    fn new(value: &ValueInfoProto) -> GraphPort {
         let (element, shape) = match tensor_type_of(value) {
             Some(t) => (t.element.name().to_string(), shape_text(&t)),
             None => ("not a tensor".to_string(), String::new()),
         };
-        Port {
+        GraphPort {
             name: name_of(value).to_string(),
             element,
             shape,
@@ -228,7 +229,7 @@ fn elements(tensor: &TensorProto) -> u64 {
 }
 
 /// Elements of the constants in a node: those of a Constant node, and those in its subgraphs.
-fn held(node: &NodeProto) -> u64 {
+fn constant_elements(node: &NodeProto) -> u64 {
     let own = node.attribute.iter().filter(|_| node.is("Constant"));
     let own = own.map(|value| {
         let scalars = usize::from(value.f.is_some()) + usize::from(value.i.is_some());
@@ -236,7 +237,7 @@ fn held(node: &NodeProto) -> u64 {
         (listed as u64).saturating_add(sum(value.t.iter().map(elements)))
     });
     let inner = node.subgraphs().map(|graph| {
-        let nodes = sum(graph.node.iter().map(held));
+        let nodes = sum(graph.node.iter().map(constant_elements));
         sum(graph.initializer.iter().map(elements)).saturating_add(nodes)
     });
     sum(own).saturating_add(sum(inner))

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use super::convert::{convert, index_text};
 use super::error::shape_text;
-use super::{Array, Decoded, InputSpec, Problem};
+use super::{Array, Decoded, InputSpec, SampleProblem};
 use crate::graph::Dim;
 use crate::tensor::Values;
 
 /// Returns one tensor for each input, in the order of the inputs.
-pub(super) fn to_inputs(arrays: Vec<Array>, inputs: &[InputSpec]) -> Result<Decoded, Problem> {
+pub(super) fn to_inputs(
+    arrays: Vec<Array>,
+    inputs: &[InputSpec],
+) -> Result<Decoded, SampleProblem> {
     let mut notes = vec![Vec::new(); inputs.len()];
     let mut arrays = arrange(arrays, inputs, &mut notes)?;
     let mut sizes = BTreeMap::new();
@@ -31,7 +34,7 @@ fn arrange(
     arrays: Vec<Array>,
     inputs: &[InputSpec],
     notes: &mut [Vec<String>],
-) -> Result<Vec<Array>, Problem> {
+) -> Result<Vec<Array>, SampleProblem> {
     let given = list(arrays.iter().map(|a| a.name.as_str()));
     let all_named = arrays
         .iter()
@@ -42,7 +45,7 @@ fn arrange(
     if let ([array], [input]) = (arrays.as_slice(), inputs) {
         if array.named && array.name != input.name {
             notes[0].push(format!(
-                "array {:?} is taken for input {:?}, the only one",
+                "array {:?} is used for input {:?}, the only one",
                 array.name, input.name
             ));
         }
@@ -54,7 +57,7 @@ fn arrange(
             inputs.len(),
             list(inputs.iter().map(|i| i.name.as_str()))
         );
-        return Err(Problem::Count {
+        return Err(SampleProblem::Count {
             given: format!("the arrays {given}"),
             wanted,
         });
@@ -64,7 +67,7 @@ fn arrange(
     let mut arranged = Vec::with_capacity(inputs.len());
     for input in inputs {
         let next = "name each array by the input it is for";
-        let missing = || Problem::Missing {
+        let missing = || SampleProblem::Missing {
             input: input.name.clone(),
             given: given.clone(),
             next,
@@ -74,7 +77,7 @@ fn arrange(
     if let (Some(notes), false) = (notes.first_mut(), by_name.is_empty()) {
         let unused = list(by_name.keys().map(String::as_str));
         notes.push(format!(
-            "not used, as the model has no such input: {unused}"
+            "not used, since the model has no such input: {unused}"
         ));
     }
     Ok(arranged)
@@ -84,7 +87,7 @@ fn by_position(
     arrays: Vec<Array>,
     inputs: &[InputSpec],
     given: String,
-) -> Result<Vec<Array>, Problem> {
+) -> Result<Vec<Array>, SampleProblem> {
     let mut slots: BTreeMap<usize, Array> = BTreeMap::new();
     for array in arrays {
         slots.insert(array.position.unwrap_or(usize::MAX), array);
@@ -92,7 +95,7 @@ fn by_position(
     let mut arranged = Vec::with_capacity(inputs.len());
     for (position, input) in inputs.iter().enumerate() {
         let next = "add the input_K.pb of that position, counted from 0";
-        let missing = || Problem::Missing {
+        let missing = || SampleProblem::Missing {
             input: input.name.clone(),
             given: given.clone(),
             next,
@@ -103,7 +106,7 @@ fn by_position(
         return Ok(arranged);
     }
     let files = arranged.len() + slots.len();
-    Err(Problem::Count {
+    Err(SampleProblem::Count {
         given: format!("{files} input files"),
         wanted: format!("{} inputs", inputs.len()),
     })
@@ -125,9 +128,9 @@ pub(super) fn shape_fits<'a>(
     given: &[usize],
     input: &'a InputSpec,
     sizes: &mut BTreeMap<&'a str, usize>,
-) -> Result<(), Problem> {
+) -> Result<(), SampleProblem> {
     let wanted = &input.shape;
-    let wrong = |next: String| Problem::Shape {
+    let wrong = |next: String| SampleProblem::Shape {
         array: array.into(),
         given: format!("{given:?}"),
         input: input.name.clone(),
@@ -154,7 +157,7 @@ pub(super) fn shape_fits<'a>(
         return Err(wrong(if batch_missing {
             "add the batch axis in front".into()
         } else if axes_swapped {
-            "the channel axis seems to stand elsewhere: transpose it".into()
+            "the channel axis seems to be in another place: transpose the array".into()
         } else if given.len() == wanted.len() && allows_but_batch(wanted, given) {
             "split it: one sample a file".into()
         } else {
@@ -187,7 +190,7 @@ fn allows_but_batch(wanted: &[Dim], given: &[usize]) -> bool {
 }
 
 #[inline(never)] // for the same reason as `npy::values`
-fn finite(array: &Array) -> Result<(), Problem> {
+fn finite(array: &Array) -> Result<(), SampleProblem> {
     let bad = match array.tensor.values() {
         Values::F32(v) => v
             .iter()
@@ -206,7 +209,7 @@ fn finite(array: &Array) -> Result<(), Problem> {
     } else {
         "-infinity"
     };
-    Err(Problem::NotFinite {
+    Err(SampleProblem::NotFinite {
         array: array.name.clone(),
         value,
         index: index_text(at, array.tensor.shape()),

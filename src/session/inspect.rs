@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::card::shape_text;
-use super::{Error, Found, Session};
+use super::model_summary::shape_text;
+use super::{Error, RangeSource, Session};
 use crate::calibrate::{Histogram, Method, Observation, Range};
 use crate::graph::Model;
 use crate::onnx;
@@ -31,7 +31,7 @@ pub struct GraphView {
 /// A node of a [`GraphView`].
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NodeView {
-    /// Name that is shown to people, as in a [`super::Summary`].
+    /// Name that is shown to people, as in a [`super::QuantizationSummary`].
     pub name: String,
     /// Operator.
     pub operator: String,
@@ -112,8 +112,8 @@ impl GraphView {
 }
 
 /// Distribution of a value's elements in calibration.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-pub struct Distribution {
+#[derive(Clone, Debug, Serialize)]
+pub struct ValueDistribution {
     /// Minimum and maximum of the finite elements.
     pub ends: Range,
     /// Number of elements, zeros and non-finite ones included.
@@ -132,12 +132,12 @@ pub struct Distribution {
     pub ranges: Vec<(&'static str, Range)>,
 }
 
-impl Distribution {
+impl ValueDistribution {
     fn new(
         seen: &Observation,
         element: ElementType,
         symmetric: Option<bool>,
-    ) -> Option<Distribution> {
+    ) -> Option<ValueDistribution> {
         let (min, max) = (seen.min()?, seen.max()?);
         let target = target_of(element, symmetric);
         let range = |name: &'static str| {
@@ -147,7 +147,7 @@ impl Distribution {
             ))
         };
         let (low, width, counts) = bars(seen.histogram());
-        Some(Distribution {
+        Some(ValueDistribution {
             ends: Range::new(min, max),
             count: seen.count(),
             zeros: seen.zeros(),
@@ -181,8 +181,8 @@ fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
 }
 
 /// Minimum and maximum of each channel of a weight.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-pub struct Channels {
+#[derive(Clone, Debug, Serialize)]
+pub struct ChannelRanges {
     /// The channel axis.
     pub axis: usize,
     /// Minimum of each channel.
@@ -207,17 +207,17 @@ impl Session {
         value: &str,
         element: ElementType,
         symmetric: Option<bool>,
-    ) -> Option<Distribution> {
-        match &self.found {
-            Some(Found::Seen(observations, ..)) => {
-                Distribution::new(observations.get(value)?, element, symmetric)
+    ) -> Option<ValueDistribution> {
+        match &self.range_source {
+            Some(RangeSource::Statistics(observations, ..)) => {
+                ValueDistribution::new(observations.get(value)?, element, symmetric)
             }
             _ => None,
         }
     }
 
     /// Channel ranges of a weight. `None` for constants without per-channel scales.
-    pub fn channels(&self, weight: &str) -> Result<Option<Channels>, Error> {
+    pub fn channels(&self, weight: &str) -> Result<Option<ChannelRanges>, Error> {
         let Some(ready) = &self.prepared else {
             return Ok(None);
         };
@@ -234,7 +234,7 @@ impl Session {
         let (shape, values) = read().map_err(quantize::QuantizeError::from)?;
         let count = shape.get(axis).copied().unwrap_or(0);
         let run: usize = shape.iter().skip(axis + 1).product::<usize>().max(1);
-        let mut channels = Channels {
+        let mut channels = ChannelRanges {
             axis,
             min: vec![f32::INFINITY; count],
             max: vec![f32::NEG_INFINITY; count],
@@ -272,7 +272,7 @@ mod tests {
         let values: Vec<f32> = (0..5000)
             .map(|i| (i as f32 * 0.37).sin() * 3.0 + 1.0)
             .collect();
-        let shown = Distribution::new(&seen(&values), ElementType::U8, None).unwrap();
+        let shown = ValueDistribution::new(&seen(&values), ElementType::U8, None).unwrap();
         assert!(
             shown.counts.len() <= BARS && shown.counts.len() > BARS / 3,
             "{}",
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn every_method_that_needs_one_pass_has_its_range() {
         let shown =
-            Distribution::new(&seen(&[-1.0, 0.5, 4.0]), ElementType::I8, Some(true)).unwrap();
+            ValueDistribution::new(&seen(&[-1.0, 0.5, 4.0]), ElementType::I8, Some(true)).unwrap();
         let names: Vec<_> = shown.ranges.iter().map(|(name, _)| *name).collect();
         assert!(names.into_iter().eq(Method::choices()));
         assert_eq!(shown.ranges[0].1, Range::new(-1.0, 4.0));
@@ -301,11 +301,11 @@ mod tests {
     #[test]
     fn a_constant_value_is_one_bar_and_nothing_seen_is_none() {
         assert_eq!(
-            Distribution::new(&seen(&[2.5; 7]), ElementType::U8, None)
+            ValueDistribution::new(&seen(&[2.5; 7]), ElementType::U8, None)
                 .unwrap()
                 .counts,
             [7]
         );
-        assert!(Distribution::new(&seen(&[f32::NAN]), ElementType::U8, None).is_none());
+        assert!(ValueDistribution::new(&seen(&[f32::NAN]), ElementType::U8, None).is_none());
     }
 }

@@ -1,15 +1,15 @@
 //! Layout of an image in an input tensor, from the input's shape and the settings.
 
+use super::decode_image::LONGEST_SIDE;
 use super::error::{shape_text, type_name};
-use super::image_settings::{ImageSettings, Layout, Resize};
-use super::picture::LONGEST_SIDE;
-use super::{InputSpec, Problem};
+use super::image_settings::{ImageLayout, ImageSettings, ResizeMode};
+use super::{InputSpec, SampleProblem};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 
 /// Layout of an image in the input tensor.
-pub(super) struct Place {
-    pub(super) layout: Layout,
+pub(super) struct ImagePlacement {
+    pub(super) layout: ImageLayout,
     pub(super) channels: usize,
     /// True if there is a leading batch axis.
     batch: bool,
@@ -17,7 +17,7 @@ pub(super) struct Place {
     pub(super) width: Option<usize>,
 }
 
-impl Place {
+impl ImagePlacement {
     /// Shape of the tensor for an image of this size.
     pub(super) fn shape(&self, height: usize, width: usize) -> Vec<usize> {
         shape(self.batch, self.layout, self.channels, (height, width))
@@ -26,14 +26,14 @@ impl Place {
 
 fn shape(
     batch: bool,
-    layout: Layout,
+    layout: ImageLayout,
     channels: usize,
     (height, width): (usize, usize),
 ) -> Vec<usize> {
     let mut shape = if batch { vec![1] } else { vec![] };
     shape.extend(match layout {
-        Layout::Nchw => [channels, height, width],
-        Layout::Nhwc => [height, width, channels],
+        ImageLayout::Nchw => [channels, height, width],
+        ImageLayout::Nhwc => [height, width, channels],
     });
     shape
 }
@@ -41,9 +41,9 @@ fn shape(
 /// Axes of an input that can take an image, as far as its shape tells them.
 #[derive(Clone)]
 pub(super) struct Axes<'a> {
-    pub(super) layout: Layout,
+    pub(super) layout: ImageLayout,
     /// True if the shape shows which axis has the channels.
-    pub(super) told: bool,
+    pub(super) explicit: bool,
     /// True if there is a leading batch axis.
     batch: bool,
     channels: usize,
@@ -81,19 +81,19 @@ pub(super) fn axes(input: &InputSpec) -> Option<Axes<'_>> {
         Dim::Known(count @ (1 | 3)) => Some(*count),
         _ => None,
     };
-    let (layout, told, channels) = match (few(&sides[0]), few(&sides[2])) {
-        (Some(count), _) => (Layout::Nchw, true, count),
-        (None, Some(count)) => (Layout::Nhwc, true, count),
+    let (layout, explicit, channels) = match (few(&sides[0]), few(&sides[2])) {
+        (Some(count), _) => (ImageLayout::Nchw, true, count),
+        (None, Some(count)) => (ImageLayout::Nhwc, true, count),
         (None, None) if matches!(sides[0], Dim::Known(1..)) => return None,
-        (None, None) => (Layout::Nchw, false, 3),
+        (None, None) => (ImageLayout::Nchw, false, 3),
     };
     let (height, width) = match layout {
-        Layout::Nchw => (&sides[1], &sides[2]),
-        Layout::Nhwc => (&sides[0], &sides[1]),
+        ImageLayout::Nchw => (&sides[1], &sides[2]),
+        ImageLayout::Nhwc => (&sides[0], &sides[1]),
     };
     Some(Axes {
         layout,
-        told,
+        explicit,
         batch,
         channels,
         height,
@@ -106,9 +106,9 @@ pub(super) fn place(
     file: &str,
     input: &InputSpec,
     settings: &ImageSettings,
-) -> Result<Place, Problem> {
+) -> Result<ImagePlacement, SampleProblem> {
     let refused = |why: String, next| {
-        Err(Problem::NoPicture {
+        Err(SampleProblem::NoPicture {
             file: file.into(),
             why,
             next,
@@ -116,14 +116,14 @@ pub(super) fn place(
     };
     let wants = || {
         format!(
-            "the model's input {:?} wants {}",
+            "the model's input {:?} expects {}",
             input.name,
             shape_text(&input.shape)
         )
     };
     if !takes_pixels(input.element) {
         let why = format!(
-            "the model's input {:?} wants {}",
+            "the model's input {:?} expects {}",
             input.name,
             type_name(input.element)
         );
@@ -140,31 +140,31 @@ pub(super) fn place(
     let colour = |d: &Dim| matches!(d, Dim::Known(1 | 3));
     let layout = match settings.layout {
         Some(layout) => layout,
-        None if colour(&axes[0]) => Layout::Nchw,
-        None if colour(&axes[2]) => Layout::Nhwc,
+        None if colour(&axes[0]) => ImageLayout::Nchw,
+        None if colour(&axes[2]) => ImageLayout::Nhwc,
         None if matches!(axes[0], Dim::Known(_)) && matches!(axes[2], Dim::Known(_)) => {
             return refused(
                 wants(),
-                "only 1 or 3 channels can be filled; give .npy or .npz files",
+                "images have 1 or 3 channels; use .npy or .npz files",
             );
         }
         None => {
             return refused(
                 wants(),
-                "say where the channels are: set the layout to nchw or nhwc",
+                "the channel axis is unknown: set the layout to nchw or nhwc",
             );
         }
     };
     let (channel, height, width) = match layout {
-        Layout::Nchw => (&axes[0], &axes[1], &axes[2]),
-        Layout::Nhwc => (&axes[2], &axes[0], &axes[1]),
+        ImageLayout::Nchw => (&axes[0], &axes[1], &axes[2]),
+        ImageLayout::Nhwc => (&axes[2], &axes[0], &axes[1]),
     };
     let channels = match channel {
         Dim::Known(n @ (1 | 3)) => *n,
         Dim::Known(_) => {
             return refused(
                 wants(),
-                "only 1 or 3 channels can be filled; check the layout or give .npy files",
+                "images have 1 or 3 channels; check the layout or use .npy files",
             );
         }
         _ => 3,
@@ -172,11 +172,11 @@ pub(super) fn place(
     let side = |dim: &Dim, set: Option<u32>| match dim {
         Dim::Known(n) => Some(*n),
         // An image that is not resized keeps its own size.
-        _ if settings.resize == Resize::None => None,
+        _ if settings.resize == ResizeMode::None => None,
         _ => set.map(|n| n as usize),
     };
     let (height, width) = (side(height, settings.height), side(width, settings.width));
-    if settings.resize != Resize::None && (height.is_none() || width.is_none()) {
+    if settings.resize != ResizeMode::None && (height.is_none() || width.is_none()) {
         let next = "set the image height and width (--image-size HxW on the command line), or do not resize";
         return refused(format!("{} and leaves its size open", wants()), next);
     }
@@ -187,7 +187,7 @@ pub(super) fn place(
     {
         return refused(wants(), "set an image size between 1 and 16384");
     }
-    Ok(Place {
+    Ok(ImagePlacement {
         layout,
         channels,
         batch: batch.is_some(),

@@ -5,21 +5,21 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::clock::Clock;
 
 /// Advances by a fixed number of milliseconds at each reading.
-pub(super) struct Ticking {
+pub(super) struct FakeClock {
     step: u64,
     now: AtomicU64,
 }
 
-impl Ticking {
-    pub(super) fn by(step: u64) -> Ticking {
-        Ticking {
+impl FakeClock {
+    pub(super) fn new(step: u64) -> FakeClock {
+        FakeClock {
             step,
             now: AtomicU64::new(0),
         }
     }
 }
 
-impl Clock for Ticking {
+impl Clock for FakeClock {
     fn now_ms(&self) -> f64 {
         self.now.fetch_add(self.step, Relaxed) as f64
     }

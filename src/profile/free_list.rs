@@ -11,22 +11,22 @@ pub const GRAIN: usize = 64;
 
 /// Maximum number of free ranges; beyond it the smallest is dropped. The list then takes half as
 /// much memory as the smallest block that it manages.
-const MOST: usize = 2048;
+const MAX_RANGES: usize = 2048;
 
 /// Minimum size of blocks from this list; the system's allocator serves smaller ones.
-pub const LARGE: usize = 32 << 10;
+pub const LARGE_BLOCK: usize = 32 << 10;
 
 /// Minimum size of blocks that come from the end of the free memory.
-const LARGEST: usize = 1 << 20;
+const HUGE_BLOCK: usize = 1 << 20;
 
 /// A free range, in grains.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Hole {
+struct FreeRange {
     at: u32,
     len: u32,
 }
 
-impl Hole {
+impl FreeRange {
     fn end(self) -> u32 {
         self.at + self.len
     }
@@ -39,28 +39,28 @@ fn grains(bytes: usize) -> u32 {
 
 /// Free memory between large blocks: ranges in address order, none of which touch.
 #[derive(Debug, Default)]
-pub struct Holes(Vec<Hole>);
+pub struct FreeList(Vec<FreeRange>);
 
-impl Holes {
+impl FreeList {
     /// An empty list.
     pub const fn new() -> Self {
-        Holes(Vec::new())
+        FreeList(Vec::new())
     }
 
     /// Allocates a block and returns its address; `None` if no free range is large enough.
     pub fn take(&mut self, bytes: usize) -> Option<usize> {
         let len = grains(bytes);
-        let fits = |hole: &Hole| hole.len >= len;
-        let at = if bytes < LARGEST {
+        let fits = |range: &FreeRange| range.len >= len;
+        let at = if bytes < HUGE_BLOCK {
             let index = self.0.iter().position(fits)?;
             let at = self.0[index].at;
             self.shorten(index, at + len, len);
             at
         } else {
             let index = self.0.iter().rposition(fits)?;
-            let hole = self.0[index];
-            self.shorten(index, hole.at, len);
-            hole.end() - len
+            let range = self.0[index];
+            self.shorten(index, range.at, len);
+            range.end() - len
         };
         Some(at as usize * GRAIN)
     }
@@ -78,7 +78,7 @@ impl Holes {
             return true;
         }
         let (end, more) = (first + before, after - before);
-        match self.0.binary_search_by_key(&end, |hole| hole.at) {
+        match self.0.binary_search_by_key(&end, |range| range.at) {
             Ok(index) if self.0[index].len >= more => {
                 self.shorten(index, end + more, more);
                 true
@@ -89,23 +89,23 @@ impl Holes {
 
     /// Removes `by` grains from a range, which then begins at `at`.
     fn shorten(&mut self, index: usize, at: u32, by: u32) {
-        let hole = &mut self.0[index];
-        *hole = Hole {
+        let range = &mut self.0[index];
+        *range = FreeRange {
             at,
-            len: hole.len - by,
+            len: range.len - by,
         };
-        if hole.len == 0 {
+        if range.len == 0 {
             self.0.remove(index);
         }
     }
 
     /// Frees a block, or adds new memory.
     pub fn put(&mut self, at: usize, bytes: usize) {
-        let mut new = Hole {
+        let mut new = FreeRange {
             at: (at / GRAIN) as u32,
             len: grains(bytes),
         };
-        let mut index = self.0.partition_point(|hole| hole.at < new.at);
+        let mut index = self.0.partition_point(|range| range.at < new.at);
         if let Some(next) = self
             .0
             .get(index)
@@ -120,7 +120,7 @@ impl Holes {
             .map(|before| self.0[before])
             .filter(|last| last.end() == new.at)
         {
-            new = Hole {
+            new = FreeRange {
                 at: last.at,
                 len: last.len + new.len,
             };
@@ -128,14 +128,14 @@ impl Holes {
             self.0.remove(index);
         }
         self.0.insert(index, new);
-        if self.0.len() == MOST {
-            let smallest = (0..MOST).min_by_key(|&index| self.0[index].len);
+        if self.0.len() == MAX_RANGES {
+            let smallest = (0..MAX_RANGES).min_by_key(|&index| self.0[index].len);
             smallest.map(|index| self.0.remove(index));
         }
     }
 
     /// Bytes of the free range that ends at `end`; 0 if there is none.
-    pub fn before(&self, end: u64) -> usize {
+    pub fn bytes_ending_at(&self, end: u64) -> usize {
         let last = self
             .0
             .last()
@@ -154,45 +154,48 @@ mod tests {
 
     #[test]
     fn the_largest_come_from_the_end_and_what_is_given_back_is_one_hole_again() {
-        let mut holes = Holes::new();
-        assert_eq!(holes.take(LARGE), None);
-        holes.put(MIB, 8 * MIB);
-        assert_eq!(holes.take(64 * KIB), Some(MIB));
-        assert_eq!(holes.take(2 * MIB), Some(7 * MIB));
-        assert_eq!(holes.take(64 * KIB), Some(MIB + 64 * KIB));
-        assert_eq!(holes.take(6 * MIB), None);
-        holes.put(MIB, 64 * KIB);
-        holes.put(7 * MIB, 2 * MIB);
-        holes.put(MIB + 64 * KIB, 64 * KIB);
+        let mut free = FreeList::new();
+        assert_eq!(free.take(LARGE_BLOCK), None);
+        free.put(MIB, 8 * MIB);
+        assert_eq!(free.take(64 * KIB), Some(MIB));
+        assert_eq!(free.take(2 * MIB), Some(7 * MIB));
+        assert_eq!(free.take(64 * KIB), Some(MIB + 64 * KIB));
+        assert_eq!(free.take(6 * MIB), None);
+        free.put(MIB, 64 * KIB);
+        free.put(7 * MIB, 2 * MIB);
+        free.put(MIB + 64 * KIB, 64 * KIB);
         assert_eq!(
-            holes.0,
-            [Hole {
+            free.0,
+            [FreeRange {
                 at: grains(MIB),
                 len: grains(8 * MIB)
             }]
         );
         assert_eq!(
-            (holes.before(9 << 20), holes.before(10 << 20)),
+            (
+                free.bytes_ending_at(9 << 20),
+                free.bytes_ending_at(10 << 20)
+            ),
             (8 * MIB, 0)
         );
     }
 
     #[test]
     fn a_block_grows_into_the_hole_behind_it_and_leaves_one_when_it_shrinks() {
-        let mut holes = Holes::new();
-        holes.put(0, MIB);
-        let at = holes.take(100 * KIB).unwrap();
-        let next = holes.take(100 * KIB).unwrap();
+        let mut free = FreeList::new();
+        free.put(0, MIB);
+        let at = free.take(100 * KIB).unwrap();
+        let next = free.take(100 * KIB).unwrap();
         assert!(
-            !holes.resize(at, 100 * KIB, 101 * KIB),
+            !free.resize(at, 100 * KIB, 101 * KIB),
             "something lies behind it"
         );
-        assert!(holes.resize(next, 100 * KIB, 200 * KIB));
-        assert!(!holes.resize(next, 200 * KIB, MIB));
-        assert!(holes.resize(next, 200 * KIB, 50 * KIB));
+        assert!(free.resize(next, 100 * KIB, 200 * KIB));
+        assert!(!free.resize(next, 200 * KIB, MIB));
+        assert!(free.resize(next, 200 * KIB, 50 * KIB));
         assert_eq!(
-            holes.0,
-            [Hole {
+            free.0,
+            [FreeRange {
                 at: grains(150 * KIB),
                 len: grains(MIB - 150 * KIB)
             }]
@@ -205,21 +208,21 @@ mod tests {
         #[test]
         fn blocks_never_overlap_and_nothing_is_lost(steps in prop::collection::vec((0..3u8, 1..3 * MIB, any::<prop::sample::Index>()), 1..200)) {
             let memory = 16 * MIB;
-            let mut holes = Holes::new();
-            holes.put(0, memory);
+            let mut free = FreeList::new();
+            free.put(0, memory);
             let mut blocks: Vec<(usize, usize)> = Vec::new();
             for (what, bytes, which) in steps {
                 match what {
-                    0 => blocks.extend(holes.take(bytes).map(|at| (at, bytes))),
+                    0 => blocks.extend(free.take(bytes).map(|at| (at, bytes))),
                     _ if blocks.is_empty() => {}
                     1 => {
                         let (at, bytes) = blocks.swap_remove(which.index(blocks.len()));
-                        holes.put(at, bytes);
+                        free.put(at, bytes);
                     }
                     _ => {
                         let block = which.index(blocks.len());
                         let (at, old) = blocks[block];
-                        if holes.resize(at, old, bytes) {
+                        if free.resize(at, old, bytes) {
                             blocks[block].1 = bytes;
                         }
                     }
@@ -228,12 +231,12 @@ mod tests {
                 sorted.sort_unstable();
                 prop_assert!(sorted.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
                 prop_assert!(sorted.last().is_none_or(|last| last.0 + last.1 <= memory));
-                prop_assert!(holes.0.windows(2).all(|pair| pair[0].end() < pair[1].at));
+                prop_assert!(free.0.windows(2).all(|pair| pair[0].end() < pair[1].at));
             }
             for (at, bytes) in blocks {
-                holes.put(at, bytes);
+                free.put(at, bytes);
             }
-            prop_assert_eq!(holes.0, [Hole { at: 0, len: grains(memory) }]);
+            prop_assert_eq!(free.0, [FreeRange { at: 0, len: grains(memory) }]);
         }
     }
 }

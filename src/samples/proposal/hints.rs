@@ -1,7 +1,7 @@
 //! Hints on preprocessing in a model file, apart from its shapes.
 
 use super::super::InputSpec;
-use super::families::{Kind, Known, named};
+use super::families::{KnownFamily, ModelKind, named};
 use crate::graph::{Dim, Model, tensor_type_of};
 use crate::onnx::schema::NodeProto;
 
@@ -9,7 +9,7 @@ use crate::onnx::schema::NodeProto;
 const SIDES: std::ops::RangeInclusive<u32> = 64..=2048;
 
 /// The parts of a model that contain hints.
-pub(super) struct Clues<'a> {
+pub(super) struct Hints<'a> {
     model: &'a Model,
     input: &'a InputSpec,
     /// Names in lower case: of the file, of the graph, and from the metadata.
@@ -18,8 +18,8 @@ pub(super) struct Clues<'a> {
     outputs: Vec<Vec<Dim>>,
 }
 
-impl<'a> Clues<'a> {
-    pub(super) fn of(file: &str, model: &'a Model, input: &'a InputSpec) -> Clues<'a> {
+impl<'a> Hints<'a> {
+    pub(super) fn new(file: &str, model: &'a Model, input: &'a InputSpec) -> Hints<'a> {
         let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
         let told = ["description", "model_name", "model_type", "architecture"];
@@ -27,7 +27,7 @@ impl<'a> Clues<'a> {
         let names = [Some(stem), model.graph.name()];
         let names = names.into_iter().flatten().chain(told);
         let shapes = model.graph.outputs.iter();
-        Clues {
+        Hints {
             model,
             input,
             names: names.map(str::to_ascii_lowercase).collect(),
@@ -38,7 +38,7 @@ impl<'a> Clues<'a> {
     }
 
     /// Model family that one of the names contains.
-    pub(super) fn family(&self) -> Option<Known> {
+    pub(super) fn family(&self) -> Option<KnownFamily> {
         named(&self.names)
     }
 
@@ -58,7 +58,7 @@ impl<'a> Clues<'a> {
 
     /// True if the shorter side is resized to the input's own, so that only the longer side is
     /// cropped.
-    pub(super) fn crops_nothing(&self, family: Option<&Known>) -> bool {
+    pub(super) fn crops_nothing(&self, family: Option<&KnownFamily>) -> bool {
         self.is_ultralytics() || family.is_some_and(|family| family.whole)
     }
 
@@ -126,12 +126,12 @@ impl<'a> Clues<'a> {
     }
 
     /// Kind of the model, from its outputs.
-    pub(super) fn kind(&self, detector: bool) -> Kind {
+    pub(super) fn kind(&self, detector: bool) -> ModelKind {
         match self.outputs.first().map(Vec::as_slice) {
-            _ if detector => Kind::Detector,
-            Some([_, Dim::Known(2..)]) => Kind::Classifier,
-            Some([_, _, _, _]) => Kind::Dense,
-            _ => Kind::Other,
+            _ if detector => ModelKind::Detector,
+            Some([_, Dim::Known(2..)]) => ModelKind::Classifier,
+            Some([_, _, _, _]) => ModelKind::Dense,
+            _ => ModelKind::Other,
         }
     }
 
@@ -164,9 +164,9 @@ impl<'a> Clues<'a> {
             "Mul" if constant > 0.0 && constant <= 0.05 => {
                 said("raw", format!("multiplies by {constant}"))
             }
-            "Sub" if constant >= 60.0 => said("raw", format!("takes off {constant}")),
+            "Sub" if constant >= 60.0 => said("raw", format!("subtracts {constant}")),
             "Sub" if (0.1..1.0).contains(&constant) => {
-                said("unit", format!("takes off {constant}"))
+                said("unit", format!("subtracts {constant}"))
             }
             _ => None,
         }

@@ -12,7 +12,7 @@ use crate::quantize::{self, ElementType, Plan, Scheme};
 const PAIR_BYTES: u64 = 400;
 
 /// Forecast of the quantized file.
-pub(super) struct Written {
+pub(super) struct FileForecast {
     /// Size of the file in bytes.
     pub(super) file: u64,
     /// Part of it that quantized weights take.
@@ -21,13 +21,13 @@ pub(super) struct Written {
     pub(super) nodes: u64,
 }
 
-impl Written {
+impl FileForecast {
     /// Forecast for a prepared model whose float file has this many bytes.
-    pub(super) fn of(
+    pub(super) fn new(
         bytes: usize,
         model: &Model,
         settings: &quantize::Settings,
-    ) -> Result<Written, Error> {
+    ) -> Result<FileForecast, Error> {
         let graph = &model.graph;
         let bits = bits_of_weights(settings);
         // The plan of static quantization quantizes about the same nodes as the other schemes.
@@ -63,7 +63,7 @@ impl Written {
             _ => quantized.len() as u64,
         };
         let structure = structure.min(constants) + pairs * PAIR_BYTES;
-        Ok(Written {
+        Ok(FileForecast {
             file: constants.saturating_sub(saved) + structure,
             integers,
             // A pair adds two nodes on an activation and one on a weight.

@@ -5,16 +5,16 @@
 
 use std::fmt::Write;
 
-use super::Card;
-use super::running::Kept;
+use super::ModelSummary;
+use super::runner::StoredProfile;
 use crate::compare::Comparison;
 use crate::profile::LayerTable;
 use crate::profile::columns::Column;
 
-/// Contents of the page.
-pub(super) struct Page<'a> {
-    pub(super) card: &'a Card,
-    pub(super) profiles: &'a [Kept],
+/// Contents of the report.
+pub(super) struct HtmlReport<'a> {
+    pub(super) summary: &'a ModelSummary,
+    pub(super) profiles: &'a [StoredProfile],
     pub(super) comparison: Option<&'a Comparison>,
     pub(super) yaml: &'a str,
 }
@@ -41,31 +41,31 @@ const value=row=>{const cell=row.cells[place],number=cell.dataset.v;return numbe
 const rows=[...body.rows].sort((a,b)=>{const x=value(a),y=value(b);return (x<y?-1:x>y?1:0)*(down?-1:1)});\
 body.append(...rows)})";
 
-/// Writes the page.
-pub(super) fn write(page: &Page<'_>) -> String {
+/// Writes the report.
+pub(super) fn write(report: &HtmlReport<'_>) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     out.push_str(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\
          <meta name=\"viewport\" content=\"width=device-width\">",
     );
-    let name = escaped(&page.card.name);
+    let name = escaped(&report.summary.name);
     let _ = write!(
         out,
         "<title>Octet: {name}</title><style>{STYLE}</style></head><body><h1>{name}</h1>"
     );
-    card(&mut out, page.card);
-    if let Some(comparison) = page.comparison {
+    summary(&mut out, report.summary);
+    if let Some(comparison) = report.comparison {
         warnings(&mut out, comparison);
         outputs(&mut out, comparison);
         errors(&mut out, comparison);
     }
-    for kept in page.profiles {
+    for kept in report.profiles {
         layers(&mut out, &kept.name, &kept.table);
     }
     let _ = writeln!(
         out,
         "<details><summary>The whole report as YAML</summary><pre>{}</pre></details><script>{SCRIPT}</script></body></html>",
-        escaped(page.yaml)
+        escaped(report.yaml)
     );
     out
 }
@@ -86,19 +86,19 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn card(out: &mut String, card: &Card) {
+fn summary(out: &mut String, summary: &ModelSummary) {
     let pairs = [
-        ("Made by", card.producer.clone()),
+        ("Producer", summary.producer.clone()),
         (
             "Size",
             format!(
                 "{} bytes, {} parameters",
-                card.bytes_in_all(),
-                card.parameters
+                summary.bytes_in_all(),
+                summary.parameters
             ),
         ),
-        ("Opset", card.opset.to_string()),
-        ("SHA-256", card.sha256.clone()),
+        ("Opset", summary.opset.to_string()),
+        ("SHA-256", summary.sha256.clone()),
     ];
     out.push_str("<dl>");
     for (term, text) in pairs {
@@ -132,11 +132,11 @@ fn outputs(out: &mut String, comparison: &Comparison) {
             "cosine",
             "max difference",
             "mean difference",
-            "same first class",
-            "among five",
-            "right, float",
-            "right, quantized",
-            "boxes found again",
+            "top-1 agreement",
+            "top-5 agreement",
+            "accuracy, float",
+            "accuracy, quantized",
+            "boxes matched",
             "weights only dB",
             "activations only dB",
         ],
@@ -180,8 +180,8 @@ fn errors(out: &mut String, comparison: &Comparison) {
             "operator",
             "value",
             "harm",
-            "added dB",
-            "so far dB",
+            "own SQNR dB",
+            "SQNR reached dB",
             "weights only dB",
             "activations only dB",
             "clipped",

@@ -21,7 +21,7 @@ pub enum Event {
 }
 
 /// Follows a call. Several threads may call its methods at once.
-pub trait Watch: Sync {
+pub trait ProgressMonitor: Sync {
     /// Receives each event. The order between threads is not fixed.
     fn event(&self, event: &Event);
 
@@ -35,6 +35,6 @@ pub trait Watch: Sync {
 }
 
 /// Ignores all events.
-impl Watch for () {
+impl ProgressMonitor for () {
     fn event(&self, _event: &Event) {}
 }

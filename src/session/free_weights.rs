@@ -20,24 +20,24 @@ const WORTH: usize = 8;
 const PORTION: usize = 1 << 20;
 
 /// Start and length of a slice of the file.
-type Stretch = (usize, usize);
+type FileSlice = (usize, usize);
 
 /// Frees the bytes of `file` that `model`, which was made from it, doesn't need, if they are many.
 /// `header`, which was read from the file, then loses its weights.
-pub(super) fn release(
+pub(super) fn free_unused(
     file: &mut Bytes,
     header: &mut ModelProto,
     model: &mut Model,
 ) -> Result<(), Error> {
     let begin = file.as_ptr() as usize;
     let size = file.len();
-    let stretch = |raw: &Bytes| {
+    let file_slice = |raw: &Bytes| {
         let at = (raw.as_ptr() as usize).checked_sub(begin)?;
         (at + raw.len() <= size).then_some((at, raw.len()))
     };
     let constants = || model.graph.initializers.iter();
-    let stretches = constants().filter_map(|tensor| stretch(tensor.raw_data.as_ref()?));
-    let used = joined(stretches.collect());
+    let slices = constants().filter_map(|tensor| file_slice(tensor.raw_data.as_ref()?));
+    let used = merged(slices.collect());
     let needed: usize = used.iter().map(|(_, length)| length).sum();
     if size - needed < (size / WORTH).max(PORTION) {
         return Ok(());
@@ -49,12 +49,12 @@ pub(super) fn release(
     let without = Model::from_proto(weightless(model.to_proto())?)?;
     *header = weightless(header.clone())?;
     *model = without;
-    let weights: Vec<(String, Result<Stretch, Bytes>)> = weights
+    let weights: Vec<(String, Result<FileSlice, Bytes>)> = weights
         .into_iter()
-        .map(|(name, raw)| (name, stretch(&raw).ok_or(raw)))
+        .map(|(name, raw)| (name, file_slice(&raw).ok_or(raw)))
         .collect();
-    let pieces = taken_out(file, &used);
-    let piece = |(at, length): Stretch| {
+    let pieces = take_slices(file, &used);
+    let piece = |(at, length): FileSlice| {
         let (first, piece) = pieces.iter().rfind(|&&(first, _)| first <= at)?;
         Some(piece.slice(at - first..at - first + length))
     };
@@ -70,7 +70,7 @@ pub(super) fn release(
 
 /// Frees the half-precision weights in `header`. Preparation has converted them to float32 and
 /// doesn't read them again. Those from external data would otherwise stay in memory.
-pub(super) fn release_halves(header: &mut ModelProto) {
+pub(super) fn free_half_weights(header: &mut ModelProto) {
     for tensor in header.graph.iter_mut().flat_map(|g| &mut g.initializer) {
         if tensor.element().is_ok_and(DataType::is_half) {
             tensor.raw_data = None;
@@ -93,30 +93,30 @@ fn weightless(mut proto: ModelProto) -> Result<ModelProto, Error> {
 }
 
 /// Sorts slices and merges those that overlap.
-fn joined(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
-    stretches.sort_unstable();
-    let mut joined: Vec<Stretch> = Vec::with_capacity(stretches.len());
-    for (at, length) in stretches {
-        match joined.last_mut() {
+fn merged(mut slices: Vec<FileSlice>) -> Vec<FileSlice> {
+    slices.sort_unstable();
+    let mut merged: Vec<FileSlice> = Vec::with_capacity(slices.len());
+    for (at, length) in slices {
+        match merged.last_mut() {
             Some((first, before)) if at < *first + *before => {
                 *before = (*before).max(at + length - *first);
             }
-            _ => joined.push((at, length)),
+            _ => merged.push((at, length)),
         }
     }
-    joined
+    merged
 }
 
 /// Takes these slices out of a file, each with its start, in order; the file is empty afterwards.
 /// If the file has other owners, the slices share its memory.
-fn taken_out(file: &mut Bytes, stretches: &[Stretch]) -> Vec<(usize, Bytes)> {
+fn take_slices(file: &mut Bytes, slices: &[FileSlice]) -> Vec<(usize, Bytes)> {
     if !file.is_unique() {
-        let piece = |&(at, length): &Stretch| (at, file.slice(at..at + length));
-        return stretches.iter().map(piece).collect();
+        let piece = |&(at, length): &FileSlice| (at, file.slice(at..at + length));
+        return slices.iter().map(piece).collect();
     }
     let mut left = Vec::from(std::mem::take(file));
-    let mut pieces = Vec::with_capacity(stretches.len());
-    for &(at, length) in stretches.iter().rev() {
+    let mut pieces = Vec::with_capacity(slices.len());
+    for &(at, length) in slices.iter().rev() {
         pieces.push((at, Bytes::copy_from_slice(&left[at..at + length])));
         left.truncate(at);
         if left.capacity() - at >= PORTION {
@@ -167,7 +167,7 @@ mod tests {
             let mut file = file();
             let (mut header, mut model) = opened(&file, anew);
             let before = write(&model.to_proto()).unwrap();
-            release(&mut file, &mut header, &mut model).unwrap();
+            free_unused(&mut file, &mut header, &mut model).unwrap();
             assert!(write(&model.to_proto()).unwrap() == before, "{anew:?}");
             assert!(file.is_empty());
             let graph = header.graph.unwrap();
@@ -180,20 +180,20 @@ mod tests {
         let mut needed = file();
         let (mut header, mut model) = opened(&needed, &[]);
         let before = (header.clone(), model.clone());
-        release(&mut needed, &mut header, &mut model).unwrap();
+        free_unused(&mut needed, &mut header, &mut model).unwrap();
         assert_eq!((header, model), before);
         let mut held = file();
         let other = held.clone();
         let (mut header, mut model) = opened(&held, &["b"]);
         let before = model.clone();
-        release(&mut held, &mut header, &mut model).unwrap();
+        free_unused(&mut held, &mut header, &mut model).unwrap();
         assert_eq!(model, before);
         assert_eq!(held, other);
     }
 
     #[test]
     fn stretches_that_overlap_are_one() {
-        let found = joined(vec![(10, 5), (0, 4), (12, 9), (21, 1), (4, 2)]);
+        let found = merged(vec![(10, 5), (0, 4), (12, 9), (21, 1), (4, 2)]);
         assert_eq!(found, [(0, 4), (4, 2), (10, 11), (21, 1)]);
     }
 }

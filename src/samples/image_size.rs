@@ -1,25 +1,25 @@
 //! Resizing an image to the height and width of the input, with cropping or letterboxing.
 
-use super::Problem;
-use super::image_settings::{ImageSettings, Resize};
-use super::picture::{LONGEST_SIDE, Picture};
+use super::SampleProblem;
+use super::decode_image::{DecodedImage, LONGEST_SIDE};
+use super::image_settings::{ImageSettings, ResizeMode};
 use super::resize::resize;
 
 /// Brings an image to a height and width by the settings; `None` keeps the image's own.
 pub(super) fn to_size(
     file: &str,
-    picture: Picture,
+    picture: DecodedImage,
     wanted: (Option<usize>, Option<usize>),
     settings: &ImageSettings,
-) -> Result<Picture, Problem> {
+) -> Result<DecodedImage, SampleProblem> {
     let (height, width) = size(file, (picture.height, picture.width), wanted, settings)?;
     let (inner_height, inner_width) =
         inner((picture.height, picture.width), (height, width), settings);
     Ok(match settings.resize {
-        Resize::None => picture,
-        Resize::Exact => resize(&picture, width, height),
-        Resize::Shorter => crop(&resize(&picture, inner_width, inner_height), width, height),
-        Resize::Letterbox => {
+        ResizeMode::None => picture,
+        ResizeMode::Exact => resize(&picture, width, height),
+        ResizeMode::Shorter => crop(&resize(&picture, inner_width, inner_height), width, height),
+        ResizeMode::Letterbox => {
             let inner = resize(&picture, inner_width, inner_height);
             letterbox(&inner, width, height, settings.pad)
         }
@@ -32,26 +32,26 @@ pub(super) fn size(
     from: (usize, usize),
     (height, width): (Option<usize>, Option<usize>),
     settings: &ImageSettings,
-) -> Result<(usize, usize), Problem> {
+) -> Result<(usize, usize), SampleProblem> {
     let wanted = (height.unwrap_or(from.0), width.unwrap_or(from.1));
     let refused = |why, next| {
-        Err(Problem::NoPicture {
+        Err(SampleProblem::NoPicture {
             file: file.into(),
             why,
             next,
         })
     };
-    if settings.resize == Resize::None && wanted != from {
+    if settings.resize == ResizeMode::None && wanted != from {
         let why = format!(
-            "it is {} x {} (height x width) and the input wants {} x {}",
+            "it is {} x {} (height x width), and the input expects {} x {}",
             from.0, from.1, wanted.0, wanted.1
         );
-        return refused(why, "choose a way to resize it");
+        return refused(why, "choose a way of resizing");
     }
     let inner = inner(from, wanted, settings);
     if inner.0.max(inner.1) > LONGEST_SIDE as usize {
         let why = format!(
-            "at {} x {} (height x width) it is too long and narrow to be cropped",
+            "with {} x {} (height x width) it is too long and narrow to be cropped",
             from.0, from.1
         );
         return refused(why, "leave it out, or resize exactly");
@@ -66,8 +66,8 @@ fn inner(
     settings: &ImageSettings,
 ) -> (usize, usize) {
     match settings.resize {
-        Resize::None | Resize::Exact => (height, width),
-        Resize::Shorter => {
+        ResizeMode::None | ResizeMode::Exact => (height, width),
+        ResizeMode::Shorter => {
             let short = width.min(height);
             let target = match settings.shorter_side {
                 Some(n) => (n.min(LONGEST_SIDE) as usize).max(short),
@@ -81,7 +81,7 @@ fn inner(
             };
             (h.max(height), w.max(width))
         }
-        Resize::Letterbox => {
+        ResizeMode::Letterbox => {
             let (w, h) = if from_height * width <= from_width * height {
                 (width, nearest(from_height * width, from_width))
             } else {
@@ -97,7 +97,7 @@ fn nearest(dividend: usize, divisor: usize) -> usize {
 }
 
 /// Centre crop. Half a pixel goes to the even side, as in torchvision.
-fn crop(picture: &Picture, width: usize, height: usize) -> Picture {
+fn crop(picture: &DecodedImage, width: usize, height: usize) -> DecodedImage {
     let half = |n: usize| n / 2 + usize::from(n % 4 == 3);
     let (left, top) = (half(picture.width - width), half(picture.height - height));
     let lines = picture
@@ -109,21 +109,21 @@ fn crop(picture: &Picture, width: usize, height: usize) -> Picture {
         .flat_map(|line| &line[left..left + width])
         .copied()
         .collect();
-    Picture {
+    DecodedImage {
         width,
         height,
         pixels,
     }
 }
 
-fn letterbox(picture: &Picture, width: usize, height: usize, grey: u8) -> Picture {
+fn letterbox(picture: &DecodedImage, width: usize, height: usize, grey: u8) -> DecodedImage {
     let mut pixels = vec![[grey; 3]; width * height];
     let (left, top) = ((width - picture.width) / 2, (height - picture.height) / 2);
     let lines = picture.pixels.chunks_exact(picture.width);
     for (line, out) in lines.zip(pixels.chunks_exact_mut(width).skip(top)) {
         out[left..left + picture.width].copy_from_slice(line);
     }
-    Picture {
+    DecodedImage {
         width,
         height,
         pixels,

@@ -1,12 +1,15 @@
 //! Inputs and outputs of a layer, and the reason for a conversion.
 
-use super::layers::{Port, Values};
+use super::layers::{LayerPort, ModelValues};
 use crate::onnx::schema::NodeProto;
 
 /// Values that a group of nodes reads from other nodes, and values that it computes for others.
-pub(super) fn edges(members: &[&NodeProto], values: &impl Values) -> (Vec<Port>, Vec<Port>) {
+pub(super) fn layer_ports(
+    members: &[&NodeProto],
+    values: &impl ModelValues,
+) -> (Vec<LayerPort>, Vec<LayerPort>) {
     let made: Vec<&String> = members.iter().flat_map(|n| &n.output).collect();
-    let mut inputs: Vec<Port> = Vec::new();
+    let mut inputs: Vec<LayerPort> = Vec::new();
     for name in members.iter().flat_map(|n| &n.input) {
         let known = made.contains(&name) || inputs.iter().any(|p| p.name == *name);
         if !known && let Some(port) = values.port(name) {
@@ -24,7 +27,7 @@ pub(super) fn edges(members: &[&NodeProto], values: &impl Values) -> (Vec<Port>,
 }
 
 /// Reason for a node that only converts between number formats.
-pub(super) fn conversion(node: &NodeProto, values: &impl Values) -> Option<String> {
+pub(super) fn conversion(node: &NodeProto, values: &impl ModelValues) -> Option<String> {
     let named = |nodes: Vec<&NodeProto>| {
         let mut texts: Vec<String> = nodes
             .iter()
@@ -45,15 +48,15 @@ pub(super) fn conversion(node: &NodeProto, values: &impl Values) -> Option<Strin
             .unwrap_or_else(|| "the model's output".into())
     };
     match node.op_type.as_deref()? {
-        "DequantizeLinear" => Some(format!("{} runs on floats", readers())),
+        "DequantizeLinear" => Some(format!("{} runs in float", readers())),
         "QuantizeLinear" | "DynamicQuantizeLinear" => {
             let maker = node
                 .input_at(0)
                 .and_then(|value| values.maker(value))
                 .map_or("the model's input".into(), |n| named(vec![n]));
-            Some(format!("{maker} makes floats"))
+            Some(format!("{maker} outputs floats"))
         }
-        "Cast" => Some(format!("{} reads another type", readers())),
+        "Cast" => Some(format!("{} needs another type", readers())),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::super::InputSpec;
-use super::super::place::Axes;
+use super::super::image_placement::Axes;
 use crate::graph::{Graph, Model};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{Types, infer_from};
@@ -19,7 +19,7 @@ const USUAL: [u32; 14] = [
 
 /// A node whose input shapes don't fit each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ShapeMismatch {
     /// Operator.
     pub operator: String,
     /// Name that is shown to people.
@@ -28,12 +28,12 @@ pub struct Refusal {
     pub shapes: Vec<Vec<usize>>,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ShapeMismatch {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shapes: Vec<String> = self.shapes.iter().map(|s| format!("{s:?}")).collect();
         write!(
             out,
-            "{} (node `{}`) would meet the shapes {}, which don't fit",
+            "{} (node `{}`) would get the shapes {}, which don't match",
             self.operator,
             self.node,
             shapes.join(" and ")
@@ -41,15 +41,15 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Refusal {
+impl ShapeMismatch {
     /// The first node that rejects what follows from inputs of these shapes.
-    pub(crate) fn of(graph: &Graph, inputs: &[&[usize]]) -> Option<Refusal> {
+    pub(crate) fn find(graph: &Graph, inputs: &[&[usize]]) -> Option<ShapeMismatch> {
         let types = infer_from(graph, inputs);
         graph.nodes.iter().find_map(|node| refusal(node, &types))
     }
 }
 
-fn refusal(node: &NodeProto, types: &Types) -> Option<Refusal> {
+fn refusal(node: &NodeProto, types: &Types) -> Option<ShapeMismatch> {
     if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
         return None;
     }
@@ -73,7 +73,7 @@ fn refusal(node: &NodeProto, types: &Types) -> Option<Refusal> {
         "Reshape" => reshaped(node, types)?,
         _ => true,
     };
-    (!fit).then(|| Refusal {
+    (!fit).then(|| ShapeMismatch {
         operator: node.operator(),
         node: node.title().to_string(),
         shapes: shapes().unwrap_or_default(),
@@ -157,12 +157,12 @@ impl<'a> Trial<'a> {
     }
 
     /// Node that rejects an image of this height and width, as far as that can be known.
-    pub(super) fn refusal(&self, (height, width): (u32, u32)) -> Option<Refusal> {
+    pub(super) fn refusal(&self, (height, width): (u32, u32)) -> Option<ShapeMismatch> {
         if !self.possible {
             return None;
         }
         let shape = self.axes.shape(height as usize, width as usize);
-        Refusal::of(self.graph, &[&shape])
+        ShapeMismatch::find(self.graph, &[&shape])
     }
 
     /// Smallest power of two whose multiples the model accepts for height and width; `None` if

@@ -5,8 +5,7 @@ use serde::Serialize;
 /// Median, percentiles and mean of repeated measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "TimingSummary")]
-pub struct Spread {
+pub struct TimingSummary {
     /// Median.
     pub median: f64,
     /// 10th percentile.
@@ -18,15 +17,15 @@ pub struct Spread {
     pub mean: f64,
 }
 
-impl Spread {
+impl TimingSummary {
     /// Summary of these values; all zero without values.
-    pub fn of(values: &[f64]) -> Spread {
+    pub fn from_values(values: &[f64]) -> TimingSummary {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         if sorted.is_empty() {
-            return Spread::default();
+            return TimingSummary::default();
         }
-        Spread {
+        TimingSummary {
             median: percentile(&sorted, 0.5),
             p10: percentile(&sorted, 0.1),
             p90: percentile(&sorted, 0.9),
@@ -48,10 +47,10 @@ mod tests {
 
     #[test]
     fn percentiles_lie_between_the_values_in_any_order() {
-        let spread = Spread::of(&[5.0, 1.0, 3.0, 2.0, 4.0]);
-        assert_eq!((spread.median, spread.mean), (3.0, 3.0));
-        assert!((spread.p10 - 1.4).abs() < 1e-12 && (spread.p90 - 4.6).abs() < 1e-12);
-        assert_eq!(Spread::of(&[7.0]).p90, 7.0);
-        assert_eq!(Spread::of(&[]), Spread::default());
+        let summary = TimingSummary::from_values(&[5.0, 1.0, 3.0, 2.0, 4.0]);
+        assert_eq!((summary.median, summary.mean), (3.0, 3.0));
+        assert!((summary.p10 - 1.4).abs() < 1e-12 && (summary.p90 - 4.6).abs() < 1e-12);
+        assert_eq!(TimingSummary::from_values(&[7.0]).p90, 7.0);
+        assert_eq!(TimingSummary::from_values(&[]), TimingSummary::default());
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Error, Session, Watch, warm_up};
+use super::{Error, ProgressMonitor, Session, warm_up};
 use crate::engine::{self, Engine, EngineError, FloatKernels};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{Functions, PrepareError, prepare};
-use crate::profile::layers::{LayerTable, Measured, Port, Values};
-use crate::profile::recording::{Recording, Repeats, Run};
+use crate::profile::layers::{LayerMeasurements, LayerPort, LayerTable, ModelValues};
+use crate::profile::recording::{Recording, Repeats, RunRecord};
 use crate::profile::trace::Traced;
-use crate::profile::{Clock, Spread, SystemClock, clock_resolution_ms};
+use crate::profile::{Clock, SystemClock, TimingSummary, clock_resolution_ms};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 
@@ -21,7 +21,7 @@ pub struct Runner {
     /// Nodes of the file that preparation removed.
     dropped: Vec<String>,
     /// Reason why a function call could not be inlined. The engine doesn't know such a node.
-    left: Option<PrepareError>,
+    not_inlined: Option<PrepareError>,
 }
 
 /// Result of a profiled run.
@@ -31,20 +31,20 @@ pub struct Profile {
     /// Layer table.
     pub table: LayerTable,
     /// Measured runs with all their checkpoints, for traces. Their steps are the engine's.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RunRecord>,
     /// Row in the table for each step of the engine.
     pub rows: Vec<usize>,
 }
 
 /// A profile that the session stores for the report and exports.
-pub(super) struct Kept {
+pub(super) struct StoredProfile {
     pub(super) name: String,
     pub(super) table: LayerTable,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<RunRecord>,
     pub(super) rows: Vec<usize>,
 }
 
-impl Kept {
+impl StoredProfile {
     pub(super) fn traced(&self) -> Traced<'_> {
         Traced {
             name: &self.name,
@@ -66,8 +66,8 @@ impl Session {
         let mut model = Model::from_proto(self.header.clone())?;
         Ok(match &self.prepared {
             Some(ready) => {
-                let left = left(&mut model);
-                Runner::prepared(&model, ready.model.clone(), left)
+                let not_inlined = inline_functions(&mut model);
+                Runner::from_prepared(&model, ready.model.clone(), not_inlined)
             }
             None => Runner::new(model),
         })
@@ -80,11 +80,11 @@ impl Session {
         inputs: &[Tensor],
         repeats: Repeats,
         kernels: Option<FloatKernels>,
-        watch: &dyn Watch,
+        watch: &dyn ProgressMonitor,
     ) -> Result<Profile, Error> {
-        let runner = self.runner()?.by(kernels);
+        let runner = self.runner()?.with_float_kernels(kernels);
         self.profiles.clear();
-        let name = if self.card.already_quantized {
+        let name = if self.summary.already_quantized {
             "int8"
         } else {
             "float"
@@ -100,7 +100,7 @@ impl Session {
         runner: &Runner,
         inputs: &[Tensor],
         repeats: Repeats,
-        watch: &dyn Watch,
+        watch: &dyn ProgressMonitor,
     ) -> Result<Profile, Error> {
         self.profiler.resume();
         self.profiler.begin("Profiling");
@@ -109,7 +109,7 @@ impl Session {
         self.profiler.finish();
         let profile = profile?;
         self.profiles.retain(|kept| kept.name != name);
-        self.profiles.push(Kept {
+        self.profiles.push(StoredProfile {
             name: name.to_string(),
             table: profile.table.clone(),
             runs: profile.runs.clone(),
@@ -133,17 +133,17 @@ impl Runner {
     /// Prepares the model where possible, since that folds shape arithmetic which the engine
     /// rejects. Otherwise the model runs unchanged.
     pub fn new(mut model: Model) -> Runner {
-        let left = left(&mut model);
+        let not_inlined = inline_functions(&mut model);
         match prepare(model.clone()) {
-            Ok(prepared) => Runner::prepared(&model, prepared.model, left),
-            Err(_) => Runner::prepared(&model, model.clone(), left),
+            Ok(prepared) => Runner::from_prepared(&model, prepared.model, not_inlined),
+            Err(_) => Runner::from_prepared(&model, model.clone(), not_inlined),
         }
     }
 
     /// Builds a runner for a prepared model. `from` is the model before preparation; only its node
     /// names are used.
-    fn prepared(from: &Model, model: Model, left: Option<PrepareError>) -> Runner {
-        warm_up::form_chosen();
+    fn from_prepared(from: &Model, model: Model, not_inlined: Option<PrepareError>) -> Runner {
+        warm_up::ensure_isa_chosen();
         let titles = |model: &Model| -> Vec<String> {
             let nodes = model.graph.nodes.iter();
             nodes.map(|n| n.title().to_string()).collect()
@@ -155,12 +155,12 @@ impl Runner {
             engine: Engine::new(model.clone(), Vec::new()).on_integers(),
             model,
             dropped,
-            left,
+            not_inlined,
         }
     }
 
     /// Selects the kernels of float convolutions; `None` keeps the default.
-    pub fn by(mut self, kernels: Option<FloatKernels>) -> Runner {
+    pub fn with_float_kernels(mut self, kernels: Option<FloatKernels>) -> Runner {
         if let Some(kernels) = kernels {
             let ours = kernels == FloatKernels::Octet;
             self.engine = self.engine.with_kernels(ours);
@@ -177,7 +177,7 @@ impl Runner {
     pub fn run(
         &self,
         inputs: &[Tensor],
-        watch: &dyn Watch,
+        watch: &dyn ProgressMonitor,
     ) -> Result<Vec<(String, Tensor)>, Error> {
         let outputs = self
             .engine
@@ -191,11 +191,11 @@ impl Runner {
         &self,
         inputs: &[Tensor],
         repeats: Repeats,
-        watch: &dyn Watch,
+        watch: &dyn ProgressMonitor,
     ) -> Result<Profile, Error> {
         let steps = self.engine.steps(inputs, &|| watch.cancelled());
         let steps = steps.map_err(|error| self.failed(error))?;
-        let known = Known::new(&self.model, inputs)?;
+        let known = RunValues::new(&self.model, inputs)?;
         let resolution_ms = clock_resolution_ms();
         let mut recording = Recording::start(&SystemClock, steps.steps.len(), repeats);
         let outputs = self
@@ -204,7 +204,7 @@ impl Runner {
                 watch.cancelled()
             })?;
         let (runs, resident) = recording.finish();
-        let measured = Measured {
+        let measured = LayerMeasurements {
             nodes: &self.model.graph.nodes,
             steps: &steps,
             runs: &runs,
@@ -212,9 +212,9 @@ impl Runner {
             resident,
             resolution_ms,
         };
-        let mut table = LayerTable::of(&measured, &known);
+        let mut table = LayerTable::new(&measured, &known);
         table.before.extend(self.dropped.iter().cloned());
-        let rows = crate::profile::layers::row_of_each(&steps.steps);
+        let rows = crate::profile::layers::row_of_step(&steps.steps);
         Ok(Profile {
             outputs: self.named(outputs),
             table,
@@ -229,7 +229,7 @@ impl Runner {
         &self,
         inputs: &[Tensor],
         pairs: usize,
-        watch: &dyn Watch,
+        watch: &dyn ProgressMonitor,
     ) -> Result<f64, Error> {
         let steps = self.engine.steps(inputs, &|| watch.cancelled())?;
         let steps = steps.steps.len();
@@ -269,12 +269,14 @@ impl Runner {
                 shares.push(with / without.max(f64::MIN_POSITIVE) - 1.0);
             }
         }
-        Ok(Spread::of(&shares).median)
+        Ok(TimingSummary::from_values(&shares).median)
     }
 
     fn failed(&self, error: EngineError) -> Error {
-        match (error, &self.left) {
-            (EngineError::UnknownOperators { .. }, Some(left)) => Error::Prepare(left.clone()),
+        match (error, &self.not_inlined) {
+            (EngineError::UnknownOperators { .. }, Some(not_inlined)) => {
+                Error::Prepare(not_inlined.clone())
+            }
             (error, _) => error.into(),
         }
     }
@@ -287,7 +289,7 @@ impl Runner {
 }
 
 /// Inlines the functions of a model. Returns the reason if a call remains.
-fn left(model: &mut Model) -> Option<PrepareError> {
+fn inline_functions(model: &mut Model) -> Option<PrepareError> {
     match Functions::write_out(model) {
         Ok(functions) => functions.left().cloned(),
         Err(reason) => Some(reason),
@@ -295,22 +297,22 @@ fn left(model: &mut Model) -> Option<PrepareError> {
 }
 
 /// Types and uses of a model's values, for samples of certain shapes.
-struct Known<'a> {
+struct RunValues<'a> {
     model: &'a Model,
     uses: Uses,
     types: BTreeMap<String, TensorType>,
 }
 
-impl<'a> Known<'a> {
-    fn new(model: &'a Model, inputs: &[Tensor]) -> Result<Known<'a>, Error> {
-        Ok(Known {
+impl<'a> RunValues<'a> {
+    fn new(model: &'a Model, inputs: &[Tensor]) -> Result<RunValues<'a>, Error> {
+        Ok(RunValues {
             model,
             uses: model.graph.uses(),
             types: engine::infer_types_of(model, inputs)?,
         })
     }
 
-    fn found(&self, name: &str) -> Option<(TensorType, Vec<usize>)> {
+    fn type_and_sizes(&self, name: &str) -> Option<(TensorType, Vec<usize>)> {
         let found = self
             .types
             .get(name)
@@ -326,13 +328,13 @@ impl<'a> Known<'a> {
     }
 }
 
-impl Values for Known<'_> {
-    fn port(&self, name: &str) -> Option<Port> {
+impl ModelValues for RunValues<'_> {
+    fn port(&self, name: &str) -> Option<LayerPort> {
         if name.is_empty() || self.model.graph.initializers.contains(name) {
             return None;
         }
-        let (found, shape) = self.found(name)?;
-        Some(Port {
+        let (found, shape) = self.type_and_sizes(name)?;
+        Some(LayerPort {
             name: name.to_string(),
             element: found.element.name().to_string(),
             shape,
@@ -340,7 +342,7 @@ impl Values for Known<'_> {
     }
 
     fn shape(&self, name: &str) -> Option<Vec<u64>> {
-        let (_, shape) = self.found(name)?;
+        let (_, shape) = self.type_and_sizes(name)?;
         Some(shape.into_iter().map(|d| d as u64).collect())
     }
 

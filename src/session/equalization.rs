@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Error, Found, Session};
+use super::{Error, RangeSource, Session};
 use crate::engine::Engine;
 use crate::graph::Model;
 use crate::prepare::equalize::Factors;
@@ -25,13 +25,13 @@ impl Session {
     }
 
     /// True if the current calibration has yet to equalize the model.
-    pub(super) fn awaits_equalizing(&self) -> bool {
+    pub(super) fn awaits_equalization(&self) -> bool {
         self.equalize.is_some() && self.equalized.is_none()
     }
 
     /// Equalizes the model with the statistics so far. Returns true if any channel changed; the
     /// calibration has then been restarted on the new model.
-    pub(super) fn make_alike(&mut self) -> Result<bool, Error> {
+    pub(super) fn apply_equalization(&mut self) -> Result<bool, Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         calibration.settle()?;
@@ -62,13 +62,13 @@ impl Session {
 
     /// The equalized model that the ranges belong to; `None` without equalization.
     pub(super) fn calibrated_model(&self) -> Option<&Model> {
-        Some(&self.calibrated_alike()?.model)
+        Some(&self.calibrated_equalization()?.model)
     }
 
-    fn calibrated_alike(&self) -> Option<&Equalized> {
-        match self.found.as_ref()? {
-            Found::Seen(_, _, equalized) => equalized.as_ref(),
-            Found::Given(_) => None,
+    fn calibrated_equalization(&self) -> Option<&Equalized> {
+        match self.range_source.as_ref()? {
+            RangeSource::Statistics(_, _, equalized) => equalized.as_ref(),
+            RangeSource::Fixed(_) => None,
         }
     }
 
@@ -78,28 +78,24 @@ impl Session {
         if !settings.need_samples() {
             return Ok(&ready.model);
         }
-        let alike = self.calibrated_alike();
+        let alike = self.calibrated_equalization();
         let (wanted, done) = (settings.equalizes(), alike.map(|alike| alike.strength));
         match wanted == done {
             true => Ok(alike.map_or(&ready.model, |alike| &alike.model)),
-            false => Err(Error::OtherChannels { wanted, done }),
+            false => Err(Error::OtherEqualization { wanted, done }),
         }
     }
 
     /// Note on the equalization, as a sentence.
-    pub(super) fn said_of_channels(&self, settings: &Settings) -> Option<String> {
+    pub(super) fn equalization_note(&self, settings: &Settings) -> Option<String> {
         settings.equalizes()?;
-        let (values, least, greatest) = self.calibrated_alike()?.factors.extent();
-        let layers = if values == 1 {
-            "layer makes"
-        } else {
-            "layers make"
-        };
+        let (values, least, greatest) = self.calibrated_equalization()?.factors.extent();
+        let layers = if values == 1 { "layer" } else { "layers" };
         Some(match values {
-            0 => "no channels were made alike: nothing lies between layers whose weights could take their factors up".into(),
+            0 => "equalization changed nothing: no value lies between layers whose weights can absorb its factors".into(),
             _ => format!(
-                "the channels of what {values} {layers} were made alike, by factors from {least:.3} to {greatest:.3}, which the \
-                 weights around them take up"
+                "equalization scaled the output channels of {values} {layers} by factors from {least:.3} to {greatest:.3}, which \
+                 the weights around them absorb"
             ),
         })
     }
