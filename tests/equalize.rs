@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use octet::onnx::schema::*;
-use octet::prepare::equalize::{Factors, channels};
+use octet::prepare::equalize::{ChannelFactors, channels};
 
 #[path = "equalize/factors.rs"]
 mod factors;
@@ -108,7 +108,7 @@ fn what_is_added_and_what_is_joined_shares_factors() {
         11,
         &["a", "b", "z"],
     );
-    assert_eq!(Factors::remembered(&after).unwrap().extent().0, 2);
+    assert_eq!(ChannelFactors::from_metadata(&after).unwrap().extent().0, 2);
     stays_between(
         other(vec![concat(-3)]),
         conv_constants("other", &[5, 4, 1, 1]),

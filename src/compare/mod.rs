@@ -26,7 +26,7 @@ pub use warnings::{Warning, slower};
 
 use crate::engine::{Engine, EngineError};
 use crate::graph::Model;
-use crate::prepare::equalize::{EqualizeError, Factors};
+use crate::prepare::equalize::{ChannelFactors, EqualizeError};
 use crate::prepare::{PrepareError, raise_opset};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
@@ -174,8 +174,8 @@ impl Comparing {
     pub fn new(mut float: Model, mut quantized: Model) -> Result<Comparing, CompareError> {
         // If the quantized model was equalized, its layers compare with a float model of the same
         // factors.
-        if Factors::remembered(&float)?.is_empty() {
-            float = Factors::remembered(&quantized)?.applied(&float)?;
+        if ChannelFactors::from_metadata(&float)?.is_empty() {
+            float = ChannelFactors::from_metadata(&quantized)?.applied(&float)?;
         }
         let opset = float.opset().max(quantized.opset());
         raise_opset(&mut float, opset)?;

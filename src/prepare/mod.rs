@@ -15,25 +15,27 @@
 //!
 //! Outputs keep their names and values.
 
-mod affine;
-mod choices;
 mod constants;
+mod decompose;
 pub mod equalize;
-pub(crate) mod fold;
+mod fold_affine;
+pub(crate) mod fold_shapes;
 mod functions;
-mod fused;
-mod half;
 mod identity;
+mod inline_if;
 mod opset;
 mod sequences;
 mod shapes;
+mod upcast_f16;
 
-pub(crate) use affine::by_channel;
+pub use decompose::is_fused;
+pub(crate) use fold_affine::constant_per_channel;
 pub use functions::Functions;
-pub use fused::is_fused;
-pub use half::Half;
 pub use opset::{raise_opset, raise_to_blocks};
-pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from, made_by, position};
+pub(crate) use shapes::{
+    InferredValue as Known, Types, count, infer, infer_from, infer_node, position, slice_bounds,
+};
+pub use upcast_f16::Upcast;
 
 use crate::graph::{GraphError, Model};
 use crate::onnx::tensor::TensorError;
@@ -77,13 +79,13 @@ pub enum PrepareError {
         "node {node} is still a call of the model's function {function}: {reason}; write the functions out with onnx.inliner \
          (convert_version=True), or export the model with one operator set"
     )]
-    FunctionLeft {
+    FunctionNotInlined {
         node: String,
         function: String,
         reason: String,
     },
     #[error("two functions of the model are both named {function}: export the model again")]
-    TwoFunctions { function: String },
+    DuplicateFunction { function: String },
     #[error(transparent)]
     Graph(#[from] GraphError),
     #[error(transparent)]
@@ -100,36 +102,36 @@ pub struct Prepared {
     /// Result of inlining the model's functions.
     pub functions: Functions,
     /// Record of the 16-bit floats that were upcast.
-    pub half: Half,
+    pub upcast: Upcast,
 }
 
 /// Counts of the rewrites that keep a model's meaning.
 #[derive(Default)]
-struct Written {
+struct RewriteCounts {
     inputs: usize,
-    choices: usize,
+    inlined_ifs: usize,
     sequences: usize,
     constants: usize,
-    fused: usize,
+    decomposed: usize,
     shapes: usize,
 }
 
-impl Written {
+impl RewriteCounts {
     /// Rewrites everything that is known before a run. Inlining an If may expose more, so it
     /// repeats.
-    fn out(model: &mut Model) -> Result<Written, PrepareError> {
-        let mut written = Written {
+    fn rewrite(model: &mut Model) -> Result<RewriteCounts, PrepareError> {
+        let mut rewrites = RewriteCounts {
             inputs: constants::inputs(&mut model.graph),
-            ..Written::default()
+            ..RewriteCounts::default()
         };
         loop {
-            written.sequences += sequences::write_out(&mut model.graph);
-            written.constants += constants::nodes(&mut model.graph)?;
-            written.fused += fused::write_out(model);
-            written.shapes += fold::fold(&mut model.graph);
-            match choices::write_out(&mut model.graph)? {
-                0 => return Ok(written),
-                choices => written.choices += choices,
+            rewrites.sequences += sequences::rewrite(&mut model.graph);
+            rewrites.constants += constants::nodes(&mut model.graph)?;
+            rewrites.decomposed += decompose::decompose(model);
+            rewrites.shapes += fold_shapes::fold(&mut model.graph);
+            match inline_if::inline(&mut model.graph)? {
+                0 => return Ok(rewrites),
+                count => rewrites.inlined_ifs += count,
             }
         }
     }
@@ -137,16 +139,16 @@ impl Written {
 
 /// Runs all passes.
 pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
-    let functions = Functions::write_out(&mut model)?;
-    let half = Half::raise(&mut model)?;
-    let mut done = functions.said();
-    done.extend(half.said());
+    let functions = Functions::inline(&mut model)?;
+    let upcast = Upcast::apply(&mut model)?;
+    let mut done = functions.notes();
+    done.extend(upcast.note());
     let from = model.opset();
     raise_opset(&mut model, OPSET)?;
     if model.opset() != from {
         done.push(format!("Raised the opset from {from} to {}", model.opset()));
     }
-    let written = Written::out(&mut model)?;
+    let rewrites = RewriteCounts::rewrite(&mut model)?;
     let graph = &mut model.graph;
     let mut note = |count: usize, one: &str, many: &str| {
         if count > 0 {
@@ -154,32 +156,32 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         }
     };
     note(
-        written.inputs,
+        rewrites.inputs,
         "input that is a constant is no input any more",
         "inputs that are constants are no inputs any more",
     );
     note(
-        written.choices,
+        rewrites.inlined_ifs,
         "If whose condition is known written as the branch it takes",
         "Ifs whose conditions are known written as the branches they take",
     );
     note(
-        written.sequences,
+        rewrites.sequences,
         "operator of a sequence or an optional value written as one of tensors",
         "operators of sequences and optional values written as those of tensors",
     );
     note(
-        written.constants,
+        rewrites.constants,
         "Constant node became an initializer",
         "Constant nodes became initializers",
     );
     note(
-        written.fused,
+        rewrites.decomposed,
         "operator that stands for several written as those",
         "operators that stand for several written as those",
     );
     note(
-        written.shapes,
+        rewrites.shapes,
         "node of shape arithmetic computed",
         "nodes of shape arithmetic computed",
     );
@@ -188,7 +190,7 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         "node that does nothing removed",
         "nodes that do nothing removed",
     );
-    let folded = affine::fold(graph)?;
+    let folded = fold_affine::fold(graph)?;
     note(folded.norms, "batch norm folded", "batch norms folded");
     note(
         folded.constants,
@@ -205,6 +207,6 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         model,
         done,
         functions,
-        half,
+        upcast,
     })
 }

@@ -10,10 +10,10 @@ use crate::graph::{Dim, Graph, Steps};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
 /// Limit on the length of followed sequences, because each is stored with all its elements.
-const MOST: usize = 512;
+const MAX_LENGTH: usize = 512;
 
 /// Rewrites the readers of such values. Returns the number of rewritten nodes.
-pub(super) fn write_out(graph: &mut Graph) -> usize {
+pub(super) fn rewrite(graph: &mut Graph) -> usize {
     let is_one = |node: &NodeProto| {
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
         let name = node.op_type.as_deref().filter(|_| own).unwrap_or_default();
@@ -24,7 +24,7 @@ pub(super) fn write_out(graph: &mut Graph) -> usize {
     }
     let types = shapes::infer(graph);
     let steps = Steps::new(graph.names());
-    let mut writer = Writer {
+    let mut rewriter = SequenceRewriter {
         types: &types,
         sequences: HashMap::new(),
         tensors: HashSet::new(),
@@ -33,20 +33,20 @@ pub(super) fn write_out(graph: &mut Graph) -> usize {
     let mut written = 0;
     for node in std::mem::take(&mut graph.nodes) {
         let wanted = is_one(&node) || node.is("Identity");
-        if wanted && writer.write(&node).is_some() {
+        if wanted && rewriter.write(&node).is_some() {
             written += usize::from(is_one(&node));
         }
         // A node that only builds a sequence stays; the sweep drops it when nothing reads it.
-        let last = writer.steps.nodes.last().map(|last| last.output.first());
+        let last = rewriter.steps.nodes.last().map(|last| last.output.first());
         if last != Some(node.output.first()) {
-            writer.steps.nodes.push(node);
+            rewriter.steps.nodes.push(node);
         }
     }
-    writer.steps.into_graph(graph);
+    rewriter.steps.into_graph(graph);
     written
 }
 
-struct Writer<'a> {
+struct SequenceRewriter<'a> {
     types: &'a Types,
     /// Element names of each sequence.
     sequences: HashMap<String, Vec<String>>,
@@ -55,7 +55,7 @@ struct Writer<'a> {
     steps: Steps,
 }
 
-impl Writer<'_> {
+impl SequenceRewriter<'_> {
     /// Rewrites a node, or records the elements of the sequence it produces; `None` if they are
     /// unknown.
     fn write(&mut self, node: &NodeProto) -> Option<()> {
@@ -115,7 +115,7 @@ impl Writer<'_> {
             "Identity" => known?,
             _ => return None,
         };
-        if elements.len() > MOST {
+        if elements.len() > MAX_LENGTH {
             return None;
         }
         self.sequences.insert(output.clone(), elements);
@@ -123,11 +123,11 @@ impl Writer<'_> {
     }
 
     /// The position that an input holds, counted from the front; `usual` if the input is absent.
-    fn place(&self, said: Option<&str>, count: usize, usual: usize) -> Option<usize> {
-        let Some(said) = said else {
+    fn place(&self, input: Option<&str>, count: usize, usual: usize) -> Option<usize> {
+        let Some(input) = input else {
             return Some(usual);
         };
-        let &[place] = self.types.get(said)?.all_integers()?.as_slice() else {
+        let &[place] = self.types.get(input)?.all_integers()?.as_slice() else {
             return None;
         };
         let place = if place < 0 {
@@ -160,15 +160,15 @@ impl Writer<'_> {
         let Dim::Known(size) = shape[axis] else {
             return None;
         };
-        if size > MOST {
+        if size > MAX_LENGTH {
             return None;
         }
-        let said = node.input_at(1).map(|said| self.types.get(said));
-        let parts = match said {
+        let input = node.input_at(1).map(|input| self.types.get(input));
+        let parts = match input {
             None => vec![1; size],
-            Some(said) => {
-                let (said, list) = (said?, said?.all_integers()?);
-                match (said.shape.as_deref()?, list.as_slice()) {
+            Some(input) => {
+                let (input, list) = (input?, input?.all_integers()?);
+                match (input.shape.as_deref()?, list.as_slice()) {
                     // A scalar is the size of all parts; the last one may be smaller.
                     ([], &[each]) if each > 0 => {
                         let parts = (0..size as i64).step_by(each as usize);
@@ -189,7 +189,7 @@ impl Writer<'_> {
         let split = NodeProto::new("Split", &name, &[whole, &parts], &outputs);
         let along = AttributeProto::int("axis", axis as i64);
         self.steps.nodes.push(split.with(along));
-        if said.is_some() || node.int("keepdims") != Some(0) {
+        if input.is_some() || node.int("keepdims") != Some(0) {
             return Some(names);
         }
         let axes = self.steps.integers(title, &[axis as i64]);

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::{Error, RangeSource, Session};
 use crate::engine::Engine;
 use crate::graph::Model;
-use crate::prepare::equalize::Factors;
+use crate::prepare::equalize::ChannelFactors;
 use crate::quantize::{Plan, Settings};
 
 /// A model after equalization.
 pub(super) struct Equalized {
     strength: f32,
-    factors: Factors,
+    factors: ChannelFactors,
     model: Model,
 }
 
@@ -43,7 +43,7 @@ impl Session {
         let strength = self.equalize.unwrap_or_default();
         let reaches = calibration.channel_abs_max();
         let reach = |value: &str| reaches.get(value).map(|reach| reach.greatest());
-        let factors = Factors::find(&ready.model, reach, strength)?;
+        let factors = ChannelFactors::from_magnitudes(&ready.model, reach, strength)?;
         let model = factors.applied(&ready.model)?;
         let any = !factors.is_empty();
         if any {

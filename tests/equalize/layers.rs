@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use octet::engine::{self, Engine};
 use octet::graph::{Dim, Model, TensorType};
 use octet::onnx::schema::*;
-use octet::prepare::equalize::{Factors, channels};
+use octet::prepare::equalize::{ChannelFactors, channels};
 use octet::tensor::{Tensor, Values};
 
 use super::graphs::{check_valid, model, node, numbers};
@@ -83,7 +83,7 @@ pub fn stays(
     let names: Vec<&str> = reaches.keys().map(String::as_str).collect();
     assert_eq!(names, with, "other values can have factors");
     let reach = |value: &str| reaches.get(value).map(Vec::as_slice);
-    let factors = Factors::find(&before, reach, 0.9).unwrap();
+    let factors = ChannelFactors::from_magnitudes(&before, reach, 0.9).unwrap();
     let after = factors.applied(&before).unwrap();
     check_valid(&after);
     let (again, scaled) = run(&after, shape);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use octet::calibrate::{Method, Range};
 use octet::onnx::schema::{DataType, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use octet::prepare::equalize::Factors;
+use octet::prepare::equalize::ChannelFactors;
 use octet::quantize::{Format, Scheme, Settings};
 use octet::samples::{self, Encoded};
 use octet::session::{Error, QuantizationResult, Session, Source, compare_sample};
@@ -99,9 +99,9 @@ fn bytes(outcome: &QuantizationResult) -> Vec<u8> {
     outcome.model.as_slice().concat()
 }
 
-fn factors(file: Vec<u8>) -> Factors {
+fn factors(file: Vec<u8>) -> ChannelFactors {
     let model = Model::from_proto(octet::onnx::read(file.into()).unwrap()).unwrap();
-    Factors::remembered(&model).unwrap()
+    ChannelFactors::from_metadata(&model).unwrap()
 }
 
 #[test]

@@ -58,14 +58,14 @@ fn model(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> Model {
 }
 
 fn written(mut model: Model) -> Model {
-    Functions::write_out(&mut model).unwrap();
+    Functions::inline(&mut model).unwrap();
     model
 }
 
 fn refused(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> String {
     let mut model = model(nodes, functions);
     let before = model.clone();
-    let error = Functions::write_out(&mut model).unwrap_err();
+    let error = Functions::inline(&mut model).unwrap_err();
     assert_eq!(model, before, "what is refused stays as it was");
     error.to_string()
 }
@@ -210,13 +210,13 @@ fn functions_that_are_still_called_or_never_were_stay() {
         call("gone", "three", &["b"], &["y"]),
     ];
     let mut model = model(nodes, functions);
-    let written = Functions::write_out(&mut model).unwrap();
+    let written = Functions::inline(&mut model).unwrap();
     assert_eq!(operators(&model), ["lib::left", "Neg", "Abs"]);
     let kept = model.header().functions.iter();
     let kept: Vec<_> = kept.map(|f| f.name.as_deref().unwrap()).collect();
     assert_eq!(kept, ["left", "inner", "never"]);
-    let reason = written.left().unwrap();
-    assert!(matches!(reason, PrepareError::FunctionLeft { node, .. } if node == "one"));
+    let reason = written.remaining_call().unwrap();
+    assert!(matches!(reason, PrepareError::FunctionNotInlined { node, .. } if node == "one"));
     for word in ["lib::left", "GroupNormalization", "version 21", "18"] {
         assert!(reason.to_string().contains(word), "{reason}");
     }
@@ -251,9 +251,9 @@ fn an_operator_of_another_version_is_written_where_it_means_the_same() {
         other.opset_import = vec![set("", theirs)];
         let mut model = model(vec![call("f", "one", &["x"], &["y"])], vec![other]);
         model.set_opset(ours);
-        let done = Functions::write_out(&mut model).unwrap();
+        let done = Functions::inline(&mut model).unwrap();
         let told = format!("{operator} {theirs} {ours}");
-        assert_eq!(done.left().is_none(), same, "{told}");
+        assert_eq!(done.remaining_call().is_none(), same, "{told}");
         assert_eq!(model.graph.nodes[0].is(operator), same, "{told}");
         assert_eq!(model.opset(), ours, "{told}");
     }

@@ -95,9 +95,12 @@ fn constants_types_and_what_nodes_say_of_types_become_float32() {
     graph.input.push(value("number", DataType::Int64, &[1]));
     graph.value_info = vec![value("eye", DataType::Float16, &[2, 2])];
     let Prepared {
-        model, done, half, ..
+        model,
+        done,
+        upcast,
+        ..
     } = prepared(proto);
-    assert_eq!(done[0], half.said().unwrap());
+    assert_eq!(done[0], upcast.note().unwrap());
     assert!(
         done[0].contains("float16 to float32, 4 constants"),
         "{done:?}"
@@ -209,7 +212,7 @@ fn what_cant_be_float32_is_refused_by_name() {
     // If no other value has 16-bit floats, BitCast is allowed.
     let mut plain = proto(DataType::Int16, vec![bits], vec![], &[2]);
     plain.graph.as_mut().unwrap().output = vec![value("y", DataType::Uint16, &[2])];
-    assert_eq!(prepared(plain).half.said(), None);
+    assert_eq!(prepared(plain).upcast.note(), None);
 }
 
 #[test]
@@ -228,9 +231,9 @@ fn borders_keep_their_types_behind_a_cast_each_that_preparing_takes_away_again()
         let mut proto = proto(element, nodes, vec![weight], &[2]);
         let outputs = &mut proto.graph.as_mut().unwrap().output;
         outputs.extend(["sum", "w"].map(|name| value(name, element, &[2])));
-        let Prepared { model, half, .. } = prepared(proto);
+        let Prepared { model, upcast, .. } = prepared(proto);
         let mut written = model.clone();
-        half.restore(&mut written).unwrap();
+        upcast.restore(&mut written).unwrap();
         for name in ["x", "y", "sum", "w"] {
             assert_eq!(element_of(&model, name), DataType::Float, "{name}");
             assert_eq!(element_of(&written, name), element, "{name}");

@@ -14,17 +14,17 @@
 //! Factors are powers of 2^(1/8): precise enough, and one byte each in the metadata of a model.
 
 mod apply;
-mod find;
-mod remember;
-mod role;
-mod span;
-mod ties;
+mod channel_axes;
+mod channel_classes;
+mod metadata;
+mod node_rules;
+mod scales;
 
 use std::collections::BTreeMap;
 
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;
-use ties::{FIXED, Ties};
+use channel_classes::{ChannelClasses, FIXED};
 
 /// A factor is two to the power / STEPS.
 const STEPS: f64 = 8.0;
@@ -54,9 +54,9 @@ pub enum EqualizeError {
 /// Channel factors by value name, as powers of 2^(1/8). Only values that layers produce and that
 /// have a factor other than one are stored; all other factors follow from these.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Factors(BTreeMap<String, Vec<i8>>);
+pub struct ChannelFactors(BTreeMap<String, Vec<i8>>);
 
-impl Factors {
+impl ChannelFactors {
     /// True if no channel has a factor.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -78,8 +78,8 @@ fn factor_of(power: i32) -> f64 {
 /// Values whose channels can have factors, with their channel axis.
 pub fn channels(model: &Model) -> BTreeMap<String, usize> {
     let uses = model.graph.uses();
-    let ties = Ties::of(&model.graph, &uses);
-    let movable = ties.movable();
+    let channel_classes = ChannelClasses::new(&model.graph, &uses);
+    let movable = channel_classes.movable();
     movable
         .map(|(value, axis)| (value.to_string(), axis))
         .collect()
@@ -88,12 +88,14 @@ pub fn channels(model: &Model) -> BTreeMap<String, usize> {
 /// Bytes of the constants that factors can change.
 pub fn bytes(model: &Model) -> u64 {
     let uses = model.graph.uses();
-    let ties = Ties::of(&model.graph, &uses);
+    let channel_classes = ChannelClasses::new(&model.graph, &uses);
     let movable = |value: Option<&str>| {
-        let mut classes = value.map_or(&[][..], |value| ties.classes(value)).iter();
+        let mut classes = value
+            .map_or(&[][..], |value| channel_classes.classes(value))
+            .iter();
         classes.any(|&class| class != FIXED)
     };
-    let constants = ties.constants(model);
+    let constants = channel_classes.constants(model);
     let taking =
         constants.filter(|(constant, _)| movable(constant.times) || movable(constant.over));
     let bytes = taking.filter_map(|(_, tensor)| tensor.byte_len().ok());

@@ -6,17 +6,17 @@
 //! converted to the model's opset. A call that can't be inlined without changing its meaning stays,
 //! with the reason, and so does its function. A function whose calls are all inlined is removed.
 
-mod body;
+mod inliner;
 
 use std::collections::{BTreeMap, HashMap};
 
-use self::body::{Stop, Writer};
+use self::inliner::{FunctionInliner, InlineStop};
 use super::{PrepareError, fused};
 use crate::graph::{Model, domain_named};
 use crate::onnx::schema::{FunctionProto, NodeProto};
 
 /// Limit on the functions that the note names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Result of inlining a model's functions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,25 +29,25 @@ pub struct Functions {
 
 impl Functions {
     /// Inlines all calls that allow it. On failure the model stays as it was.
-    pub fn write_out(model: &mut Model) -> Result<Functions, PrepareError> {
+    pub fn inline(model: &mut Model) -> Result<Functions, PrepareError> {
         let mut written = Functions::default();
         if model.header().functions.is_empty() {
             return Ok(written);
         }
         let functions = model.header().functions.clone();
-        let library = Library::of(&functions)?;
-        let mut writer = Writer::new(&library, model);
+        let library = Library::new(&functions)?;
+        let mut inliner = FunctionInliner::new(&library, model);
         let mut nodes = Vec::with_capacity(model.graph.nodes.len());
         for node in &model.graph.nodes {
-            match writer.node(node.clone(), None, &mut nodes) {
+            match inliner.node(node.clone(), None, &mut nodes) {
                 Ok(()) => {}
-                Err(Stop::Refused(error)) => return Err(error),
+                Err(InlineStop::Refused(error)) => return Err(error),
                 // Occurs only within a body, where its call handles it.
-                Err(Stop::Left(_)) => {}
+                Err(InlineStop::KeepCall(_)) => {}
             }
         }
-        let (calls, imports) = (writer.calls, writer.imports);
-        written.left = writer.left;
+        let (calls, imports) = (inliner.calls, inliner.imports);
+        written.left = inliner.left;
         if calls.is_empty() {
             return Ok(written);
         }
@@ -67,32 +67,32 @@ impl Functions {
     }
 
     /// One sentence on the inlined calls, and one on the first call that stays.
-    pub fn said(&self) -> Vec<String> {
-        let mut said = Vec::new();
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
         let count: usize = self.calls.values().sum();
         if count > 0 {
             let mut most: Vec<_> = self.calls.iter().collect();
             most.sort_by_key(|(_, count)| usize::MAX - **count);
-            let named = most.iter().take(NAMED);
+            let named = most.iter().take(MAX_NAMED);
             let named: Vec<_> = named
                 .map(|(name, count)| format!("{name} {count}"))
                 .collect();
-            let more = match most.len().saturating_sub(NAMED) {
+            let more = match most.len().saturating_sub(MAX_NAMED) {
                 0 => String::new(),
                 more => format!(" and {more} more functions"),
             };
-            said.push(format!(
+            notes.push(format!(
                 "{count} {} of the model's functions written out as the nodes they hold: {}{more}",
                 if count == 1 { "call" } else { "calls" },
                 named.join(", ")
             ));
         }
-        said.extend(self.left.as_ref().map(PrepareError::to_string));
-        said
+        notes.extend(self.left.as_ref().map(PrepareError::to_string));
+        notes
     }
 
     /// The reason why a call stays, if one does.
-    pub fn left(&self) -> Option<&PrepareError> {
+    pub fn remaining_call(&self) -> Option<&PrepareError> {
         self.left.as_ref()
     }
 }
@@ -118,12 +118,12 @@ struct Library<'a> {
 }
 
 impl<'a> Library<'a> {
-    fn of(functions: &'a [FunctionProto]) -> Result<Library<'a>, PrepareError> {
+    fn new(functions: &'a [FunctionProto]) -> Result<Library<'a>, PrepareError> {
         let mut places = HashMap::new();
         for (at, function) in functions.iter().enumerate() {
             if places.insert(named(function), at).is_some() {
                 let function = named(function);
-                return Err(PrepareError::TwoFunctions { function });
+                return Err(PrepareError::DuplicateFunction { function });
             }
         }
         Ok(Library { functions, places })

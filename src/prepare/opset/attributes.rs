@@ -1,10 +1,10 @@
 //! Attributes that became inputs, and attributes that were removed.
 
-use super::{Adapter, Outcome, set_input};
+use super::{Adapted, Adapter, set_input};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
 /// Before opset 6 the type was a string.
-pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     if let Some(name) = node.text("to") {
         let upper = name.to_ascii_uppercase();
         let element = match upper.as_str() {
@@ -20,7 +20,7 @@ pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-pub(super) fn reshape(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn reshape(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let shape = node.take("shape").ok_or("it has no shape")?.ints;
     let shape = to.integers(&node, "shape", &shape);
     set_input(&mut node, 1, shape);
@@ -29,7 +29,7 @@ pub(super) fn reshape(to: &mut Adapter, mut node: NodeProto) -> Outcome {
 }
 
 /// Statistics for each position have no equivalent; outputs for training are dropped.
-pub(super) fn batch_norm(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn batch_norm(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     if node.take("spatial").and_then(|a| a.i) == Some(0) {
         return Err("statistics per position (spatial = 0) were given up".to_owned());
     }
@@ -41,7 +41,7 @@ pub(super) fn batch_norm(to: &mut Adapter, mut node: NodeProto) -> Outcome {
 }
 
 /// Outside training, the ratio has no effect.
-pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     node.take("is_test");
     if let Some(ratio) = node.take("ratio").and_then(|a| a.f) {
         let ratio = to.constant(&node, "ratio", TensorProto::from_f32("", &[], &[ratio]));
@@ -51,7 +51,7 @@ pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     // The ends of f32, the old defaults, clip nothing.
     for (slot, key) in [(1, "min"), (2, "max")] {
         let Some(value) = node.take(key).and_then(|a| a.f) else {
@@ -81,7 +81,7 @@ fn limit_like(to: &Adapter, node: &NodeProto, value: f32) -> Result<TensorProto,
     }
 }
 
-pub(super) fn pad(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn pad(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let pads = node
         .take("pads")
         .or_else(|| node.take("paddings"))
@@ -98,7 +98,7 @@ pub(super) fn pad(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-pub(super) fn slice(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn slice(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     for (slot, key) in [(1, "starts"), (2, "ends"), (3, "axes")] {
         match node.take(key) {
             Some(attribute) => {
@@ -113,7 +113,7 @@ pub(super) fn slice(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-pub(super) fn top_k(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn top_k(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let k = node.take("k").and_then(|a| a.i).ok_or("it has no k")?;
     let k = to.integers(&node, "k", &[k]);
     set_input(&mut node, 1, k);

@@ -3,10 +3,10 @@
 //! An adapter takes a node of the old opset and writes equivalent nodes of the new one. A node
 //! without an exact equivalent is an error that names it; nothing is approximated.
 
-mod arithmetic;
+mod after_13;
 mod attributes;
 mod axes;
-mod later;
+mod broadcasting;
 mod resize;
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ struct Adapter<'a> {
 }
 
 /// Result of an adapter; the error is the reason why a node can't be raised.
-type Outcome = Result<(), String>;
+type Adapted = Result<(), String>;
 
 impl Adapter<'_> {
     /// Adds a constant list of integers as a Constant node, which subgraphs allow too. Returns its
@@ -84,7 +84,7 @@ pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     let types = shapes::infer(&model.graph);
     let mut names = model.graph.names();
     let nodes = std::mem::take(&mut model.graph.nodes);
-    let step = Step { from, to, adapt };
+    let step = OpsetStep { from, to, adapt };
     model.graph.nodes = raise(nodes, &step, &mut names, &types)?;
     model.set_opset(to);
     // Opset 13 came with IR version 7; initializers that are no inputs came with version 4.
@@ -102,8 +102,8 @@ pub(super) fn raise_node(
     names: &mut Names,
 ) -> Result<Vec<NodeProto>, String> {
     let middle = super::OPSET.max(from);
-    let step = |from, to, adapt| Step { from, to, adapt };
-    let ways = [step(from, middle, adapt), step(middle, to, later::adapt)];
+    let step = |from, to, adapt| OpsetStep { from, to, adapt };
+    let ways = [step(from, middle, adapt), step(middle, to, after_13::adapt)];
     let mut nodes = vec![node];
     for step in ways.iter().filter(|step| step.from < step.to) {
         for node in std::mem::take(&mut nodes) {
@@ -122,10 +122,10 @@ pub fn raise_to_blocks(model: &mut Model) -> Result<(), PrepareError> {
     if from < to {
         let mut names = model.graph.names();
         let nodes = std::mem::take(&mut model.graph.nodes);
-        let step = Step {
+        let step = OpsetStep {
             from,
             to,
-            adapt: later::adapt,
+            adapt: after_13::adapt,
         };
         model.graph.nodes = raise(nodes, &step, &mut names, &BTreeMap::new())?;
         model.set_opset(to);
@@ -138,15 +138,15 @@ pub fn raise_to_blocks(model: &mut Model) -> Result<(), PrepareError> {
 }
 
 /// Source opset, target opset and the adapter between them.
-struct Step {
+struct OpsetStep {
     from: i64,
     to: i64,
-    adapt: fn(&mut Adapter, NodeProto) -> Outcome,
+    adapt: fn(&mut Adapter, NodeProto) -> Adapted,
 }
 
 fn raise(
     nodes: Vec<NodeProto>,
-    step: &Step,
+    step: &OpsetStep,
     names: &mut Names,
     types: &Types,
 ) -> Result<Vec<NodeProto>, PrepareError> {
@@ -173,7 +173,7 @@ fn raise(
 
 fn raise_itself(
     node: NodeProto,
-    step: &Step,
+    step: &OpsetStep,
     names: &mut Names,
     types: &Types,
 ) -> Result<Vec<NodeProto>, String> {
@@ -193,7 +193,7 @@ fn raise_itself(
 
 fn raise_inside(
     graph: &mut GraphProto,
-    step: &Step,
+    step: &OpsetStep,
     names: &mut Names,
 ) -> Result<(), PrepareError> {
     // Shapes inside subgraphs are not inferred.
@@ -203,7 +203,7 @@ fn raise_inside(
 }
 
 /// Rewrites one node for opset 13.
-fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+fn adapt(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let operator = node.op_type.clone().unwrap_or_default();
     // Before opset 7 this attribute listed the inputs that an operator may overwrite.
     node.take("consumed_inputs");
@@ -212,7 +212,7 @@ fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
         | "Less" | "PRelu"
             if to.from < 7 =>
         {
-            arithmetic::broadcast(to, node)
+            broadcasting::broadcast(to, node)
         }
         "Gemm" if to.from < 7 => {
             node.take("broadcast");

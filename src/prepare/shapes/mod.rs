@@ -4,12 +4,12 @@
 //! `value_info` of the file is ignored, because real files carry wrong entries. The outputs of an
 //! operator without a rule are unknown.
 
-mod elements;
-mod numbers;
+mod element_types;
 mod rules;
+mod small_values;
 mod windows;
 
-pub(crate) use rules::{cut, position};
+pub(crate) use rules::{position, slice_bounds};
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +21,7 @@ const LARGEST: usize = 4096;
 
 /// Inferred type, shape and numbers of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct InferredValue {
     pub element: DataType,
     pub shape: Option<Vec<Dim>>,
     /// Numbers of a small integer or bool value; each may be unknown.
@@ -31,11 +31,11 @@ pub(crate) struct Known {
 }
 
 /// Inferred values by name; a value of which nothing is known is absent.
-pub(crate) type Types = BTreeMap<String, Known>;
+pub(crate) type Types = BTreeMap<String, InferredValue>;
 
-impl Known {
-    pub(crate) fn new(element: DataType, shape: Option<Vec<Dim>>) -> Known {
-        Known {
+impl InferredValue {
+    pub(crate) fn new(element: DataType, shape: Option<Vec<Dim>>) -> InferredValue {
+        InferredValue {
             element,
             shape,
             integers: None,
@@ -48,10 +48,10 @@ impl Known {
         sizes(self.shape.as_deref()?)
     }
 
-    fn of_constant(tensor: &TensorProto) -> Option<Known> {
+    fn from_constant(tensor: &TensorProto) -> Option<InferredValue> {
         let shape = tensor.shape().ok()?;
         let dims = shape.into_iter().map(Dim::Known).collect();
-        let mut known = Known::new(tensor.element().ok()?, Some(dims));
+        let mut known = InferredValue::new(tensor.element().ok()?, Some(dims));
         if tensor.element_count().ok()? <= LARGEST && !tensor.is_external() {
             known.integers = tensor
                 .to_i64()
@@ -65,8 +65,8 @@ impl Known {
     }
 }
 
-impl From<Known> for TensorType {
-    fn from(known: Known) -> TensorType {
+impl From<InferredValue> for TensorType {
+    fn from(known: InferredValue) -> TensorType {
         TensorType {
             element: known.element,
             shape: known.shape,
@@ -92,7 +92,7 @@ pub(crate) fn count(sizes: &[usize]) -> usize {
 }
 
 /// The first output of a node, inferred.
-pub(crate) fn made_by(node: &NodeProto, types: &Types) -> Option<Known> {
+pub(crate) fn infer_node(node: &NodeProto, types: &Types) -> Option<InferredValue> {
     rules::outputs(node, types).into_iter().next().flatten()
 }
 
@@ -115,10 +115,10 @@ pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
             Some(sizes) => Some(sizes.iter().map(|&size| Dim::Known(size)).collect()),
             None => declared,
         };
-        types.insert(name.clone(), Known::new(found.element, shape));
+        types.insert(name.clone(), InferredValue::new(found.element, shape));
     }
     for tensor in graph.initializers.iter() {
-        if let (Some(name), Some(known)) = (&tensor.name, Known::of_constant(tensor)) {
+        if let (Some(name), Some(known)) = (&tensor.name, InferredValue::from_constant(tensor)) {
             types.insert(name.clone(), known);
         }
     }
@@ -127,7 +127,7 @@ pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
             continue;
         }
         let outputs = match super::constants::value(node) {
-            Ok(Some(tensor)) => vec![Known::of_constant(&tensor)],
+            Ok(Some(tensor)) => vec![InferredValue::from_constant(&tensor)],
             _ => rules::outputs(node, &types),
         };
         for (name, known) in node.output.iter().zip(outputs) {
@@ -156,7 +156,7 @@ pub(super) fn annotate(graph: &mut Graph) {
     let mut elements: HashMap<&str, DataType> = graph.element_types();
     let inferred = types.iter();
     elements.extend(inferred.map(|(name, known)| (name.as_str(), known.element)));
-    elements::complete(graph, &mut elements);
+    element_types::complete(graph, &mut elements);
     let mut fresh: Vec<ValueInfoProto> = Vec::new();
     for name in graph
         .nodes

@@ -1,6 +1,6 @@
 //! Shapes of sliding-window operators: convolutions, pooling and their inverses.
 
-use super::{Known, Types};
+use super::{InferredValue, Types};
 use crate::graph::{Around, Dim, Slide};
 use crate::onnx::schema::NodeProto;
 
@@ -13,7 +13,7 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
     let weight = node
         .input_at(1)
         .and_then(|w| types.get(w))
-        .and_then(Known::sizes);
+        .and_then(InferredValue::sizes);
     let spatial = input.len().checked_sub(2)?;
     let convolution = ["Conv", "DeformConv", "ConvTranspose"]
         .iter()
@@ -48,7 +48,7 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
             Dim::Known(size) if size < LARGEST => size as i64,
             _ => continue,
         };
-        let made = if node.is("MaxUnpool") {
+        let output_size = if node.is("MaxUnpool") {
             Some(slide.output(size, 0).1)
         } else if node.is("ConvTranspose") {
             match node.ints("output_shape") {
@@ -56,9 +56,9 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
                 None => Some(slide.output(size, extra[axis]).1),
             }
         } else {
-            places(slide, size, node.int("ceil_mode").unwrap_or(0) != 0)
+            window_positions(slide, size, node.int("ceil_mode").unwrap_or(0) != 0)
         };
-        result[axis + 2] = made
+        result[axis + 2] = output_size
             .and_then(|m| usize::try_from(m).ok())
             .map_or(Dim::Unknown, Dim::Known);
     }
@@ -75,7 +75,7 @@ fn unknown(input: &[Dim], channel: Option<Dim>) -> Vec<Dim> {
 }
 
 /// Number of positions of a window over so many values; `up` rounds it up.
-fn places(slide: &Slide, size: i64, up: bool) -> Option<i64> {
+fn window_positions(slide: &Slide, size: i64, up: bool) -> Option<i64> {
     let (before, room) = slide.travel(size);
     if room < 0 {
         return None;

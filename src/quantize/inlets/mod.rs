@@ -12,7 +12,7 @@ pub(super) use additions::Additions;
 
 use crate::graph::{Joins, Model, Uses};
 use crate::onnx::schema::NodeProto;
-use crate::prepare::by_channel;
+use crate::prepare::constant_per_channel;
 
 /// A layer whose input is one of the model's, or made of one by constants alone.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn inlet<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<Inlet
                 times: None,
             });
         } else if maker.is("Mul") || maker.is("Div") {
-            let numbers = by_channel(tensor, joins.inputs, rank, axis).ok()??;
+            let numbers = constant_per_channel(tensor, joins.inputs, rank, axis).ok()??;
             // What a change of the factor changes: of x / d it is x / d².
             let (by, change): (Vec<f64>, Vec<f64>) = match maker.is("Mul") {
                 true => (numbers, vec![1.0; joins.inputs]),

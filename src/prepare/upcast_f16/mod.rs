@@ -8,10 +8,10 @@
 //! A Cast to 16 bits doesn't round either. A float beyond 65504 stays as it was instead of becoming
 //! infinite, and an integer is exact up to 2^24 instead of 2^11.
 //!
-//! Inputs and outputs keep their types for users of the model: [`Half::restore`] restores them.
+//! Inputs and outputs keep their types for users of the model: [`Upcast::restore`] restores them.
 
-mod kinds;
 mod ports;
+mod types;
 mod weights;
 
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ const TYPES: [&str; 6] = [
 
 /// Record of the 16-bit floats in a model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Half {
+pub struct Upcast {
     /// Their element type; `None` if the model had none.
     element: Option<DataType>,
     /// Number of upcast constants, including those in subgraphs and attributes.
@@ -48,37 +48,37 @@ pub struct Half {
     outputs: Vec<(String, DataType)>,
 }
 
-impl Half {
+impl Upcast {
     /// Upcasts a model in place.
-    pub(super) fn raise(model: &mut Model) -> Result<Half, PrepareError> {
+    pub(super) fn apply(model: &mut Model) -> Result<Upcast, PrepareError> {
         let graph = &model.graph;
         let is_fed = |value: &&ValueInfoProto| {
             let name = value.name.as_deref().unwrap_or_default();
             !graph.initializers.contains(name)
         };
-        let mut raiser = Raiser {
-            half: Half {
+        let mut upcaster = Upcaster {
+            record: Upcast {
                 inputs: ports(graph.inputs.iter().filter(is_fed)),
                 outputs: ports(graph.outputs.iter()),
-                ..Half::default()
+                ..Upcast::default()
             },
             reads_bits: None,
         };
-        raiser.main(&mut model.graph)?;
+        upcaster.main(&mut model.graph)?;
         for function in &mut model.header_mut().functions {
-            raiser.attributes(&mut function.attribute_proto)?;
-            raiser.nodes(&mut function.node)?;
-            raiser.values(&mut function.value_info);
+            upcaster.attributes(&mut function.attribute_proto)?;
+            upcaster.nodes(&mut function.node)?;
+            upcaster.values(&mut function.value_info);
         }
-        let half = raiser.half;
-        match raiser.reads_bits {
-            Some(node) if half.element.is_some() => Err(PrepareError::HalfBits { node }),
-            _ => Ok(half),
+        let record = upcaster.record;
+        match upcaster.reads_bits {
+            Some(node) if record.element.is_some() => Err(PrepareError::HalfBits { node }),
+            _ => Ok(record),
         }
     }
 
     /// One sentence on the upcast; `None` if nothing was upcast.
-    pub fn said(&self) -> Option<String> {
+    pub fn note(&self) -> Option<String> {
         let element = self.element?.name();
         let raised = match self.constants {
             0 => format!("Values of {element} are float32 now"),
@@ -102,13 +102,13 @@ fn ports<'a>(values: impl Iterator<Item = &'a ValueInfoProto>) -> Vec<(String, D
     halves.collect()
 }
 
-struct Raiser {
-    half: Half,
+struct Upcaster {
+    record: Upcast,
     /// A node that reads the bits of a 16-bit number.
     reads_bits: Option<String>,
 }
 
-impl Raiser {
+impl Upcaster {
     fn main(&mut self, graph: &mut Graph) -> Result<(), PrepareError> {
         for value in graph.inputs.iter_mut().chain(&mut graph.outputs) {
             if self.value(value) && tensor_type_of(value).is_none() {
@@ -125,18 +125,18 @@ impl Raiser {
                 None => None,
             };
             if let Some(tensor) = widened {
-                self.saw_weight(&name, &tensor);
+                self.note_weight(&name, &tensor);
                 graph.initializers.insert(tensor);
             }
         }
         self.sparse(graph.sparse_mut())?;
-        let held = graph.nodes.iter().filter_map(|node| {
+        let large = graph.nodes.iter().filter_map(|node| {
             let tensor = node.tensor("value").filter(|_| node.is("Constant"))?;
             let is_half = tensor.element().is_ok_and(DataType::is_half);
             Some((node.output.first()?, tensor)).filter(|_| is_half)
         });
-        for (name, tensor) in held {
-            self.saw_weight(name, tensor);
+        for (name, tensor) in large {
+            self.note_weight(name, tensor);
         }
         self.nodes(&mut graph.nodes)
     }
@@ -152,14 +152,14 @@ impl Raiser {
 
     fn nodes(&mut self, nodes: &mut [NodeProto]) -> Result<(), PrepareError> {
         for node in nodes {
-            self.types_made(node);
+            self.upcast_type_attributes(node);
             self.attributes(&mut node.attribute)?;
         }
         Ok(())
     }
 
     /// Replaces 16-bit types in a node's attributes by float32.
-    fn types_made(&mut self, node: &mut NodeProto) {
+    fn upcast_type_attributes(&mut self, node: &mut NodeProto) {
         let own = matches!(
             node.domain.as_deref(),
             None | Some("" | "ai.onnx" | MICROSOFT)
@@ -185,13 +185,13 @@ impl Raiser {
             }
             // Before opset 6 the type was a string.
             let named = attribute.s.as_deref().and_then(half_named);
-            let given = attribute.i.and_then(|i| DataType::try_from(i as i32).ok());
-            if let Some(element) = given.filter(|given| given.is_half()) {
+            let element = attribute.i.and_then(|i| DataType::try_from(i as i32).ok());
+            if let Some(element) = element.filter(|element| element.is_half()) {
                 attribute.i = Some(DataType::Float as i64);
-                self.saw(element);
+                self.note_type(element);
             } else if let Some(element) = named {
                 attribute.s = Some("FLOAT".into());
-                self.saw(element);
+                self.note_type(element);
             }
         }
     }
@@ -242,20 +242,23 @@ impl Raiser {
     fn widened(&mut self, tensor: &TensorProto) -> Result<Option<TensorProto>, TensorError> {
         let widened = tensor.widened()?;
         if widened.is_some() {
-            self.half.constants += 1;
-            self.saw(tensor.element()?);
+            self.record.constants += 1;
+            self.note_type(tensor.element()?);
         }
         Ok(widened)
     }
 
-    fn saw_weight(&mut self, name: &str, tensor: &TensorProto) {
-        if tensor.element_count().is_ok_and(|n| n >= weights::LEAST) {
-            self.half.weights.insert(name.to_owned());
+    fn note_weight(&mut self, name: &str, tensor: &TensorProto) {
+        if tensor
+            .element_count()
+            .is_ok_and(|n| n >= weights::MIN_ELEMENTS)
+        {
+            self.record.weights.insert(name.to_owned());
         }
     }
 
-    fn saw(&mut self, element: DataType) {
-        self.half.element.get_or_insert(element);
+    fn note_type(&mut self, element: DataType) {
+        self.record.element.get_or_insert(element);
     }
 }
 

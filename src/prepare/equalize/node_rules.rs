@@ -1,13 +1,13 @@
 //! Rules for channel factors, by operator: constants that absorb factors, values that share them,
 //! and values that can have none.
 
-use super::span::{ADDING, HANDING_ON, Known, Span};
+use super::channel_axes::{ADDING, COMMUTING, ChannelAxes, ChannelAxis};
 use crate::graph::Joins;
 use crate::onnx::schema::{NodeProto, TensorProto};
 
 /// The rule of one node.
 #[derive(Default)]
-pub(super) struct Role<'a> {
+pub(super) struct NodeRule<'a> {
     /// Pairs of values that share factors. The number is the position of the first one's channels
     /// within the second's.
     pub(super) tied: Vec<(&'a str, &'a str, usize)>,
@@ -15,11 +15,11 @@ pub(super) struct Role<'a> {
     /// have no factors.
     pub(super) free: Vec<&'a str>,
     /// Constants of the node that absorb factors.
-    pub(super) constants: Vec<Constant<'a>>,
+    pub(super) constants: Vec<AbsorbingConstant<'a>>,
 }
 
 /// A constant that is multiplied by the factors of one value and divided by those of another.
-pub(super) struct Constant<'a> {
+pub(super) struct AbsorbingConstant<'a> {
     pub(super) slot: usize,
     pub(super) times: Option<&'a str>,
     pub(super) over: Option<&'a str>,
@@ -30,41 +30,41 @@ pub(super) struct Constant<'a> {
 /// Operators that produce gates. The other operand of a multiplication carries the factors.
 const GATES: [&str; 4] = ["Sigmoid", "HardSigmoid", "Softmax", "Tanh"];
 
-impl<'a> Known<'a> {
+impl<'a> ChannelAxes<'a> {
     /// The rule of a node. An unknown node allows no factors on the values it touches.
-    pub(super) fn role(&self, node: &'a NodeProto) -> Role<'a> {
+    pub(super) fn rule(&self, node: &'a NodeProto) -> NodeRule<'a> {
         let twice = |name: &&String| node.input.iter().filter(|other| other == name).count() > 1;
         if node.input.iter().any(|name| twice(&name)) {
-            return Role::default();
+            return NodeRule::default();
         }
-        let found = self.layer(node).or_else(|| self.norm(node));
-        let found = found.or_else(|| self.by_constant(node));
-        found.or_else(|| self.hands_on(node)).unwrap_or_default()
+        let rule = self.layer(node).or_else(|| self.norm(node));
+        let rule = rule.or_else(|| self.by_constant(node));
+        rule.or_else(|| self.pass_through(node)).unwrap_or_default()
     }
 
-    fn layer(&self, node: &'a NodeProto) -> Option<Role<'a>> {
+    fn layer(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
         let (value, result) = (node.input_at(0)?, node.output.first()?);
         let joins = Joins::of(node, &self.own(node, 1)?.shape().ok()?)?;
         let axis = match node.is("MatMul") {
             true => self.shapes.get(value)?.len().checked_sub(1)?,
             false => 1,
         };
-        let met = |channels| Some(Span { axis, channels });
+        let axis_of = |channels| Some(ChannelAxis { axis, channels });
         // An output with unknown channels can have no factors.
-        let out = self.span(result);
-        let fits =
-            self.span(value) == met(joins.inputs) && (out.is_none() || out == met(joins.outputs));
+        let out = self.channel_axis(result);
+        let fits = self.channel_axis(value) == axis_of(joins.inputs)
+            && (out.is_none() || out == axis_of(joins.outputs));
         if !fits || node.int("transA").unwrap_or(0) != 0 {
             return None;
         }
-        let bias = self.each(node, 2, result, joins.outputs)?;
-        let weight = Constant {
+        let bias = self.per_channel_input(node, 2, result, joins.outputs)?;
+        let weight = AbsorbingConstant {
             slot: 1,
             times: Some(result),
             over: Some(value),
             joins: Some(joins),
         };
-        Some(Role {
+        Some(NodeRule {
             free: vec![value, result],
             constants: std::iter::once(weight).chain(bias).collect(),
             tied: Vec::new(),
@@ -73,20 +73,20 @@ impl<'a> Known<'a> {
 
     /// A constant input with one number for each channel: `Some(None)` if absent, `None` if it has
     /// another shape.
-    fn each(
+    fn per_channel_input(
         &self,
         node: &'a NodeProto,
         slot: usize,
         result: &'a str,
         channels: usize,
-    ) -> Option<Option<Constant<'a>>> {
+    ) -> Option<Option<AbsorbingConstant<'a>>> {
         if node.input_at(slot).is_none() {
             return Some(None);
         }
         let shape = self.own(node, slot)?.shape().ok()?;
         let (&last, before) = shape.split_last()?;
         let by_channel = last == channels && before.iter().all(|&extent| extent == 1);
-        by_channel.then_some(Some(Constant {
+        by_channel.then_some(Some(AbsorbingConstant {
             slot,
             times: Some(result),
             over: None,
@@ -94,9 +94,9 @@ impl<'a> Known<'a> {
         }))
     }
 
-    fn norm(&self, node: &'a NodeProto) -> Option<Role<'a>> {
+    fn norm(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
         let result = node.output.first()?;
-        let Span { axis, channels } = self.span(result)?;
+        let ChannelAxis { axis, channels } = self.channel_axis(result)?;
         let fits = match node.operator().as_str() {
             "LayerNormalization" => {
                 let last = self.shapes.get(result.as_str())?.len() - 1;
@@ -107,9 +107,11 @@ impl<'a> Known<'a> {
             "BatchNormalization" => axis == 1 && node.int("training_mode").unwrap_or(0) == 0,
             _ => false,
         };
-        let scale = self.each(node, 1, result, channels).filter(|_| fits)??;
-        let shift = self.each(node, 2, result, channels)?;
-        Some(Role {
+        let scale = self
+            .per_channel_input(node, 1, result, channels)
+            .filter(|_| fits)??;
+        let shift = self.per_channel_input(node, 2, result, channels)?;
+        Some(NodeRule {
             free: vec![result],
             constants: std::iter::once(scale).chain(shift).collect(),
             tied: Vec::new(),
@@ -117,26 +119,28 @@ impl<'a> Known<'a> {
     }
 
     /// Arithmetic on a value and a constant.
-    fn by_constant(&self, node: &'a NodeProto) -> Option<Role<'a>> {
+    fn by_constant(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
         let result = node.output.first()?.as_str();
         let slot = (0..2).find(|&slot| self.constant(node, slot).is_some())?;
         let value = node.input_at(1 - slot).filter(|_| node.input.len() == 2)?;
-        let span = self
-            .span(result)
-            .filter(|&span| self.span(value) == Some(span))?;
+        let channel_axis = self
+            .channel_axis(result)
+            .filter(|&channel_axis| self.channel_axis(value) == Some(channel_axis))?;
         let shape = self.own(node, slot)?.shape().ok()?;
         let scales = node.is("Mul") || (node.is("Div") && slot == 1);
         // Broadcasting aligns shapes at their ends.
         let rank = self.shapes.get(result)?.len();
-        let at = span.axis.checked_sub(rank.checked_sub(shape.len())?)?;
+        let at = channel_axis
+            .axis
+            .checked_sub(rank.checked_sub(shape.len())?)?;
         let extent = |(axis, &extent): (usize, &usize)| match axis == at {
-            true => extent == span.channels,
+            true => extent == channel_axis.channels,
             false => extent == 1,
         };
         if !shape.iter().enumerate().all(extent) {
             return None;
         }
-        let constant = |times, over| Constant {
+        let constant = |times, over| AbsorbingConstant {
             slot,
             times: Some(times),
             over,
@@ -148,30 +152,30 @@ impl<'a> Known<'a> {
             } else {
                 (value, result)
             };
-            return Some(Role {
+            return Some(NodeRule {
                 free: vec![value, result],
                 constants: vec![constant(times, Some(over))],
                 tied: Vec::new(),
             });
         }
-        (node.is("Add") || node.is("Sub")).then(|| Role {
+        (node.is("Add") || node.is("Sub")).then(|| NodeRule {
             tied: vec![(value, result, 0)],
             constants: vec![constant(result, None)],
             free: Vec::new(),
         })
     }
 
-    fn hands_on(&self, node: &'a NodeProto) -> Option<Role<'a>> {
+    fn pass_through(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
         let (value, result) = (node.input_at(0)?, node.output.first()?.as_str());
-        let span = self.span(result)?;
+        let channel_axis = self.channel_axis(result)?;
         let operator = node.operator();
         let operator = operator.as_str();
-        let alike = |value: &&str| self.span(value) == Some(span);
+        let alike = |value: &&str| self.channel_axis(value) == Some(channel_axis);
         let values = || node.input.iter().map(String::as_str);
-        let mut behind = 0;
-        let tied: Vec<(&str, usize)> = if HANDING_ON.contains(&operator) {
+        let mut offset = 0;
+        let tied: Vec<(&str, usize)> = if COMMUTING.contains(&operator) {
             let one = node.output.iter().filter(|name| !name.is_empty()).count() == 1;
-            let sound = one && alike(&value) && !self.is_of_other_values(node, span);
+            let sound = one && alike(&value) && !self.is_of_other_values(node, channel_axis);
             vec![(Some(value).filter(|_| sound)?, 0)]
         } else if self.reshaped(operator, value, result) {
             vec![(Some(value).filter(alike)?, 0)]
@@ -186,12 +190,13 @@ impl<'a> Known<'a> {
             vec![(carrying, 0)]
         } else if operator == "Concat" {
             let rank = self.shapes.get(result)?.len() as i64;
-            let along = node.int("axis")?.rem_euclid(rank.max(1)) as usize == span.axis;
+            let along = node.int("axis")?.rem_euclid(rank.max(1)) as usize == channel_axis.axis;
             let place = |value| {
-                let one = self.span(value)?;
-                let at = behind;
-                behind += if along { one.channels } else { 0 };
-                (one.axis == span.axis && (along || one == span)).then_some((value, at))
+                let one = self.channel_axis(value)?;
+                let at = offset;
+                offset += if along { one.channels } else { 0 };
+                (one.axis == channel_axis.axis && (along || one == channel_axis))
+                    .then_some((value, at))
             };
             values().map(place).collect::<Option<_>>()?
         } else {
@@ -199,16 +204,16 @@ impl<'a> Known<'a> {
         };
         let tied = tied
             .into_iter()
-            .map(|(value, behind)| (value, result, behind));
-        Some(Role {
+            .map(|(value, offset)| (value, result, offset));
+        Some(NodeRule {
             tied: tied.collect(),
-            ..Role::default()
+            ..NodeRule::default()
         })
     }
 
     /// True if other numbers enter the channels, such as padding other than zero, or if channels
     /// move.
-    fn is_of_other_values(&self, node: &NodeProto, span: Span) -> bool {
+    fn is_of_other_values(&self, node: &NodeProto, channel_axis: ChannelAxis) -> bool {
         if !node.is("Pad") {
             return node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
         }
@@ -216,7 +221,8 @@ impl<'a> Known<'a> {
         let pads = constant(1).and_then(|pads| pads.to_i64().ok());
         let pads = pads.filter(|_| node.input_at(3).is_none());
         let along = |pads: Vec<i64>| {
-            [span.axis, span.axis + pads.len() / 2].map(|at| pads.get(at) == Some(&0))
+            [channel_axis.axis, channel_axis.axis + pads.len() / 2]
+                .map(|at| pads.get(at) == Some(&0))
         };
         let zero = |value: &TensorProto| value.to_f32().is_ok_and(|numbers| numbers == [0.0]);
         let zeros = node.input_at(2).is_none() || constant(2).is_some_and(zero);

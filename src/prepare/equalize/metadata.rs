@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{EqualizeError, Factors};
+use super::{ChannelFactors, EqualizeError};
 use crate::graph::Model;
 use crate::onnx::schema::StringStringEntryProto;
 
@@ -10,12 +10,12 @@ use crate::onnx::schema::StringStringEntryProto;
 /// channel.
 const KEY: &str = "octet.equalized";
 
-impl Factors {
+impl ChannelFactors {
     /// Reads the factors from a model's metadata; empty if it has none.
-    pub fn remembered(model: &Model) -> Result<Factors, EqualizeError> {
+    pub fn from_metadata(model: &Model) -> Result<ChannelFactors, EqualizeError> {
         let mut entries = model.header().metadata_props.iter();
         let Some(entry) = entries.find(|entry| entry.key.as_deref() == Some(KEY)) else {
-            return Ok(Factors::default());
+            return Ok(ChannelFactors::default());
         };
         let damaged = |reason: String| EqualizeError::Damaged { reason };
         let text = entry.value.as_deref().unwrap_or_default();
@@ -27,11 +27,13 @@ impl Factors {
                 "`{value}` has other digits than hexadecimal ones"
             ))),
         };
-        Ok(Factors(read.into_iter().map(of).collect::<Result<_, _>>()?))
+        Ok(ChannelFactors(
+            read.into_iter().map(of).collect::<Result<_, _>>()?,
+        ))
     }
 
     /// Adds these factors to the metadata of a model that has none.
-    pub(super) fn remember(&self, model: &mut Model) {
+    pub(super) fn write_metadata(&self, model: &mut Model) {
         let digits = |powers: &Vec<i8>| -> String {
             powers
                 .iter()

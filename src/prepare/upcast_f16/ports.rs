@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::Half;
+use super::Upcast;
 use crate::graph::{Graph, Model, Names};
 use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
 use crate::onnx::tensor::TensorError;
 
-impl Half {
+impl Upcast {
     /// Restores the 16-bit types of inputs, outputs and remaining float weights in a model that was
     /// made from the upcast one.
     ///
@@ -21,13 +21,13 @@ impl Half {
         let mut casts = Vec::new();
         for (name, element) in &self.inputs {
             if retyped(&mut graph.inputs, name, *element) {
-                casts.extend(fed(graph, &mut names, name, *element));
+                casts.extend(input_cast(graph, &mut names, name, *element));
             }
         }
         graph.nodes.splice(0..0, casts);
         for (name, element) in &self.outputs {
             if retyped(&mut graph.outputs, name, *element) {
-                let cast = given(graph, &mut names, name, *element);
+                let cast = output_cast(graph, &mut names, name, *element);
                 graph.nodes.extend(cast);
             }
         }
@@ -71,7 +71,12 @@ fn widened(names: &mut Names, name: &str) -> String {
 }
 
 /// The Cast behind a 16-bit input, if a node reads it as float32.
-fn fed(graph: &mut Graph, names: &mut Names, input: &str, element: DataType) -> Option<NodeProto> {
+fn input_cast(
+    graph: &mut Graph,
+    names: &mut Names,
+    input: &str,
+    element: DataType,
+) -> Option<NodeProto> {
     let uses = graph.uses();
     let narrows = |&&(index, slot): &&(usize, usize)| {
         let node = &graph.nodes[index];
@@ -104,7 +109,7 @@ fn fed(graph: &mut Graph, names: &mut Names, input: &str, element: DataType) -> 
 }
 
 /// The Cast before a 16-bit output, if one is needed.
-fn given(
+fn output_cast(
     graph: &mut Graph,
     names: &mut Names,
     output: &str,

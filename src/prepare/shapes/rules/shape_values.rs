@@ -3,17 +3,17 @@
 use super::{Context, broadcast};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
-use crate::prepare::shapes::numbers::{known, spread};
-use crate::prepare::shapes::{Known, LARGEST, count};
+use crate::prepare::shapes::small_values::{broadcast_positions, known_dims};
+use crate::prepare::shapes::{InferredValue, LARGEST, count};
 
 impl Context<'_> {
-    pub(super) fn shape_of(&self) -> Option<Known> {
+    pub(super) fn shape_of(&self) -> Option<InferredValue> {
         let shape = self.input(0)?.shape.as_ref()?;
         let rank = shape.len() as i64;
         let clamp = |v: i64| (if v < 0 { v + rank } else { v }).clamp(0, rank) as usize;
         let start = clamp(self.node.int("start").unwrap_or(0));
         let end = clamp(self.node.int("end").unwrap_or(rank)).max(start);
-        let mut result = Known::new(DataType::Int64, known(&[end - start]));
+        let mut result = InferredValue::new(DataType::Int64, known_dims(&[end - start]));
         let size = |d: &Dim| {
             if let Dim::Known(size) = d {
                 Some(*size as i64)
@@ -26,7 +26,7 @@ impl Context<'_> {
     }
 
     /// The shape that an integer input describes; `None` if its length is unknown.
-    pub(super) fn told(&self, slot: usize) -> Option<Vec<Dim>> {
+    pub(super) fn shape_from_input(&self, slot: usize) -> Option<Vec<Dim>> {
         let input = self.input(slot)?;
         if let Some(integers) = &input.integers {
             let size = |v: &Option<i64>| {
@@ -41,17 +41,17 @@ impl Context<'_> {
         }
     }
 
-    pub(super) fn constant_of_shape(&self) -> Option<Known> {
+    pub(super) fn constant_of_shape(&self) -> Option<InferredValue> {
         let value = self.node.tensor("value");
         let constant = match value {
-            Some(tensor) => Known::of_constant(tensor)?,
+            Some(tensor) => InferredValue::from_constant(tensor)?,
             None => {
-                let mut zero = Known::new(DataType::Float, None);
+                let mut zero = InferredValue::new(DataType::Float, None);
                 zero.floats = Some(vec![0.0]);
                 zero
             }
         };
-        let result = Known::new(constant.element, self.told(0));
+        let result = InferredValue::new(constant.element, self.shape_from_input(0));
         let Some(shape) = result.sizes() else {
             return Some(result);
         };
@@ -59,17 +59,17 @@ impl Context<'_> {
         if count > LARGEST {
             return Some(result);
         }
-        Some(result.picked(&constant, &vec![0; count]))
+        Some(result.with_elements_at(&constant, &vec![0; count]))
     }
 
-    pub(super) fn range(&self) -> Option<Known> {
+    pub(super) fn range(&self) -> Option<InferredValue> {
         let number = |slot: usize| self.input(slot)?.all_integers()?.first().copied();
         let element = self.input(0).or(self.input(1)).or(self.input(2))?.element;
-        let mut result = Known::new(element, Some(vec![Dim::Unknown]));
+        let mut result = InferredValue::new(element, Some(vec![Dim::Unknown]));
         let (Some(start), Some(limit), Some(delta)) = (number(0), number(1), number(2)) else {
             result.shape = self
                 .range_of_floats()
-                .map_or(result.shape, |count| known(&[count]));
+                .map_or(result.shape, |count| known_dims(&[count]));
             return Some(result);
         };
         let mut numbers = Vec::new();
@@ -84,7 +84,7 @@ impl Context<'_> {
             };
             at = next;
         }
-        result.shape = known(&[numbers.len()]);
+        result.shape = known_dims(&[numbers.len()]);
         result.integers = Some(numbers);
         Some(result)
     }
@@ -97,27 +97,27 @@ impl Context<'_> {
         (count.is_finite() && count < (1 << 24) as f32).then_some(count.max(0.0) as usize)
     }
 
-    pub(super) fn expand(&self) -> Option<Known> {
+    pub(super) fn expand(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
-        let shape = match (&input.shape, self.told(1)) {
+        let shape = match (&input.shape, self.shape_from_input(1)) {
             (Some(a), Some(b)) => Some(broadcast(&[a, &b])),
             _ => None,
         };
-        let result = Known::new(input.element, shape);
+        let result = InferredValue::new(input.element, shape);
         let places = input
             .sizes()
             .zip(result.sizes())
-            .and_then(|(from, to)| spread(&from, &to));
+            .and_then(|(from, to)| broadcast_positions(&from, &to));
         Some(match places {
-            Some(places) => result.picked(input, &places),
+            Some(places) => result.with_elements_at(input, &places),
             None => result,
         })
     }
 
-    pub(super) fn tile(&self) -> Option<Known> {
+    pub(super) fn tile(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
         let shape = input.shape.as_ref()?;
-        let repeats = self.input(1).and_then(Known::all_integers);
+        let repeats = self.input(1).and_then(InferredValue::all_integers);
         let dims = match repeats {
             Some(repeats) if repeats.len() == shape.len() => {
                 let times = |(d, r): (&Dim, i64)| match (d, r) {
@@ -129,6 +129,6 @@ impl Context<'_> {
             }
             _ => vec![Dim::Unknown; shape.len()],
         };
-        Some(Known::new(input.element, Some(dims)))
+        Some(InferredValue::new(input.element, Some(dims)))
     }
 }

@@ -7,13 +7,13 @@
 
 mod activation;
 mod attention;
-mod heads;
+mod matmul;
 mod norm;
-mod product;
+mod onnx_attention;
 
 use std::collections::{HashMap, HashSet};
 
-use super::shapes::{self, Known, Types};
+use super::shapes::{self, InferredValue, Types};
 use crate::graph::{Dim, Graph, MICROSOFT, Model, Steps};
 use crate::onnx::schema::{DataType, NodeProto};
 
@@ -44,7 +44,7 @@ pub fn is_fused(operator: &str) -> bool {
 }
 
 /// Decomposes all nodes that it supports. Returns the number of nodes.
-pub(super) fn write_out(model: &mut Model) -> usize {
+pub(super) fn decompose(model: &mut Model) -> usize {
     let mut count = 0;
     loop {
         // A decomposed node may produce the input of another one, whose shape the next pass knows.
@@ -73,40 +73,40 @@ fn pass(model: &mut Model) -> usize {
         .iter()
         .filter(|node| node.operator() == EMBEDDING)
         .filter_map(|node| node.output.get(1).cloned());
-    let mut writer = Writer {
+    let mut decomposer = Decomposer {
         opset,
         types: &types,
         graph: &model.graph,
-        counts: embeddings.collect(),
-        turned: HashMap::new(),
+        token_counts: embeddings.collect(),
+        transposed: HashMap::new(),
         steps,
     };
     let mut written = 0;
     for node in nodes {
-        if fused(&node) && writer.write(&node).is_some() {
+        if fused(&node) && decomposer.write(&node).is_some() {
             written += 1;
         } else {
-            writer.steps.nodes.push(node);
+            decomposer.steps.nodes.push(node);
         }
     }
-    let steps = writer.steps;
+    let steps = decomposer.steps;
     steps.into_graph(&mut model.graph);
     written
 }
 
-struct Writer<'a> {
+struct Decomposer<'a> {
     opset: i64,
     types: &'a Types,
     /// Read for its constants; its nodes were moved out.
     graph: &'a Graph,
     /// Values that hold the number of valid tokens in each sequence.
-    counts: HashSet<String>,
+    token_counts: HashSet<String>,
     /// Transposed constant matrices by their original names.
-    turned: HashMap<String, String>,
+    transposed: HashMap<String, String>,
     steps: Steps,
 }
 
-impl Writer<'_> {
+impl Decomposer<'_> {
     /// Decomposes a node. `None` if its variant is unsupported; nothing is written then.
     fn write(&mut self, node: &NodeProto) -> Option<()> {
         let output = node.output.first()?;
@@ -120,9 +120,9 @@ impl Writer<'_> {
             return None;
         }
         match node.op_type.as_deref()? {
-            "FusedConv" => self.activated(node, "Conv"),
-            "FusedGemm" => self.activated(node, "Gemm"),
-            "FusedMatMul" | "TransposeMatMul" => self.product(node),
+            "FusedConv" => self.fused_activation(node, "Conv"),
+            "FusedGemm" => self.fused_activation(node, "Gemm"),
+            "FusedMatMul" | "TransposeMatMul" => self.matmul(node),
             "Gelu" => {
                 self.gelu(first, title, output, false);
                 Some(())
@@ -137,23 +137,23 @@ impl Writer<'_> {
                 Some(())
             }
             "QuickGelu" => {
-                self.gated(node, first, activation::QUICK, output);
+                self.sigmoid_gate(node, first, activation::QUICK_GELU_ALPHA, output);
                 Some(())
             }
             "Swish" => {
-                self.gated(node, first, 1.0, output);
+                self.sigmoid_gate(node, first, 1.0, output);
                 Some(())
             }
             "SkipLayerNormalization" => self.norm_of_sum(node),
             "LayerNormalization" => self.early_norm(node),
-            "Attention" if node.is("Attention") => self.heads(node),
+            "Attention" if node.is("Attention") => self.onnx_attention(node),
             "Attention" => self.attention(node),
             _ => None,
         }
     }
 
     /// Inferred type and shape of a value.
-    fn known(&self, name: Option<&str>) -> Option<&Known> {
+    fn known(&self, name: Option<&str>) -> Option<&InferredValue> {
         self.types.get(name?)
     }
 

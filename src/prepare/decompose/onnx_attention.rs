@@ -1,22 +1,25 @@
 //! ONNX's `Attention` (opset 23): several heads; query heads may share key and value heads.
 
-use super::Writer;
+use super::Decomposer;
 use crate::graph::Dim;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
 const MASK: usize = 3;
 const PAST: [usize; 2] = [4, 5];
 /// Limit on the number of heads; nodes with more stay as they are.
-const MOST: i64 = 4096;
+const MAX_HEADS: i64 = 4096;
 /// Input slot of the number of valid tokens in each sequence.
-const COUNTS: usize = 6;
+const TOKEN_COUNTS: usize = 6;
 
-impl Writer<'_> {
+impl Decomposer<'_> {
     /// `None` if token counts are an input, a window hides tokens, or sizes are unknown.
-    pub(super) fn heads(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn onnx_attention(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let windowed = |name| node.int(name).is_some_and(|size| size >= 0);
-        if slot(COUNTS).is_some() || windowed("left_window_size") || windowed("right_window_size") {
+        if slot(TOKEN_COUNTS).is_some()
+            || windowed("left_window_size")
+            || windowed("right_window_size")
+        {
             return None;
         }
         let title = node.title();
@@ -45,7 +48,7 @@ impl Writer<'_> {
             || shared != others
             || wide < 1
             || mode > 3
-            || heads > MOST
+            || heads > MAX_HEADS
         {
             return None;
         }

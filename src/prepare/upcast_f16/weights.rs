@@ -4,7 +4,7 @@
 //! Most weights are exact. A weight that absorbed a batch norm is rounded once, to its original
 //! precision.
 
-use super::Half;
+use super::Upcast;
 use super::ports::cast;
 use crate::graph::{Graph, Names, Uses};
 use crate::onnx::half::{LEAST_NORMAL_HALF, TOO_LARGE_FOR_HALF, narrow_half};
@@ -12,9 +12,9 @@ use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
 /// Smallest number of elements that is worth a Cast node.
-pub(super) const LEAST: usize = 1024;
+pub(super) const MIN_ELEMENTS: usize = 1024;
 
-impl Half {
+impl Upcast {
     /// Stores large float32 constants in 16 bits if every number is exact, or if they came in 16
     /// bits. Returns the number of constants that had to be rounded.
     pub(super) fn restore_weights(
@@ -30,7 +30,8 @@ impl Half {
         let constants = graph.initializers.iter();
         let large = constants.filter(|tensor| {
             let count = tensor.element_count();
-            tensor.data_type == Some(DataType::Float as i32) && count.is_ok_and(|n| n >= LEAST)
+            tensor.data_type == Some(DataType::Float as i32)
+                && count.is_ok_and(|n| n >= MIN_ELEMENTS)
         });
         let large: Vec<String> = large.filter_map(|tensor| tensor.name.clone()).collect();
         let mut casts: Vec<NodeProto> = Vec::new();
@@ -102,8 +103,8 @@ mod tests {
     fn what_is_no_half_is_rounded_where_it_came_in_as_one_and_its_largest_is_normal() {
         let narrowed = |value: f32, element, rounds| {
             let tensor = TensorProto::from_f32("w", &[2], &[0.0, value]);
-            let found = narrowed(&tensor, element, rounds).unwrap();
-            found.map(|(narrow, exact)| {
+            let narrow_and_exact = narrowed(&tensor, element, rounds).unwrap();
+            narrow_and_exact.map(|(narrow, exact)| {
                 (
                     narrow.widened().unwrap().unwrap().to_f32().unwrap()[1],
                     exact,

@@ -7,13 +7,13 @@ use crate::prepare::shapes::{count, sizes, windows};
 
 impl Context<'_> {
     /// The output shape of such an operator.
-    pub(super) fn pictured(&self, operator: &str) -> Option<Vec<Dim>> {
+    pub(super) fn image_shape(&self, operator: &str) -> Option<Vec<Dim>> {
         let node = self.node;
         let own = self.input(0)?.shape.as_deref();
         let size = |key: &str| Dim::Known(node.int(key).unwrap_or(1).max(0) as usize);
         match operator {
             "MaxUnpool" => match node.input_at(2) {
-                Some(_) => self.told(2),
+                Some(_) => self.shape_from_input(2),
                 None => windows::shape(node, self.types),
             },
             "RoiAlign" | "MaxRoiPool" => {
@@ -33,14 +33,17 @@ impl Context<'_> {
             }
             "AffineGrid" => {
                 // The channel axis is dropped, and an axis of coordinates is appended.
-                let mut told = self.told(1).filter(|told| matches!(told.len(), 4 | 5))?;
-                told.remove(1);
-                let axes = told.len() - 1;
-                told.push(Dim::Known(axes));
-                Some(told)
+                let mut target = self
+                    .shape_from_input(1)
+                    .filter(|target| matches!(target.len(), 4 | 5))?;
+                target.remove(1);
+                let axes = target.len() - 1;
+                target.push(Dim::Known(axes));
+                Some(target)
             }
             "Col2Im" => {
-                let (picture, block) = (self.told(1)?, sizes(&self.told(2)?));
+                let (picture, block) =
+                    (self.shape_from_input(1)?, sizes(&self.shape_from_input(2)?));
                 let channels = match (&own?.get(1)?, block) {
                     (Dim::Known(rows), Some(block)) if count(&block) > 0 => {
                         Dim::Known(rows / count(&block))
@@ -55,8 +58,10 @@ impl Context<'_> {
                     Some(axes) => positions(axes, dims.len())?,
                     None => (0..dims.len()).collect(),
                 };
-                let told = self.told(1).filter(|told| told.len() == axes.len())?;
-                for (axis, size) in axes.into_iter().zip(told) {
+                let target = self
+                    .shape_from_input(1)
+                    .filter(|target| target.len() == axes.len())?;
+                for (axis, size) in axes.into_iter().zip(target) {
                     dims[axis] = size;
                 }
                 Some(dims)

@@ -8,13 +8,13 @@ use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// The channel axis of a value and the number of channels.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Span {
+pub(super) struct ChannelAxis {
     pub(super) axis: usize,
     pub(super) channels: usize,
 }
 
 /// Operators that commute with a positive factor on a channel and keep channels in place.
-pub(super) const HANDING_ON: [&str; 11] = [
+pub(super) const COMMUTING: [&str; 11] = [
     "Relu",
     "LeakyRelu",
     "PRelu",
@@ -35,54 +35,54 @@ pub(super) const ADDING: [&str; 6] = ["Add", "Sub", "Sum", "Mean", "Max", "Min"]
 const RESHAPING: [&str; 4] = ["Flatten", "Squeeze", "Unsqueeze", "Reshape"];
 
 /// A graph with the known shapes and channel axes of its values.
-pub(super) struct Known<'a> {
+pub(super) struct ChannelAxes<'a> {
     pub(super) graph: &'a Graph,
     pub(super) uses: &'a Uses,
     /// Sizes of each float value of known rank, as far as they are known.
     pub(super) shapes: HashMap<&'a str, Vec<Option<usize>>>,
-    spans: HashMap<&'a str, Span>,
+    channel_axes: HashMap<&'a str, ChannelAxis>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> ChannelAxes<'a> {
     /// Propagates channel axes until nothing changes.
-    pub(super) fn of(graph: &'a Graph, uses: &'a Uses) -> Known<'a> {
+    pub(super) fn new(graph: &'a Graph, uses: &'a Uses) -> ChannelAxes<'a> {
         let values = graph.inputs.iter().chain(&graph.outputs);
         let size = |dim: Dim| match dim {
             Dim::Known(size) => Some(size),
             _ => None,
         };
-        let shape = |found: TensorType| {
-            let float = found.element == DataType::Float;
-            let shape = found.shape.filter(|_| float)?;
+        let shape = |declared: TensorType| {
+            let float = declared.element == DataType::Float;
+            let shape = declared.shape.filter(|_| float)?;
             Some(shape.into_iter().map(size).collect())
         };
         let shapes = values
             .chain(&graph.value_info)
             .filter_map(|value| Some((value.name.as_deref()?, shape(tensor_type_of(value)?)?)))
             .collect();
-        let mut known = Known {
+        let mut axes = ChannelAxes {
             graph,
             uses,
             shapes,
-            spans: HashMap::new(),
+            channel_axes: HashMap::new(),
         };
         loop {
-            let before = known.spans.len();
+            let before = axes.channel_axes.len();
             for node in graph.nodes.iter().chain(graph.nodes.iter().rev()) {
-                known.spread(node);
+                axes.propagate(node);
             }
-            if known.spans.len() == before {
-                return known;
+            if axes.channel_axes.len() == before {
+                return axes;
             }
         }
     }
 
     /// The channel axis of a value.
-    pub(super) fn span(&self, value: &str) -> Option<Span> {
-        self.spans.get(value).copied()
+    pub(super) fn channel_axis(&self, value: &str) -> Option<ChannelAxis> {
+        self.channel_axes.get(value).copied()
     }
 
-    fn spread(&mut self, node: &'a NodeProto) {
+    fn propagate(&mut self, node: &'a NodeProto) {
         let (Some(value), Some(result)) = (node.input_at(0), node.output.first()) else {
             return;
         };
@@ -95,27 +95,33 @@ impl<'a> Known<'a> {
                 "LayerNormalization" => [None, last(result)],
                 _ => [None, None],
             };
-            self.found(value, axes[0]);
-            self.found(result, axes[1]);
+            self.set_axis(value, axes[0]);
+            self.set_axis(result, axes[1]);
         }
-        let kept: Vec<&str> = self.kept(node, value, result);
-        let axis = kept.iter().find_map(|value| Some(self.span(value)?.axis));
-        kept.into_iter().for_each(|value| self.found(value, axis));
+        let along: Vec<&str> = self.same_axis(node, value, result);
+        let axis = along
+            .iter()
+            .find_map(|value| Some(self.channel_axis(value)?.axis));
+        along
+            .into_iter()
+            .for_each(|value| self.set_axis(value, axis));
     }
 
-    fn found(&mut self, value: &'a str, axis: Option<usize>) {
+    fn set_axis(&mut self, value: &'a str, axis: Option<usize>) {
         let shape = self.shapes.get(value);
         let extent = axis.and_then(|axis| Some((axis, (*shape?.get(axis)?)?)));
         if let Some((axis, channels)) = extent {
-            self.spans.entry(value).or_insert(Span { axis, channels });
+            self.channel_axes
+                .entry(value)
+                .or_insert(ChannelAxis { axis, channels });
         }
     }
 
     /// The values of a node that share a channel axis.
-    fn kept(&self, node: &'a NodeProto, value: &'a str, result: &'a str) -> Vec<&'a str> {
+    fn same_axis(&self, node: &'a NodeProto, value: &'a str, result: &'a str) -> Vec<&'a str> {
         let operator = node.operator();
         let operator = operator.as_str();
-        if HANDING_ON.contains(&operator) || self.reshaped(operator, value, result) {
+        if COMMUTING.contains(&operator) || self.reshaped(operator, value, result) {
             return vec![value, result];
         }
         if ADDING.contains(&operator) || ["Mul", "Div", "Concat"].contains(&operator) {

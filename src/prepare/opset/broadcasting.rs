@@ -1,10 +1,10 @@
 //! Broadcasting before opset 7: an attribute requests it, and an axis aligns the shapes.
 
-use super::{Adapter, Outcome};
+use super::{Adapted, Adapter};
 use crate::onnx::schema::NodeProto;
 
 /// Appends axes of size 1 to the second input, so that it aligns with `axis` of the first.
-pub(super) fn broadcast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn broadcast(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let wanted = node.take("broadcast").and_then(|a| a.i).unwrap_or(0) != 0;
     let axis = node.take("axis").and_then(|a| a.i);
     // PRelu's slope had one number for each channel, at axis 1.

@@ -1,6 +1,6 @@
 //! Layer normalization: of a sum, and in opsets without the operator.
 
-use super::Writer;
+use super::Decomposer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// The first opset with LayerNormalization. Below it, ReduceMean has its axes as an attribute.
@@ -10,22 +10,22 @@ pub(super) const OPSET_WITH_NORM: i64 = 17;
 const EPSILON: f32 = 1e-12;
 const EPSILON_OF_NORM: f32 = 1e-5;
 
-impl Writer<'_> {
+impl Decomposer<'_> {
     /// SkipLayerNormalization: two values and an optional bias are added, then normalized.
     pub(super) fn norm_of_sum(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (one, other, scale) = (slot(0)?, slot(1)?, slot(2)?);
         let (title, output) = (node.title(), node.output.first()?);
-        let made = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
+        let wanted = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
         // The mean and deviation outputs serve training only.
-        if made(1).is_some() || made(2).is_some() {
+        if wanted(1).is_some() || wanted(2).is_some() {
             return None;
         }
         let mut sum = self.steps.step("Add", &[one, other], title, "sum");
         if let Some(bias) = slot(4) {
             sum = self.steps.step("Add", &[&sum, bias], title, "biased");
         }
-        if let Some(asked) = made(3) {
+        if let Some(asked) = wanted(3) {
             let name = self.steps.names.fresh(&format!("{title}.given_out"));
             self.steps
                 .last("Identity", &[&sum], &name, asked, Vec::new());

@@ -1,11 +1,11 @@
 //! ONNX Runtime's `Attention`: several heads over one sequence, as in BERT.
 
-use super::Writer;
+use super::Decomposer;
 use crate::graph::Dim;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
 /// Default addend of the scores of masked tokens.
-const HIDDEN: f32 = -10000.0;
+const MASKED_SCORE: f32 = -10000.0;
 
 /// Input slots of the mask, the past and the addend of the scores.
 const MASK: usize = 3;
@@ -20,7 +20,7 @@ enum Mask {
     Shown(&'static [i64]),
 }
 
-impl Writer<'_> {
+impl Decomposer<'_> {
     pub(super) fn attention(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (x, weight, output) = (slot(0)?, slot(1)?, node.output.first()?);
@@ -83,7 +83,7 @@ impl Writer<'_> {
         let scores = steps.step("MatMul", &[&q, &k], title, "scores");
         let mut scores = steps.step("Mul", &[&scores, &scale], title, "scaled");
         if let Some((mask, kind)) = mask {
-            let hidden = node.float("mask_filter_value").unwrap_or(HIDDEN);
+            let hidden = node.float("mask_filter_value").unwrap_or(MASKED_SCORE);
             let hidden = self.hidden(mask, kind, x, hidden, title);
             scores = self.steps.step("Add", &[&scores, &hidden], title, "masked");
         }
@@ -116,7 +116,7 @@ impl Writer<'_> {
     }
 
     fn kind(&self, mask: &str, x: &str) -> Option<Mask> {
-        if self.counts.contains(mask) {
+        if self.token_counts.contains(mask) {
             return Some(Mask::Counts);
         }
         let known = self.known(Some(mask))?;

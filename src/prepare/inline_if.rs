@@ -12,7 +12,7 @@ use crate::graph::{Graph, GraphError, Names};
 use crate::onnx::schema::{GraphProto, NodeProto, TensorProto};
 
 /// Replaces each such If by the nodes of its branch, in place. Returns the number of Ifs.
-pub(super) fn write_out(graph: &mut Graph) -> Result<usize, GraphError> {
+pub(super) fn inline(graph: &mut Graph) -> Result<usize, GraphError> {
     if !graph.nodes.iter().any(|node| node.is("If")) {
         return Ok(0);
     }
@@ -21,7 +21,7 @@ pub(super) fn write_out(graph: &mut Graph) -> Result<usize, GraphError> {
     let mut count = 0;
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     for mut node in std::mem::take(&mut graph.nodes) {
-        match taken(&mut node, &types) {
+        match take_branch(&mut node, &types) {
             Some(branch) => {
                 count += 1;
                 let constants = write(&node, branch, &mut names, &mut nodes);
@@ -39,7 +39,7 @@ pub(super) fn write_out(graph: &mut Graph) -> Result<usize, GraphError> {
 
 /// Takes out the branch that an If runs. `None` if the condition is unknown or the branch lacks an
 /// output of the node.
-fn taken(node: &mut NodeProto, types: &Types) -> Option<GraphProto> {
+fn take_branch(node: &mut NodeProto, types: &Types) -> Option<GraphProto> {
     let condition = node.input_at(0).filter(|_| node.is("If"))?;
     let &[condition] = types.get(condition)?.all_integers()?.as_slice() else {
         return None;
@@ -56,7 +56,7 @@ fn taken(node: &mut NodeProto, types: &Types) -> Option<GraphProto> {
 /// Writes the nodes of a branch. Inner names get the If's title as prefix, and outputs take the
 /// outer names. Returns the branch's constants.
 fn write(
-    choice: &NodeProto,
+    if_node: &NodeProto,
     branch: GraphProto,
     names: &mut Names,
     nodes: &mut Vec<NodeProto>,
@@ -66,7 +66,7 @@ fn write(
         .iter()
         .map(|value| value.name.as_deref().unwrap_or_default());
     let outputs: Vec<_> = inside
-        .zip(&choice.output)
+        .zip(&if_node.output)
         .filter(|(_, outside)| !outside.is_empty())
         .collect();
     // A subgraph of the branch may use the outer name for another value. Inner values then keep
@@ -85,7 +85,7 @@ fn write(
     {
         let new = match known.get(name.as_str()) {
             Some(&outside) => outside.clone(),
-            None => names.fresh(&within(choice, name)),
+            None => names.fresh(&within(if_node, name)),
         };
         renamed.insert(name.clone(), new);
     }
@@ -94,7 +94,7 @@ fn write(
         .iter_mut()
         .filter_map(|tensor| tensor.name.as_mut())
     {
-        let new = names.fresh(&within(choice, name));
+        let new = names.fresh(&within(if_node, name));
         renamed.insert(std::mem::replace(name, new.clone()), new);
     }
     for mut node in branch.node {
@@ -102,8 +102,8 @@ fn write(
         // follows the renaming.
         if let Some(name) = node.name.as_mut().filter(|name| !name.is_empty()) {
             *name = match renamed.get(name).filter(|_| node.output.contains(name)) {
-                Some(made) => made.clone(),
-                None => names.fresh(&within(choice, name)),
+                Some(inner) => inner.clone(),
+                None => names.fresh(&within(if_node, name)),
             };
         }
         for output in &mut node.output {
@@ -116,15 +116,15 @@ fn write(
     }
     // Outputs that the branch passes on unchanged.
     for (inside, outside) in outputs {
-        let made = renamed.get(inside).map_or(inside, String::as_str);
-        if made != outside {
-            let copy = names.fresh(&within(choice, outside));
-            nodes.push(NodeProto::new("Identity", &copy, &[made], &[outside]));
+        let inner = renamed.get(inside).map_or(inside, String::as_str);
+        if inner != outside {
+            let copy = names.fresh(&within(if_node, outside));
+            nodes.push(NodeProto::new("Identity", &copy, &[inner], &[outside]));
         }
     }
     constants
 }
 
-fn within(choice: &NodeProto, name: &str) -> String {
-    format!("{}/{name}", choice.title())
+fn within(if_node: &NodeProto, name: &str) -> String {
+    format!("{}/{name}", if_node.title())
 }

@@ -13,14 +13,14 @@ use crate::onnx::tensor::TensorError;
 
 /// Counts of folded nodes.
 #[derive(Default)]
-pub(super) struct Folded {
+pub(super) struct FoldCounts {
     pub(super) norms: usize,
     pub(super) constants: usize,
 }
 
 /// Folds until nothing changes, so that chains of such nodes vanish too.
-pub(super) fn fold(graph: &mut Graph) -> Result<Folded, TensorError> {
-    let mut folded = Folded::default();
+pub(super) fn fold(graph: &mut Graph) -> Result<FoldCounts, TensorError> {
+    let mut folded = FoldCounts::default();
     loop {
         let before = folded.norms + folded.constants;
         fold_once(graph, &mut folded)?;
@@ -30,7 +30,7 @@ pub(super) fn fold(graph: &mut Graph) -> Result<Folded, TensorError> {
     }
 }
 
-fn fold_once(graph: &mut Graph, count: &mut Folded) -> Result<(), TensorError> {
+fn fold_once(graph: &mut Graph, count: &mut FoldCounts) -> Result<(), TensorError> {
     let uses = graph.uses();
     let mut names = graph.names();
     let mut gone = HashSet::new();
@@ -85,7 +85,7 @@ fn only_user(graph: &Graph, uses: &Uses, layer: usize, (norm, slot): (usize, usi
 }
 
 /// Transform of each channel: (x − mean) · factor + shift.
-struct Affine {
+struct ChannelAffine {
     mean: Vec<f64>,
     factor: Vec<f64>,
     shift: Vec<f64>,
@@ -99,7 +99,7 @@ fn float<'a>(graph: &'a Graph, node: &NodeProto, slot: usize) -> Option<&'a Tens
 
 /// A constant as one number for each of `count` channels along `axis` of a value of this rank.
 /// `None` if it varies along another axis.
-pub(crate) fn by_channel(
+pub(crate) fn constant_per_channel(
     constant: &TensorProto,
     count: usize,
     rank: usize,
@@ -130,7 +130,7 @@ fn affine(
     slot: usize,
     count: usize,
     rank: usize,
-) -> Result<Option<Affine>, TensorError> {
+) -> Result<Option<ChannelAffine>, TensorError> {
     if node.is("BatchNormalization") {
         let mut numbers = Vec::with_capacity(4);
         for slot in 1..5 {
@@ -153,7 +153,7 @@ fn affine(
             .map(|(s, v)| *s / (*v + epsilon).sqrt())
             .collect();
         let (mean, shift) = (std::mem::take(mean), std::mem::take(shift));
-        return Ok(Some(Affine {
+        return Ok(Some(ChannelAffine {
             mean,
             factor,
             shift,
@@ -162,7 +162,7 @@ fn affine(
     let Some(constant) = float(graph, node, 1 - slot) else {
         return Ok(None);
     };
-    let Some(numbers) = by_channel(constant, count, rank, 1)? else {
+    let Some(numbers) = constant_per_channel(constant, count, rank, 1)? else {
         return Ok(None);
     };
     let (zeros, ones) = (vec![0.0; count], vec![1.0; count]);
@@ -172,14 +172,14 @@ fn affine(
         "Add" => (ones, numbers),
         _ => (ones, numbers.into_iter().map(|n| -n).collect()),
     };
-    Ok(Some(Affine {
+    Ok(Some(ChannelAffine {
         mean: zeros,
         factor,
         shift,
     }))
 }
 
-struct Layer {
+struct FoldedLayer {
     weight: TensorProto,
     bias: TensorProto,
 }
@@ -190,7 +190,7 @@ fn folded(
     layer: usize,
     norm: usize,
     slot: usize,
-) -> Result<Option<Layer>, TensorError> {
+) -> Result<Option<FoldedLayer>, TensorError> {
     let (layer, norm) = (&graph.nodes[layer], &graph.nodes[norm]);
     let Some(weight) = float(graph, layer, 1) else {
         return Ok(None);
@@ -206,7 +206,7 @@ fn folded(
         (Some(_), Some(bias)) => bias.to_f32()?,
         (Some(_), None) => return Ok(None),
     };
-    let Some(Affine {
+    let Some(ChannelAffine {
         mean,
         factor,
         shift,
@@ -246,7 +246,7 @@ fn folded(
             values = rest;
         }
     })?;
-    Ok(Some(Layer {
+    Ok(Some(FoldedLayer {
         weight: scaled,
         bias: TensorProto::from_f32("", &[count], &bias),
     }))
@@ -260,11 +260,11 @@ fn replace(
     names: &mut Names,
     layer: usize,
     norm: usize,
-    folded: Layer,
+    folded: FoldedLayer,
 ) {
     let output = graph.nodes[norm].output[0].clone();
     let shared = |name: &str| uses.consumers(name).len() > 1 || uses.is_output(name);
-    let Layer {
+    let FoldedLayer {
         mut weight,
         mut bias,
     } = folded;

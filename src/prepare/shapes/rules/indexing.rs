@@ -3,17 +3,17 @@
 use super::{Context, position, positions};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
-use crate::prepare::shapes::numbers::{places, strides};
-use crate::prepare::shapes::{Known, LARGEST, count, sizes};
+use crate::prepare::shapes::small_values::{positions_of, strides};
+use crate::prepare::shapes::{InferredValue, LARGEST, count, sizes};
 
 impl Context<'_> {
-    pub(super) fn concat(&self) -> Option<Known> {
-        let inputs: Option<Vec<&Known>> =
+    pub(super) fn concat(&self) -> Option<InferredValue> {
+        let inputs: Option<Vec<&InferredValue>> =
             (0..self.node.input.len()).map(|i| self.input(i)).collect();
         let element = (0..self.node.input.len())
             .find_map(|i| self.input(i))?
             .element;
-        let unknown = Some(Known::new(element, None));
+        let unknown = Some(InferredValue::new(element, None));
         let Some(inputs) = inputs else { return unknown };
         let Some(shapes) = inputs
             .iter()
@@ -43,7 +43,7 @@ impl Context<'_> {
                 .find(|d| matches!(d, Dim::Known(_)));
             known.unwrap_or(&shapes[0][a]).clone()
         });
-        let mut result = Known::new(element, Some(dims.collect()));
+        let mut result = InferredValue::new(element, Some(dims.collect()));
         // Numbers are joined only for lists, because shapes are computed from lists.
         if rank == 1 {
             let integers = inputs
@@ -69,12 +69,12 @@ impl Context<'_> {
         Some(result)
     }
 
-    pub(super) fn slice(&self) -> Option<Known> {
+    pub(super) fn slice(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
         let shape = input.shape.as_ref()?;
         let rank = shape.len();
         let (starts, ends) = (self.list("starts", 1), self.list("ends", 2));
-        let axes = match (self.list("axes", 3), self.is_given("axes", 3)) {
+        let axes = match (self.list("axes", 3), self.is_present("axes", 3)) {
             (Some(axes), _) => Some(axes),
             (None, true) => None,
             (None, false) => starts.as_ref().map(|s| (0..s.len() as i64).collect()),
@@ -85,7 +85,10 @@ impl Context<'_> {
             (None, None) => starts.as_ref().map(|s| vec![1; s.len()]),
         };
         let Some(axes) = axes else {
-            return Some(Known::new(input.element, Some(vec![Dim::Unknown; rank])));
+            return Some(InferredValue::new(
+                input.element,
+                Some(vec![Dim::Unknown; rank]),
+            ));
         };
         let axes = positions(&axes, rank)?;
         let mut dims = shape.clone();
@@ -94,7 +97,7 @@ impl Context<'_> {
             let number = |list: &Option<Vec<i64>>| list.as_ref().and_then(|l| l.get(i)).copied();
             dims[axis] = match (&shape[axis], number(&starts), number(&ends), number(&steps)) {
                 (Dim::Known(size), Some(start), Some(end), Some(step)) if step != 0 => {
-                    let (first, count) = cut(*size as i64, start, end, step);
+                    let (first, count) = slice_bounds(*size as i64, start, end, step);
                     from[axis] = (first, step);
                     Dim::Known(count)
                 }
@@ -103,7 +106,7 @@ impl Context<'_> {
                 _ => Dim::Unknown,
             };
         }
-        let result = Known::new(input.element, Some(dims));
+        let result = InferredValue::new(input.element, Some(dims));
         let (Some(old), Some(new)) = (input.sizes(), result.sizes()) else {
             return Some(result);
         };
@@ -111,21 +114,21 @@ impl Context<'_> {
             return Some(result);
         }
         let stride = strides(&old);
-        let places = places(&new, |index| {
+        let places = positions_of(&new, |index| {
             let along = |a: usize| (from[a].0 + from[a].1 * index[a] as i64) as usize * stride[a];
             (0..rank).map(along).sum()
         });
-        Some(result.picked(input, &places))
+        Some(result.with_elements_at(input, &places))
     }
 
-    pub(super) fn gather(&self) -> Option<Known> {
+    pub(super) fn gather(&self) -> Option<InferredValue> {
         let (input, indices) = (self.input(0)?, self.input(1)?);
         let (Some(shape), Some(index_shape)) = (&input.shape, &indices.shape) else {
-            return Some(Known::new(input.element, None));
+            return Some(InferredValue::new(input.element, None));
         };
         let axis = position(self.node.int("axis").unwrap_or(0), shape.len())?;
         let dims = [&shape[..axis], index_shape, &shape[axis + 1..]].concat();
-        let result = Known::new(input.element, Some(dims));
+        let result = InferredValue::new(input.element, Some(dims));
         let (Some(old), Some(new), Some(at)) =
             (input.sizes(), result.sizes(), indices.all_integers())
         else {
@@ -152,12 +155,12 @@ impl Context<'_> {
                 (outer * old[axis] + at[which]) * after + inner
             })
             .collect();
-        Some(result.picked(input, &places))
+        Some(result.with_elements_at(input, &places))
     }
 
-    pub(super) fn gather_nd(&self) -> Option<Known> {
+    pub(super) fn gather_nd(&self) -> Option<InferredValue> {
         let (input, indices) = (self.input(0)?, self.input(1)?);
-        let unknown = Some(Known::new(input.element, None));
+        let unknown = Some(InferredValue::new(input.element, None));
         let (Some(shape), Some([places @ .., Dim::Known(depth)])) =
             (input.shape.as_deref(), indices.shape.as_deref())
         else {
@@ -167,13 +170,13 @@ impl Context<'_> {
         match shape.get(batch.saturating_add(*depth)..) {
             Some(rest) => {
                 let dims = [places, rest].concat();
-                Some(Known::new(input.element, Some(dims)))
+                Some(InferredValue::new(input.element, Some(dims)))
             }
             None => unknown,
         }
     }
 
-    pub(super) fn one_hot(&self) -> Option<Known> {
+    pub(super) fn one_hot(&self) -> Option<InferredValue> {
         let (indices, places) = (self.input(0)?, self.input(1)?.all_integers());
         let places = places.and_then(|places| usize::try_from(*places.first()?).ok());
         let shape = indices.shape.clone().and_then(|mut shape| {
@@ -181,15 +184,15 @@ impl Context<'_> {
             shape.insert(axis, places.map_or(Dim::Unknown, Dim::Known));
             Some(shape)
         });
-        Some(Known::new(self.input(2)?.element, shape))
+        Some(InferredValue::new(self.input(2)?.element, shape))
     }
 
-    pub(super) fn split(&self) -> Vec<Option<Known>> {
+    pub(super) fn split(&self) -> Vec<Option<InferredValue>> {
         let count = self.node.output.len();
         let Some(input) = self.input(0) else {
             return vec![None; count];
         };
-        let unknown = vec![Some(Known::new(input.element, None)); count];
+        let unknown = vec![Some(InferredValue::new(input.element, None)); count];
         let Some(shape) = &input.shape else {
             return unknown;
         };
@@ -198,7 +201,7 @@ impl Context<'_> {
         };
         let parts: Option<Vec<usize>> = match (self.list("split", 1), &shape[axis]) {
             (Some(parts), _) => parts.iter().map(|&p| usize::try_from(p).ok()).collect(),
-            (None, Dim::Known(size)) if !self.is_given("split", 1) && count > 0 => {
+            (None, Dim::Known(size)) if !self.is_present("split", 1) && count > 0 => {
                 // Equal parts, the last one smaller.
                 let part = size.div_ceil(count);
                 Some(
@@ -217,18 +220,18 @@ impl Context<'_> {
             .map(|i| {
                 let mut dims = shape.clone();
                 dims[axis] = parts.as_ref().map_or(Dim::Unknown, |p| Dim::Known(p[i]));
-                let result = Known::new(input.element, Some(dims));
+                let result = InferredValue::new(input.element, Some(dims));
                 let (Some(parts), 1, true) = (&parts, shape.len(), few) else {
                     return Some(result);
                 };
                 let places: Vec<usize> = (start..start + parts[i]).collect();
                 start += parts[i];
-                Some(result.picked(input, &places))
+                Some(result.with_elements_at(input, &places))
             })
             .collect()
     }
 
-    pub(super) fn top_k(&self) -> Vec<Option<Known>> {
+    pub(super) fn top_k(&self) -> Vec<Option<InferredValue>> {
         let Some(input) = self.input(0) else {
             return vec![None; 2];
         };
@@ -247,14 +250,14 @@ impl Context<'_> {
             Some(shape)
         });
         vec![
-            Some(Known::new(input.element, shape.clone())),
-            Some(Known::new(DataType::Int64, shape)),
+            Some(InferredValue::new(input.element, shape.clone())),
+            Some(InferredValue::new(DataType::Int64, shape)),
         ]
     }
 }
 
 /// First index and number of elements of a slice, clamped as ONNX specifies.
-pub(crate) fn cut(size: i64, start: i64, end: i64, step: i64) -> (i64, usize) {
+pub(crate) fn slice_bounds(size: i64, start: i64, end: i64, step: i64) -> (i64, usize) {
     let from_front = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
     let (low, high) = if step > 0 { (0, size) } else { (0, size - 1) };
     let first = from_front(start).clamp(low, high.max(low));

@@ -2,38 +2,38 @@
 
 use std::collections::HashSet;
 
-use super::shapes::{self, Known, Types};
+use super::shapes::{self, InferredValue, Types};
 use crate::graph::Graph;
 use crate::onnx::schema::{DataType, TensorProto};
 use crate::tensor::{Tensor, Values};
 
 /// Replaces every node whose results are known. Returns the number of nodes.
 pub(super) fn fold(graph: &mut Graph) -> usize {
-    let found = known(graph, &shapes::infer(graph), |_| false);
-    let count = found.len();
-    put(graph, found);
+    let folded = known_results(graph, &shapes::infer(graph), |_| false);
+    let count = folded.len();
+    replace_by_constants(graph, folded);
     count
 }
 
 /// Replaces nodes by the constants they compute.
-pub(crate) fn put(graph: &mut Graph, found: Vec<(usize, Vec<TensorProto>)>) {
-    let gone = found.iter().map(|(node, _)| *node).collect();
+pub(crate) fn replace_by_constants(graph: &mut Graph, folded: Vec<(usize, Vec<TensorProto>)>) {
+    let gone = folded.iter().map(|(node, _)| *node).collect();
     graph.remove_nodes(&gone);
-    for tensor in found.into_iter().flat_map(|(_, results)| results) {
+    for tensor in folded.into_iter().flat_map(|(_, results)| results) {
         graph.initializers.insert(tensor);
     }
 }
 
 /// Nodes whose results follow from these types, with the results. Producers of graph outputs, and
 /// of values for which `stays` holds, are left out.
-pub(crate) fn known(
+pub(crate) fn known_results(
     graph: &Graph,
     types: &Types,
     stays: impl Fn(&str) -> bool,
 ) -> Vec<(usize, Vec<TensorProto>)> {
     let outputs = graph.outputs.iter().filter_map(|v| v.name.as_deref());
     let outputs: HashSet<&str> = outputs.collect();
-    let mut found = Vec::new();
+    let mut folded = Vec::new();
     for (place, node) in graph.nodes.iter().enumerate() {
         // Operators of other domains have no inferred results, so they never fold.
         let results: Option<Vec<TensorProto>> = node
@@ -47,13 +47,13 @@ pub(crate) fn known(
             })
             .collect();
         if let Some(results) = results.filter(|r| !r.is_empty()) {
-            found.push((place, results));
+            folded.push((place, results));
         }
     }
-    found
+    folded
 }
 
-fn tensor(known: &Known) -> Option<Tensor> {
+fn tensor(known: &InferredValue) -> Option<Tensor> {
     let shape = known.sizes()?;
     if let (Some(floats), DataType::Float) = (&known.floats, known.element) {
         return Tensor::new(shape, Values::F32(floats.clone()));

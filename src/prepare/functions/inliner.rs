@@ -14,20 +14,20 @@ use crate::onnx::schema::{
 use crate::prepare::{OPSET, PrepareError, opset};
 
 /// Limit on nested calls and graphs. Modules of real models nest a dozen deep.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Limit on the nodes that inlining may produce: several times those of the largest known models.
-const NODES: usize = 200_000;
+const MAX_NODES: usize = 200_000;
 
 /// Reasons to abandon the body of a call.
-pub(super) enum Stop {
+pub(super) enum InlineStop {
     /// The call stays in the model.
-    Left(String),
+    KeepCall(String),
     /// The model is invalid or exceeds a limit.
     Refused(PrepareError),
 }
 
 /// Copies nodes and inlines the calls among them.
-pub(super) struct Writer<'a> {
+pub(super) struct FunctionInliner<'a> {
     library: &'a Library<'a>,
     /// The opsets that the model imports.
     sets: &'a [OperatorSetIdProto],
@@ -48,7 +48,7 @@ pub(super) struct Writer<'a> {
 }
 
 /// The body of a function while it is inlined.
-pub(super) struct Body<'b> {
+pub(super) struct FunctionBody<'b> {
     function: &'b FunctionProto,
     call: &'b NodeProto,
     /// Prefix of new names.
@@ -57,20 +57,20 @@ pub(super) struct Body<'b> {
     names: Vec<HashMap<String, String>>,
 }
 
-impl Body<'_> {
+impl FunctionBody<'_> {
     /// The value of a function's attribute, and whether the call sets it. Falls back to the
     /// function's default.
     fn attribute(&self, name: &str) -> Option<(&AttributeProto, bool)> {
         let is = |a: &&AttributeProto| a.name.as_deref() == Some(name);
         let usual = || self.function.attribute_proto.iter().find(is);
-        let given = self.call.attribute(name).map(|given| (given, true));
-        given.or_else(|| Some((usual()?, false)))
+        let provided = self.call.attribute(name).map(|provided| (provided, true));
+        provided.or_else(|| Some((usual()?, false)))
     }
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(library: &'a Library<'a>, model: &'a Model) -> Writer<'a> {
-        Writer {
+impl<'a> FunctionInliner<'a> {
+    pub(super) fn new(library: &'a Library<'a>, model: &'a Model) -> FunctionInliner<'a> {
+        FunctionInliner {
             library,
             sets: &model.header().opset_import,
             names: model.graph.names(),
@@ -89,9 +89,9 @@ impl<'a> Writer<'a> {
     pub(super) fn node(
         &mut self,
         mut node: NodeProto,
-        mut body: Option<&mut Body>,
+        mut body: Option<&mut FunctionBody>,
         written: &mut Vec<NodeProto>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), InlineStop> {
         if let Some(body) = body.as_deref_mut() {
             self.rename(&mut node, body);
         }
@@ -100,15 +100,15 @@ impl<'a> Writer<'a> {
             // A value from the call already uses the caller's names.
             let mut whole = false;
             if let Some(body) = body.as_deref().filter(|_| !wanted.is_empty()) {
-                let Some((found, given)) = body.attribute(wanted) else {
+                let Some((value, is_set)) = body.attribute(wanted) else {
                     continue;
                 };
                 let name = attribute.name;
                 attribute = AttributeProto {
                     name,
-                    ..found.clone()
+                    ..value.clone()
                 };
-                whole = given;
+                whole = is_set;
             }
             let graphs = attribute.g.iter_mut().chain(&mut attribute.graphs);
             for graph in graphs.filter(|_| !whole) {
@@ -129,7 +129,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn graph(&mut self, graph: &mut GraphProto, mut body: Option<&mut Body>) -> Result<(), Stop> {
+    fn graph(
+        &mut self,
+        graph: &mut GraphProto,
+        mut body: Option<&mut FunctionBody>,
+    ) -> Result<(), InlineStop> {
         self.depth += 1;
         if let Some(body) = body.as_deref_mut() {
             let mut names: Vec<&mut Option<String>> = Vec::new();
@@ -137,8 +141,8 @@ impl<'a> Writer<'a> {
             names.extend(graph.initializer.iter_mut().map(|t| &mut t.name));
             let sparse = graph.sparse_initializer.iter_mut();
             names.extend(sparse.filter_map(|s| Some(&mut s.values.as_mut()?.name)));
-            let made = graph.node.iter().flat_map(|node| &node.output);
-            let known = names.iter().filter_map(|name| name.as_ref()).chain(made);
+            let output = graph.node.iter().flat_map(|node| &node.output);
+            let known = names.iter().filter_map(|name| name.as_ref()).chain(output);
             let fresh = known.filter(|name| !name.is_empty()).map(|name| {
                 let fresh = self.names.fresh(&format!("{}/{name}", body.title));
                 (name.clone(), fresh)
@@ -172,23 +176,24 @@ impl<'a> Writer<'a> {
         at: usize,
         call: NodeProto,
         written: &mut Vec<NodeProto>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), InlineStop> {
         let (depth, within) = (self.depth, self.within.len());
         let (length, calls, imports) = (written.len(), self.calls.len(), self.imports.len());
         let ended = self.body(at, &call, written);
         self.depth = depth;
         self.within.truncate(within);
-        let Err(Stop::Left(reason)) = ended else {
+        let Err(InlineStop::KeepCall(reason)) = ended else {
             return ended;
         };
         written.truncate(length);
         self.calls.truncate(calls);
         self.imports.truncate(imports);
-        self.left.get_or_insert_with(|| PrepareError::FunctionLeft {
-            node: call.title().to_owned(),
-            function: named(&self.library.functions[at]),
-            reason,
-        });
+        self.left
+            .get_or_insert_with(|| PrepareError::FunctionNotInlined {
+                node: call.title().to_owned(),
+                function: named(&self.library.functions[at]),
+                reason,
+            });
         written.push(call);
         Ok(())
     }
@@ -198,14 +203,14 @@ impl<'a> Writer<'a> {
         at: usize,
         call: &NodeProto,
         written: &mut Vec<NodeProto>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), InlineStop> {
         let function = &self.library.functions[at];
-        let fits = |kind: &str, given: usize, known: usize| match given <= known {
+        let fits = |kind: &str, provided: usize, known: usize| match provided <= known {
             true => Ok(()),
             false => Err(self.refused(
                 call,
                 at,
-                format!("has {known} {kind} and is called with {given}"),
+                format!("has {known} {kind} and is called with {provided}"),
             )),
         };
         fits("inputs", call.input.len(), function.input.len())?;
@@ -218,8 +223,8 @@ impl<'a> Writer<'a> {
         }
         self.within.push(at);
         self.depth += 1;
-        if self.depth > DEPTH {
-            let reason = format!("leads through more than {DEPTH} functions and graphs");
+        if self.depth > MAX_DEPTH {
+            let reason = format!("leads through more than {MAX_DEPTH} functions and graphs");
             return Err(self.too_much(reason));
         }
         self.calls.push(at);
@@ -228,8 +233,9 @@ impl<'a> Writer<'a> {
             title => title,
         };
         let inputs = function.input.iter().enumerate();
-        let given = inputs.map(|(i, name)| (name.clone(), call.input_at(i).unwrap_or("").into()));
-        let mut names: HashMap<String, String> = given.collect();
+        let provided =
+            inputs.map(|(i, name)| (name.clone(), call.input_at(i).unwrap_or("").into()));
+        let mut names: HashMap<String, String> = provided.collect();
         // An output that is also an input, or repeats an earlier output, has a name already.
         let mut copied = Vec::new();
         for (name, wanted) in function.output.iter().zip(&call.output) {
@@ -241,7 +247,7 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        let mut body = Body {
+        let mut body = FunctionBody {
             function,
             call,
             title,
@@ -259,24 +265,24 @@ impl<'a> Writer<'a> {
     }
 
     /// Gives a node of a body and its values their outer names.
-    fn rename(&mut self, node: &mut NodeProto, body: &mut Body) {
+    fn rename(&mut self, node: &mut NodeProto, body: &mut FunctionBody) {
         let own = node.title().to_owned();
         for name in node.input.iter_mut().chain(&mut node.output) {
             *name = self.name(name, body);
         }
         // An unnamed node is identified by its first output.
-        let made = node.output.first().filter(|made| {
-            let inside = made.strip_prefix(body.title);
+        let output = node.output.first().filter(|output| {
+            let inside = output.strip_prefix(body.title);
             inside.is_some_and(|inside| inside.starts_with('/'))
         });
-        node.name = Some(match (node.name.as_deref(), made) {
-            (None | Some(""), Some(made)) => made.clone(),
+        node.name = Some(match (node.name.as_deref(), output) {
+            (None | Some(""), Some(output)) => output.clone(),
             _ => self.names.fresh(&format!("{}/{own}", body.title)),
         });
     }
 
     /// The outer name of a name in a body.
-    fn name(&mut self, name: &str, body: &mut Body) -> String {
+    fn name(&mut self, name: &str, body: &mut FunctionBody) -> String {
         if name.is_empty() {
             return String::new();
         }
@@ -293,9 +299,9 @@ impl<'a> Writer<'a> {
     fn in_version(
         &mut self,
         node: NodeProto,
-        body: &Body,
+        body: &FunctionBody,
         written: &mut Vec<NodeProto>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), InlineStop> {
         let domain = domain_named(node.domain.as_deref());
         let here = version_of(domain, self.sets).or_else(|| version_of(domain, &self.imports));
         let (from, to) = match (version_of(domain, &body.function.opset_import), here) {
@@ -315,7 +321,7 @@ impl<'a> Writer<'a> {
         };
         let (title, operator) = (node.title().to_owned(), node.operator());
         let apart = |reason: &str| {
-            Stop::Left(format!(
+            InlineStop::KeepCall(format!(
                 "its {title} ({operator}) is of version {from} of the operators, of which the model has version {to}, {reason}"
             ))
         };
@@ -337,26 +343,26 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), Stop> {
+    fn count(&mut self, bytes: usize) -> Result<(), InlineStop> {
         self.nodes += 1;
         self.bytes += bytes;
-        if self.nodes <= NODES && self.bytes <= LIMITS.bytes {
+        if self.nodes <= MAX_NODES && self.bytes <= LIMITS.bytes {
             return Ok(());
         }
-        Err(self.too_much(format!("becomes more than {NODES} nodes or 2 GiB")))
+        Err(self.too_much(format!("becomes more than {MAX_NODES} nodes or 2 GiB")))
     }
 
-    fn too_much(&self, reason: String) -> Stop {
+    fn too_much(&self, reason: String) -> InlineStop {
         let at = self.within.first().copied().unwrap_or_default();
-        Stop::Refused(PrepareError::Function {
+        InlineStop::Refused(PrepareError::Function {
             node: self.outermost.clone(),
             function: named(&self.library.functions[at]),
             reason,
         })
     }
 
-    fn refused(&self, call: &NodeProto, at: usize, reason: String) -> Stop {
-        Stop::Refused(PrepareError::Function {
+    fn refused(&self, call: &NodeProto, at: usize, reason: String) -> InlineStop {
+        InlineStop::Refused(PrepareError::Function {
             node: call.title().to_owned(),
             function: named(&self.library.functions[at]),
             reason,

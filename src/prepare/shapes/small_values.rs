@@ -1,6 +1,6 @@
 //! Arithmetic on the small values from which shapes are computed.
 
-use super::{Known, LARGEST, count, sizes};
+use super::{InferredValue, LARGEST, count, sizes};
 use crate::graph::Dim;
 use crate::onnx::schema::{DataType, NodeProto};
 
@@ -20,9 +20,13 @@ fn fits(element: DataType, value: i64) -> bool {
     }
 }
 
-impl Known {
+impl InferredValue {
     /// Takes the elements of `source` at these positions.
-    pub(super) fn picked(mut self, source: &Known, places: &[usize]) -> Known {
+    pub(super) fn with_elements_at(
+        mut self,
+        source: &InferredValue,
+        places: &[usize],
+    ) -> InferredValue {
         if places.len() <= LARGEST {
             let take = |v: &Vec<Option<i64>>| {
                 places
@@ -40,7 +44,7 @@ impl Known {
     }
 
     /// Takes all elements of `source`; the shape stays.
-    pub(super) fn reshaped(mut self, source: &Known) -> Known {
+    pub(super) fn with_elements_of(mut self, source: &InferredValue) -> InferredValue {
         self.integers = source.integers.clone();
         self.floats = source.floats.clone();
         self
@@ -53,12 +57,12 @@ impl Known {
 }
 
 /// For each index of a row-major tensor, the position of its element in another one.
-pub(super) fn places(shape: &[usize], mut of: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
+pub(super) fn positions_of(shape: &[usize], mut of: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
     let count = count(shape);
     let mut index = vec![0; shape.len()];
-    let mut found = Vec::with_capacity(count.min(LARGEST));
+    let mut positions = Vec::with_capacity(count.min(LARGEST));
     for _ in 0..count {
-        found.push(of(&index));
+        positions.push(of(&index));
         for axis in (0..shape.len()).rev() {
             index[axis] += 1;
             if index[axis] < shape[axis] {
@@ -67,7 +71,7 @@ pub(super) fn places(shape: &[usize], mut of: impl FnMut(&[usize]) -> usize) -> 
             index[axis] = 0;
         }
     }
-    found
+    positions
 }
 
 /// Row-major strides of a shape.
@@ -78,13 +82,13 @@ pub(super) fn strides(shape: &[usize]) -> Vec<usize> {
 }
 
 /// The positions in `from` that broadcast it to `to`; `None` if the result is too large.
-pub(super) fn spread(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
+pub(super) fn broadcast_positions(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     if count(to) > LARGEST || from.len() > to.len() {
         return None;
     }
     let steps = strides(from);
     let offset = to.len() - from.len();
-    Some(places(to, |index| {
+    Some(positions_of(to, |index| {
         let axis = |(a, &step): (usize, &usize)| {
             if from[a] == 1 {
                 0
@@ -97,15 +101,19 @@ pub(super) fn spread(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
 }
 
 /// Computes an elementwise node into `result`, whose type and shape are set.
-pub(super) fn elementwise(node: &NodeProto, inputs: &[&Known], mut result: Known) -> Known {
+pub(super) fn elementwise(
+    node: &NodeProto,
+    inputs: &[&InferredValue],
+    mut result: InferredValue,
+) -> InferredValue {
     let Some(shape) = result.shape.as_deref().and_then(sizes) else {
         return result;
     };
-    let inputs: Option<Vec<Known>> = inputs
+    let inputs: Option<Vec<InferredValue>> = inputs
         .iter()
         .map(|k| {
-            let places = spread(&k.sizes()?, &shape)?;
-            Some(Known::new(k.element, result.shape.clone()).picked(k, &places))
+            let places = broadcast_positions(&k.sizes()?, &shape)?;
+            Some(InferredValue::new(k.element, result.shape.clone()).with_elements_at(k, &places))
         })
         .collect();
     let Some(inputs) = inputs else { return result };
@@ -202,6 +210,6 @@ fn float(operator: &str, row: &[f32]) -> Option<f32> {
 }
 
 /// Sizes as known dimensions.
-pub(super) fn known(sizes: &[usize]) -> Option<Vec<Dim>> {
+pub(super) fn known_dims(sizes: &[usize]) -> Option<Vec<Dim>> {
     Some(sizes.iter().map(|&s| Dim::Known(s)).collect())
 }

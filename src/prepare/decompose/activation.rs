@@ -2,18 +2,18 @@
 
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
-use super::Writer;
+use super::Decomposer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// The first opset with the Gelu operator.
 const OPSET_WITH_GELU: i64 = 20;
 
 /// Default factor in the sigmoid of QuickGelu.
-pub(super) const QUICK: f32 = 1.702;
+pub(super) const QUICK_GELU_ALPHA: f32 = 1.702;
 
-impl Writer<'_> {
+impl Decomposer<'_> {
     /// A Conv or Gemm, an optional addend, and the fused activation.
-    pub(super) fn activated(&mut self, node: &NodeProto, operator: &str) -> Option<()> {
+    pub(super) fn fused_activation(&mut self, node: &NodeProto, operator: &str) -> Option<()> {
         let (activation, attributes, limits) = activation(node)?;
         let title = node.title();
         let output = node.output.first()?;
@@ -78,7 +78,7 @@ impl Writer<'_> {
     }
 
     /// x · sigmoid(α·x); `usual` is the default of α.
-    pub(super) fn gated(&mut self, node: &NodeProto, x: &str, usual: f32, output: &str) {
+    pub(super) fn sigmoid_gate(&mut self, node: &NodeProto, x: &str, usual: f32, output: &str) {
         let (alpha, title) = (node.float("alpha").unwrap_or(usual), node.title());
         let mut gate = x.to_owned();
         if alpha != 1.0 {

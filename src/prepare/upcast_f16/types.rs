@@ -1,9 +1,9 @@
 //! Declared types of values, including sequences, optional values and maps.
 
-use super::Raiser;
+use super::Upcaster;
 use crate::onnx::schema::{DataType, TypeProto, TypeValue, ValueInfoProto};
 
-impl Raiser {
+impl Upcaster {
     pub(super) fn values(&mut self, values: &mut [ValueInfoProto]) {
         for value in values {
             self.value(value);
@@ -19,12 +19,12 @@ impl Raiser {
     pub(super) fn kind(&mut self, kind: &mut TypeProto) -> bool {
         let inner = match &mut kind.value {
             Some(TypeValue::TensorType(tensor) | TypeValue::SparseTensorType(tensor)) => {
-                let given = tensor.elem_type.and_then(|t| DataType::try_from(t).ok());
-                let Some(element) = given.filter(|given| given.is_half()) else {
+                let element = tensor.elem_type.and_then(|t| DataType::try_from(t).ok());
+                let Some(element) = element.filter(|element| element.is_half()) else {
                     return false;
                 };
                 tensor.elem_type = Some(DataType::Float as i32);
-                self.saw(element);
+                self.note_type(element);
                 return true;
             }
             Some(TypeValue::SequenceType(sequence)) => sequence.elem_type.as_mut(),

@@ -1,12 +1,12 @@
 //! Matrix products with transposed or scaled operands.
 
-use super::Writer;
+use super::Decomposer;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
 
-impl Writer<'_> {
+impl Decomposer<'_> {
     /// FusedMatMul: α times the product of two stacks of matrices, each transposed if its attribute
     /// says so.
-    pub(super) fn product(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn matmul(&mut self, node: &NodeProto) -> Option<()> {
         let (title, output) = (node.title(), node.output.first()?);
         let is_set = |name| node.int(name).unwrap_or(0) != 0;
         if is_set("transBatchA") || is_set("transBatchB") {
@@ -25,7 +25,7 @@ impl Writer<'_> {
             }
         }
         let mut read = |at: usize| match ranks[at] {
-            Some(rank) => self.turned(sides[at].0, rank, title),
+            Some(rank) => self.transposed(sides[at].0, rank, title),
             None => sides[at].0.to_owned(),
         };
         let (one, other) = (read(0), read(1));
@@ -45,8 +45,8 @@ impl Writer<'_> {
     }
 
     /// The value with its last two axes swapped; a constant matrix becomes a transposed constant.
-    fn turned(&mut self, name: &str, rank: usize, title: &str) -> String {
-        if let Some(turned) = self.turned.get(name) {
+    fn transposed(&mut self, name: &str, rank: usize, title: &str) -> String {
+        if let Some(turned) = self.transposed.get(name) {
             return turned.clone();
         }
         let constant = self.graph.initializers.get(name);
@@ -55,7 +55,7 @@ impl Writer<'_> {
             let turned = self.steps.names.fresh(&format!("{name}.turned"));
             tensor.name = Some(turned.clone());
             self.steps.constants.push(tensor);
-            self.turned.insert(name.to_owned(), turned.clone());
+            self.transposed.insert(name.to_owned(), turned.clone());
             return turned;
         }
         let mut order: Vec<i64> = (0..rank as i64).collect();

@@ -5,11 +5,11 @@
 //! Operators whose form or meaning changed are rewritten here. The list was read off the schemas of
 //! onnx 1.23, whose newest opset is 28.
 
-use super::{Adapter, Outcome, axes};
+use super::{Adapted, Adapter, axes};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// Rewrites one node of opset 13 or later for a later opset.
-pub(super) fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn adapt(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     match node.op_type.as_deref().unwrap_or_default() {
         "ReduceL1" | "ReduceL2" | "ReduceLogSum" | "ReduceLogSumExp" | "ReduceMax"
         | "ReduceMean" | "ReduceMin" | "ReduceProd" | "ReduceSumSquare"

@@ -2,17 +2,17 @@
 
 use super::{Context, broadcast, positions};
 use crate::graph::Dim;
-use crate::prepare::shapes::{Known, count};
+use crate::prepare::shapes::{InferredValue, count};
 
 impl Context<'_> {
-    pub(super) fn matmul(&self) -> Option<Known> {
+    pub(super) fn matmul(&self) -> Option<InferredValue> {
         let (a, b) = (self.input(0), self.input(1));
         let element = a.or(b)?.element;
         let (Some(left), Some(right)) = (
             a.and_then(|k| k.shape.as_deref()),
             b.and_then(|k| k.shape.as_deref()),
         ) else {
-            return Some(Known::new(element, None));
+            return Some(InferredValue::new(element, None));
         };
         let batch = |s: &[Dim]| s[..s.len().saturating_sub(2)].to_vec();
         let mut dims = broadcast(&[&batch(left), &batch(right)]);
@@ -22,10 +22,10 @@ impl Context<'_> {
         if right.len() > 1 {
             dims.push(right[right.len() - 1].clone());
         }
-        Some(Known::new(element, Some(dims)))
+        Some(InferredValue::new(element, Some(dims)))
     }
 
-    pub(super) fn gemm(&self) -> Option<Known> {
+    pub(super) fn gemm(&self) -> Option<InferredValue> {
         let side = |slot: usize, key: &str, axis: usize| {
             let axis = if self.node.int(key).unwrap_or(0) != 0 {
                 1 - axis
@@ -37,7 +37,7 @@ impl Context<'_> {
                 .unwrap_or(Dim::Unknown)
         };
         let element = self.input(0).or(self.input(1))?.element;
-        Some(Known::new(
+        Some(InferredValue::new(
             element,
             Some(vec![side(0, "transA", 0), side(1, "transB", 1)]),
         ))
@@ -58,16 +58,17 @@ impl Context<'_> {
         Some(dims)
     }
 
-    pub(super) fn reduce(&self, operator: &str) -> Option<Known> {
+    pub(super) fn reduce(&self, operator: &str) -> Option<InferredValue> {
         let input = self.input(0)?;
         let rank = input.shape.as_ref().map(Vec::len);
-        let given = self.is_given("axes", 1);
+        let present = self.is_present("axes", 1);
         let axes = self.list("axes", 1).filter(|a| !a.is_empty());
-        if given && axes.is_none() || !given && self.node.int("noop_with_empty_axes") == Some(1) {
-            return Some(Known::new(input.element, None));
+        if present && axes.is_none() || !present && self.node.int("noop_with_empty_axes") == Some(1)
+        {
+            return Some(InferredValue::new(input.element, None));
         }
         let axes = axes.or_else(|| rank.map(|r| (0..r as i64).collect()));
-        let mut result = Known::new(input.element, self.reduced(axes));
+        let mut result = InferredValue::new(input.element, self.reduced(axes));
         let one = |sizes: Vec<usize>| count(&sizes) == 1;
         if result.sizes().is_some_and(one)
             && let Some(all) = input.all_integers()
@@ -84,7 +85,7 @@ impl Context<'_> {
         Some(result)
     }
 
-    pub(super) fn recurrent(&self) -> Vec<Option<Known>> {
+    pub(super) fn recurrent(&self) -> Vec<Option<InferredValue>> {
         let Some(input) = self.input(0) else {
             return vec![];
         };
@@ -97,7 +98,7 @@ impl Context<'_> {
         let shape = input.shape.as_deref().filter(|s| s.len() == 3);
         let (Some(hidden), Some(shape), 0) = (hidden, shape, self.node.int("layout").unwrap_or(0))
         else {
-            return vec![Some(Known::new(element, None)); 3];
+            return vec![Some(InferredValue::new(element, None)); 3];
         };
         let (sides, hidden) = (Dim::Known(if both { 2 } else { 1 }), Dim::Known(hidden));
         let all = vec![
@@ -108,7 +109,7 @@ impl Context<'_> {
         ];
         let last = vec![sides, shape[1].clone(), hidden];
         [all, last.clone(), last]
-            .map(|s| Some(Known::new(element, Some(s))))
+            .map(|s| Some(InferredValue::new(element, Some(s))))
             .into()
     }
 }
