@@ -17,7 +17,7 @@ pub struct Difference {
 /// Measures derived from a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Apart {
+pub struct DifferenceMetrics {
     /// SQNR in decibels; 200 if there is no difference.
     pub sqnr: f64,
     /// Cosine of the angle between both values.
@@ -29,7 +29,7 @@ pub struct Apart {
 }
 
 /// SQNR of equal values, beyond the resolution of float32.
-pub const SAME: f64 = 200.0;
+pub const EQUAL_SQNR: f64 = 200.0;
 
 impl Difference {
     /// Adds the elements of a sample. Elements that are not finite in `first` are skipped; in
@@ -62,14 +62,14 @@ impl Difference {
     }
 
     /// Computes the measures.
-    pub fn apart(&self) -> Apart {
+    pub fn metrics(&self) -> DifferenceMetrics {
         let lengths = (self.signal * self.other).sqrt();
         let share = self.noise_share();
-        Apart {
+        DifferenceMetrics {
             sqnr: if share > 0.0 {
-                (-10.0 * share.log10()).clamp(-SAME, SAME)
+                (-10.0 * share.log10()).clamp(-EQUAL_SQNR, EQUAL_SQNR)
             } else {
-                SAME
+                EQUAL_SQNR
             },
             cosine: match (lengths > 0.0, self.noise > 0.0) {
                 (true, _) => (self.product / lengths).clamp(-1.0, 1.0),
@@ -94,8 +94,8 @@ mod tests {
         let mut parts = Difference::default();
         parts.add(&a[..1], &b[..1]);
         parts.add(&a[1..], &b[1..]);
-        assert_eq!(whole.apart(), parts.apart());
-        let apart = whole.apart();
+        assert_eq!(whole.metrics(), parts.metrics());
+        let apart = whole.metrics();
         assert!((apart.sqnr - 10.0 * (169.0f64 / 0.5).log10()).abs() < 1e-9);
         assert_eq!((apart.max, apart.mean), (0.5, 0.25));
         let (product, other) = (9.0 + 18.0 + 144.0, 9.0 + 20.25 + 0.25 + 144.0);
@@ -106,7 +106,7 @@ mod tests {
     fn what_is_no_number_leaves_the_figures_numbers() {
         let mut lost = Difference::default();
         lost.add(&[f32::NAN, 2.0, 1.0], &[1.0, f32::NAN, 1.0]);
-        let apart = lost.apart();
+        let apart = lost.metrics();
         assert_eq!((apart.max, apart.mean), (2.0, 1.0));
         assert!((apart.cosine - 1.0 / 5f64.sqrt()).abs() < 1e-12);
     }
@@ -115,10 +115,16 @@ mod tests {
     fn equal_values_and_silence_have_figures_too() {
         let mut same = Difference::default();
         same.add(&[1.0, 2.0], &[1.0, 2.0]);
-        assert_eq!((same.apart().sqnr, same.apart().cosine), (SAME, 1.0));
+        assert_eq!(
+            (same.metrics().sqnr, same.metrics().cosine),
+            (EQUAL_SQNR, 1.0)
+        );
         let mut silent = Difference::default();
         silent.add(&[0.0], &[1.0]);
-        assert_eq!((silent.apart().sqnr, silent.apart().cosine), (-SAME, 0.0));
-        assert_eq!(Difference::default().apart().sqnr, SAME);
+        assert_eq!(
+            (silent.metrics().sqnr, silent.metrics().cosine),
+            (-EQUAL_SQNR, 0.0)
+        );
+        assert_eq!(Difference::default().metrics().sqnr, EQUAL_SQNR);
     }
 }

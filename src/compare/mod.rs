@@ -8,19 +8,19 @@
 mod boxes;
 mod combine;
 mod difference;
-mod kinds;
-mod names;
-mod order;
+mod error_split;
+mod node_order;
+mod output_kinds;
 mod outputs;
+mod restore_names;
 mod simulate;
-mod split;
 mod warnings;
 
 use serde::Serialize;
 
-pub use boxes::{FoundAgain, Parts};
-pub use difference::{Apart, Difference};
-pub use kinds::OutputKind;
+pub use boxes::{BoxMatches, DetectionErrors};
+pub use difference::{Difference, DifferenceMetrics};
+pub use output_kinds::OutputKind;
 pub use outputs::OutputError;
 pub use warnings::{Warning, slower};
 
@@ -30,10 +30,10 @@ use crate::prepare::equalize::{ChannelFactors, EqualizeError};
 use crate::prepare::{PrepareError, raise_opset};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
-use outputs::Outputs;
+use error_split::ErrorSplit;
+use outputs::OutputAccumulators;
 use simulate::simulate;
-use split::Split;
-use warnings::Inputs;
+use warnings::InputStatistics;
 
 /// Reasons why two models can't be compared.
 #[derive(Debug, thiserror::Error)]
@@ -69,10 +69,10 @@ pub struct LayerError {
     /// True if the value is rounded to integers.
     pub rounded: bool,
     /// Error with all layers up to this one quantized.
-    pub accumulated: Apart,
+    pub accumulated: DifferenceMetrics,
     /// Error that this layer adds when its inputs are the float model's values; `None` for data
     /// movement.
-    pub added: Option<Apart>,
+    pub added: Option<DifferenceMetrics>,
     /// SQNR of the added error in decibels with only the weights as integers.
     pub weights_only: Option<f64>,
     /// SQNR of the added error in decibels with only the activations as integers.
@@ -131,11 +131,11 @@ const MOVING: [&str; 15] = [
 ];
 
 /// Limit on the worst layers that are named.
-const WORST: usize = 10;
+const MAX_WORST: usize = 10;
 
 /// Accumulated differences and statistics of one value.
 #[derive(Default)]
-struct Sums {
+struct ValueStatistics {
     accumulated: Difference,
     added: Difference,
     weights: Difference,
@@ -152,7 +152,7 @@ struct Sums {
 struct Layers {
     engine: Engine,
     combined: Combined,
-    sums: Vec<Sums>,
+    sums: Vec<ValueStatistics>,
 }
 
 /// A comparison in progress.
@@ -160,11 +160,11 @@ pub struct Comparing {
     /// `Err` is the reason why only the outputs are compared.
     layers: Result<Layers, String>,
     /// One engine for each model, created when the combined model fails.
-    apart: Option<[Engine; 2]>,
-    outputs: Outputs,
-    inputs: Inputs,
+    separate_engines: Option<[Engine; 2]>,
+    outputs: OutputAccumulators,
+    inputs: InputStatistics,
     float: Model,
-    split: Option<Split>,
+    split: Option<ErrorSplit>,
     quantized: Model,
     samples: usize,
 }
@@ -187,18 +187,22 @@ impl Comparing {
                 quantized: second,
             });
         }
-        names::give_back(&float, &mut quantized);
+        restore_names::restore(&float, &mut quantized);
         let combined = combine(&float, &quantized)?;
-        let inputs = Inputs::of(&float, &combined.simulated);
+        let inputs = InputStatistics::new(&float, &combined.simulated);
         let layers = Layers {
             engine: Engine::watching(combined.model.clone(), combined.watched.clone()),
-            sums: combined.pairs.iter().map(|_| Sums::default()).collect(),
+            sums: combined
+                .pairs
+                .iter()
+                .map(|_| ValueStatistics::default())
+                .collect(),
             combined,
         };
         Ok(Comparing {
             layers: Ok(layers),
-            apart: None,
-            outputs: Outputs::of(&float),
+            separate_engines: None,
+            outputs: OutputAccumulators::new(&float),
             inputs,
             float,
             split: None,
@@ -211,7 +215,7 @@ impl Comparing {
     /// activations alone. This takes two more runs for each sample. Returns false if the quantized
     /// model has no weights behind DequantizeLinear.
     pub fn split(&mut self) -> bool {
-        self.split = Split::of(&self.float, &self.quantized);
+        self.split = ErrorSplit::new(&self.float, &self.quantized);
         self.split.is_some()
     }
 
@@ -225,20 +229,20 @@ impl Comparing {
         let together = match &mut self.layers {
             Ok(layers) => match layers.feed(inputs, &stop) {
                 Err(EngineError::Stopped) => return Err(EngineError::Stopped.into()),
-                made => made.map_err(|error| error.to_string()),
+                results => results.map_err(|error| error.to_string()),
             },
             Err(reason) => Err(reason.clone()),
         };
-        let made = match together {
-            Ok(made) => made,
+        let results = match together {
+            Ok(results) => results,
             Err(reason) => {
-                let made = self.run_apart(inputs, &stop)?;
+                let results = self.run_separately(inputs, &stop)?;
                 self.layers = Err(reason);
-                made
+                results
             }
         };
-        self.inputs.look(inputs);
-        let (float, quantized) = made.split_at(made.len() / 2);
+        self.inputs.observe(inputs);
+        let (float, quantized) = results.split_at(results.len() / 2);
         self.outputs.add(float, quantized, label);
         if let Some(split) = &mut self.split {
             split.add(inputs, float, &stop)?;
@@ -248,25 +252,25 @@ impl Comparing {
     }
 
     /// Outputs of each model run by itself, float model first.
-    fn run_apart(
+    fn run_separately(
         &mut self,
         inputs: &[Tensor],
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
         let engines = self
-            .apart
-            .get_or_insert_with(|| [&self.float, &self.quantized].map(alone));
-        let mut made = Vec::new();
+            .separate_engines
+            .get_or_insert_with(|| [&self.float, &self.quantized].map(unobserved_engine));
+        let mut results = Vec::new();
         for engine in engines {
-            made.extend(engine.run(inputs, |_, _| {}, stop)?);
+            results.extend(engine.run(inputs, |_, _| {}, stop)?);
         }
-        Ok(made)
+        Ok(results)
     }
 
     /// Computes the result.
     pub fn finish(self) -> Comparison {
         let mut outputs = self.outputs.finish();
-        let errors = self.split.iter().flat_map(Split::finish);
+        let errors = self.split.iter().flat_map(ErrorSplit::finish);
         for (output, (weights, activations)) in outputs.iter_mut().zip(errors) {
             output.weights_only = Some(weights);
             output.activations_only = Some(activations);
@@ -274,7 +278,7 @@ impl Comparing {
         let (layers, simulated, unpaired, failed) = match self.layers {
             Ok(layers) => {
                 let (errors, unlike) = layers.errors();
-                let unpaired = [layers.combined.alone, unlike].concat();
+                let unpaired = [layers.combined.unpaired, unlike].concat();
                 (errors, layers.combined.simulated, unpaired, None)
             }
             Err(reason) => (
@@ -286,7 +290,11 @@ impl Comparing {
         };
         let mut order: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
         order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
-        let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
+        let worst = order
+            .iter()
+            .take(MAX_WORST)
+            .map(|l| l.layer.clone())
+            .collect();
         let warnings = warnings::find(&self.float, &simulated, &layers, &self.inputs);
         Comparison {
             samples: self.samples,
@@ -301,7 +309,7 @@ impl Comparing {
     }
 }
 
-fn alone(model: &Model) -> Engine {
+fn unobserved_engine(model: &Model) -> Engine {
     Engine::new(model.clone(), Vec::new())
 }
 
@@ -319,12 +327,12 @@ impl Layers {
                 sums.unlike = true;
                 return;
             }
-            let passed = pair.passes.map(|ends| cut(values, ends));
+            let passed = pair.reader_clamp.map(|ends| clamp_all(values, ends));
             let passed: Option<Vec<&[f32]>> = passed
                 .as_ref()
                 .map(|all| all.iter().map(Vec::as_slice).collect());
             let values = passed.as_deref().unwrap_or(values);
-            sums.look(values[0], pair.range);
+            sums.observe(values[0], pair.range);
             sums.accumulated.add(values[0], values[pair.accumulated]);
             for (place, sum) in [
                 (pair.added, &mut sums.added),
@@ -352,10 +360,10 @@ impl Layers {
                     operator: pair.operator.clone(),
                     value: pair.value.clone(),
                     rounded: pair.range.is_some(),
-                    accumulated: sums.accumulated.apart(),
-                    added: pair.added.filter(|_| !moves).map(|_| sums.added.apart()),
-                    weights_only: pair.weights.map(|_| sums.weights.apart().sqnr),
-                    activations_only: pair.activations.map(|_| sums.activations.apart().sqnr),
+                    accumulated: sums.accumulated.metrics(),
+                    added: pair.added.filter(|_| !moves).map(|_| sums.added.metrics()),
+                    weights_only: pair.weights.map(|_| sums.weights.metrics().sqnr),
+                    activations_only: pair.activations.map(|_| sums.activations.metrics().sqnr),
                     clipped: sums.outside as f64 / sums.count.max(1) as f64,
                     min: sums.ends.map_or(0.0, |(min, _)| min),
                     max: sums.ends.map_or(0.0, |(_, max)| max),
@@ -378,9 +386,9 @@ impl Layers {
     }
 }
 
-impl Sums {
+impl ValueStatistics {
     /// Updates the statistics of the float values.
-    fn look(&mut self, values: &[f32], range: Option<(f32, f32)>) {
+    fn observe(&mut self, values: &[f32], range: Option<(f32, f32)>) {
         let (mut min, mut max) = self.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
         for &value in values {
             min = min.min(value);
@@ -396,13 +404,15 @@ impl Sums {
 }
 
 /// The values clamped to a range; NaN stays.
-fn cut(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f32>> {
-    let cut = |&value: &f32| match value {
+fn clamp_all(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f32>> {
+    let clamp = |&value: &f32| match value {
         value if value < low => low,
         value if value > high => high,
         value => value,
     };
-    let each = values.iter().map(|values| values.iter().map(cut).collect());
+    let each = values
+        .iter()
+        .map(|values| values.iter().map(clamp).collect());
     each.collect()
 }
 

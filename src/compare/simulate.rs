@@ -13,14 +13,14 @@ use crate::quantize;
 
 /// Rounding of a value to its quantization grid.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rounding {
+pub(super) struct FakeQuantization {
     pub(super) scale: f32,
     /// Smallest and largest integer, minus the zero point.
     low: f32,
     high: f32,
 }
 
-impl Rounding {
+impl FakeQuantization {
     /// The range of reals that the integers represent.
     pub(super) fn range(&self) -> (f32, f32) {
         (self.low * self.scale, self.high * self.scale)
@@ -58,9 +58,9 @@ pub(super) struct Simulated {
     /// The model without the Q/DQ pairs.
     pub(super) model: Model,
     /// By output of a pair: the value that it rounds, and the rounding.
-    pub(super) rounded: HashMap<String, (String, Rounding)>,
+    pub(super) rounded: HashMap<String, (String, FakeQuantization)>,
     /// The first rounded form of a value.
-    pub(super) forms: HashMap<String, String>,
+    pub(super) first_rounded: HashMap<String, String>,
     /// Constants that were integers.
     pub(super) constants: Vec<String>,
 }
@@ -69,21 +69,21 @@ pub(super) struct Simulated {
 pub(super) fn simulate(quantized: &Model) -> Simulated {
     let mut model = quantized.clone();
     let uses = quantized.graph.uses();
-    let mut found = Simulated {
+    let mut simulated = Simulated {
         model: quantized.clone(),
         rounded: HashMap::new(),
-        forms: HashMap::new(),
+        first_rounded: HashMap::new(),
         constants: Vec::new(),
     };
     let is = |node: &NodeProto, operator: &str| node.op_type.as_deref() == Some(operator);
-    let mut kept = Vec::new();
+    let mut nodes = Vec::new();
     for node in std::mem::take(&mut model.graph.nodes) {
         if !is(&node, "DequantizeLinear") {
-            kept.push(node);
+            nodes.push(node);
             continue;
         }
         if let Some(constant) = quantize::dequantized(&node, quantized) {
-            found.constants.push(node.output[0].clone());
+            simulated.constants.push(node.output[0].clone());
             model.graph.initializers.insert(constant);
             continue;
         }
@@ -96,20 +96,23 @@ pub(super) fn simulate(quantized: &Model) -> Simulated {
         });
         match pair {
             Some((source, rounding)) => {
-                let made = node.output[0].clone();
-                found.forms.entry(source.clone()).or_insert(made.clone());
-                found.rounded.insert(made, (source, rounding));
+                let output = node.output[0].clone();
+                simulated
+                    .first_rounded
+                    .entry(source.clone())
+                    .or_insert(output.clone());
+                simulated.rounded.insert(output, (source, rounding));
             }
-            None => kept.push(node),
+            None => nodes.push(node),
         }
     }
-    model.graph.nodes = kept;
-    found.model = model;
-    found
+    model.graph.nodes = nodes;
+    simulated.model = model;
+    simulated
 }
 
 /// The rounding of a QuantizeLinear or DequantizeLinear with a single scale and at most 16 bits.
-fn rounding(model: &Model, node: &NodeProto) -> Option<Rounding> {
+fn rounding(model: &Model, node: &NodeProto) -> Option<FakeQuantization> {
     let constant = |slot| model.graph.initializers.get(node.input_at(slot)?);
     let scale = constant(1)?.to_f32().ok()?;
     let (element, zero_point) = match constant(2) {
@@ -126,7 +129,7 @@ fn rounding(model: &Model, node: &NodeProto) -> Option<Rounding> {
     let ([scale], [zero_point]) = (scale.as_slice(), zero_point.as_slice()) else {
         return None;
     };
-    Some(Rounding {
+    Some(FakeQuantization {
         scale: *scale,
         low: (low - zero_point) as f32,
         high: (high - zero_point) as f32,

@@ -47,7 +47,7 @@ fn where_layers_fail_the_outputs_are_compared_and_the_reason_is_told() {
     assert!(reason.contains("Frobnicate"), "{reason}");
     assert!(found.layers.is_empty() && found.worst.is_empty());
     assert_eq!(found.samples, 3);
-    assert_eq!(found.outputs[0].apart.sqnr, difference::SAME);
+    assert_eq!(found.outputs[0].apart.sqnr, difference::EQUAL_SQNR);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::simulate::{Rounding, Simulated};
+use super::simulate::{FakeQuantization, Simulated};
 use super::{LayerError, outside};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::NodeProto;
@@ -27,11 +27,11 @@ pub struct Warning {
 const APART: f32 = 8.0;
 
 /// Statistics of each input over the samples.
-pub(super) struct Inputs(Vec<Input>);
+pub(super) struct InputStatistics(Vec<InputRecord>);
 
-struct Input {
+struct InputRecord {
     name: String,
-    rounding: Option<Rounding>,
+    rounding: Option<FakeQuantization>,
     /// The operator that reads it first.
     reader: String,
     ends: Option<(f32, f32)>,
@@ -41,14 +41,14 @@ struct Input {
     picture: bool,
 }
 
-impl Inputs {
-    pub(super) fn of(float: &Model, simulated: &Simulated) -> Inputs {
+impl InputStatistics {
+    pub(super) fn new(float: &Model, simulated: &Simulated) -> InputStatistics {
         let uses = float.graph.uses();
         let inputs = float.graph.inputs.iter().map(|input| {
             let name = input.name.clone().unwrap_or_default();
-            let rounded = simulated.forms.get(&name);
+            let rounded = simulated.first_rounded.get(&name);
             let reader = uses.consumers(&name).first();
-            Input {
+            InputRecord {
                 rounding: rounded.and_then(|form| Some(simulated.rounded.get(form)?.1.clone())),
                 reader: reader.map_or(String::new(), |&(node, _)| {
                     float.graph.nodes[node].operator()
@@ -61,10 +61,10 @@ impl Inputs {
                 picture: false,
             }
         });
-        Inputs(inputs.collect())
+        InputStatistics(inputs.collect())
     }
 
-    pub(super) fn look(&mut self, tensors: &[Tensor]) {
+    pub(super) fn observe(&mut self, tensors: &[Tensor]) {
         for (input, tensor) in self.0.iter_mut().zip(tensors) {
             let Some(values) = tensor.as_f32() else {
                 continue;
@@ -95,7 +95,7 @@ pub(super) fn find(
     float: &Model,
     simulated: &Simulated,
     layers: &[LayerError],
-    inputs: &Inputs,
+    inputs: &InputStatistics,
 ) -> Vec<Warning> {
     let mut found = Vec::new();
     found.extend(islands(float, simulated));
@@ -110,7 +110,7 @@ pub(super) fn find(
 fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
     let uses = float.graph.uses();
     let rounded = |value: &String| {
-        simulated.forms.contains_key(value) || simulated.rounded.contains_key(value)
+        simulated.first_rounded.contains_key(value) || simulated.rounded.contains_key(value)
     };
     let mut found = Vec::new();
     for node in &float.graph.nodes {
@@ -164,7 +164,7 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
         let Some(out) = node.output.first() else {
             continue;
         };
-        if !simulated.forms.contains_key(out) && !simulated.rounded.contains_key(out) {
+        if !simulated.first_rounded.contains_key(out) && !simulated.rounded.contains_key(out) {
             continue;
         }
         let parts: Vec<(&String, f32)> = node
@@ -231,7 +231,7 @@ fn dead_of(float: &Model, node: &NodeProto) -> Option<(usize, usize)> {
 }
 
 /// Samples outside the range of the calibration samples.
-fn input_range(input: &Input) -> Option<Warning> {
+fn input_range(input: &InputRecord) -> Option<Warning> {
     let (low, high) = input.rounding.as_ref()?.range();
     let (min, max) = input.ends?;
     let outside = input.outside as f64 / input.count.max(1) as f64;
@@ -255,7 +255,7 @@ fn input_range(input: &Input) -> Option<Warning> {
 }
 
 /// Images that seem not to be scaled.
-fn input_scale(input: &Input) -> Option<Warning> {
+fn input_scale(input: &InputRecord) -> Option<Warning> {
     let (min, max) = input.ends?;
     let bytes = min >= 0.0 && max > 16.0 && max <= 255.0;
     if !(input.picture && bytes && input.reader == "Conv") {

@@ -211,7 +211,7 @@ fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
     }
     for output in &found.outputs {
         let apart = &output.apart;
-        if !output.kind.tells() {
+        if !output.kind.is_judged() {
             writeln!(
                 out,
                 "output {}: {}, no measure of the error",
@@ -235,7 +235,7 @@ fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
             write!(
                 out,
                 "; {} of {} confident boxes found again, {} more",
-                boxes.found, boxes.confident, boxes.extra
+                boxes.matched, boxes.confident, boxes.extra
             )?;
         }
         if let (Some(weights), Some(activations)) = (output.weights_only, output.activations_only) {

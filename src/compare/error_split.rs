@@ -10,20 +10,20 @@ use crate::onnx::schema::TensorProto;
 use crate::tensor::Tensor;
 
 /// Both variants and the differences of their outputs.
-pub(super) struct Split {
-    weights: Part,
-    activations: Part,
+pub(super) struct ErrorSplit {
+    weights: SplitVariant,
+    activations: SplitVariant,
 }
 
-struct Part {
+struct SplitVariant {
     engine: Engine,
     outputs: Vec<Difference>,
 }
 
-impl Split {
+impl ErrorSplit {
     /// Builds both variants of a model with the same opset as its float model. `None` if no
     /// constant behind DequantizeLinear has a counterpart in the float model.
-    pub(super) fn of(float: &Model, quantized: &Model) -> Option<Split> {
+    pub(super) fn new(float: &Model, quantized: &Model) -> Option<ErrorSplit> {
         let simulated = simulate(quantized);
         let (mut weights, mut activations) = (float.clone(), quantized.clone());
         let mut swapped = 0;
@@ -63,11 +63,11 @@ impl Split {
             }
         }
         activations.graph.remove_unused();
-        let part = |model: Model| Part {
+        let part = |model: Model| SplitVariant {
             outputs: vec![Difference::default(); model.graph.outputs.len()],
             engine: Engine::new(model, Vec::new()),
         };
-        (swapped > 0).then(|| Split {
+        (swapped > 0).then(|| ErrorSplit {
             weights: part(weights),
             activations: part(activations),
         })
@@ -82,9 +82,9 @@ impl Split {
     ) -> Result<(), EngineError> {
         let right: Vec<Vec<f32>> = float.iter().map(floats).collect();
         for part in [&mut self.weights, &mut self.activations] {
-            let made = part.engine.run(inputs, |_, _| {}, &stop)?;
-            for ((sum, right), made) in part.outputs.iter_mut().zip(&right).zip(&made) {
-                sum.add(right, &floats(made));
+            let results = part.engine.run(inputs, |_, _| {}, &stop)?;
+            for ((sum, right), results) in part.outputs.iter_mut().zip(&right).zip(&results) {
+                sum.add(right, &floats(results));
             }
         }
         Ok(())
@@ -92,7 +92,7 @@ impl Split {
 
     /// SQNR of each output in decibels: with weights alone, with activations alone.
     pub(super) fn finish(&self) -> Vec<(f64, f64)> {
-        let sqnr = |sum: &Difference| sum.apart().sqnr;
+        let sqnr = |sum: &Difference| sum.metrics().sqnr;
         let weights = self.weights.outputs.iter().map(sqnr);
         weights
             .zip(self.activations.outputs.iter().map(sqnr))
@@ -152,9 +152,9 @@ mod tests {
         let tensor = |shape: [usize; 2], values: &[f32]| {
             Tensor::new(shape.to_vec(), Values::F32(values.to_vec())).unwrap()
         };
-        let mut split = Split::of(&float, &quantized).unwrap();
-        let (inputs, made) = (tensor([1, 2], &[1.4, 2.0]), tensor([1, 1], &[1.3]));
-        split.add(&[inputs], &[made], || false).unwrap();
+        let mut split = ErrorSplit::new(&float, &quantized).unwrap();
+        let (inputs, results) = (tensor([1, 2], &[1.4, 2.0]), tensor([1, 1], &[1.3]));
+        split.add(&[inputs], &[results], || false).unwrap();
         let [(weights, activations)] = split.finish()[..] else {
             panic!("one output");
         };
@@ -164,6 +164,6 @@ mod tests {
             (activations - 20.0 * 6.5f64.log10()).abs() < 1e-3,
             "{activations}"
         );
-        assert!(Split::of(&float, &float).is_none());
+        assert!(ErrorSplit::new(&float, &float).is_none());
     }
 }

@@ -11,7 +11,7 @@ use crate::onnx::schema::NodeProto;
 
 /// Renames outputs of nodes in the quantized model to their float names. A name that the other
 /// model uses for something else stays.
-pub(super) fn give_back(float: &Model, quantized: &mut Model) {
+pub(super) fn restore(float: &Model, quantized: &mut Model) {
     let (before, after) = (float.graph.uses(), quantized.graph.uses());
     let makers: HashMap<&str, &NodeProto> = float
         .graph
@@ -26,17 +26,17 @@ pub(super) fn give_back(float: &Model, quantized: &mut Model) {
         let Some(maker) = maker.filter(|maker| maker.op_type == node.op_type) else {
             continue;
         };
-        for (found, wanted) in node.output.iter().zip(&maker.output) {
+        for (current, wanted) in node.output.iter().zip(&maker.output) {
             // A quantized value may be the output of a folded Relu and keeps its name.
-            let mut readers = after.consumers(found).iter();
+            let mut readers = after.consumers(current).iter();
             let quantizes =
                 |&(reader, _): &(usize, usize)| quantized.graph.nodes[reader].is("QuantizeLinear");
             let known = readers.any(quantizes)
-                || is_known(&float.graph, &before, found)
+                || is_known(&float.graph, &before, current)
                 || is_known(&quantized.graph, &after, wanted)
-                || after.is_output(found);
-            if !known && !found.is_empty() && !wanted.is_empty() && taken.insert(wanted) {
-                renamed.insert(found.clone(), wanted.clone());
+                || after.is_output(current);
+            if !known && !current.is_empty() && !wanted.is_empty() && taken.insert(wanted) {
+                renamed.insert(current.clone(), wanted.clone());
             }
         }
     }
@@ -65,15 +65,15 @@ mod tests {
             ..Default::default()
         };
         let mut read = "x";
-        let mut made = Vec::new();
+        let mut outputs = Vec::new();
         for &(operator, title, output) in nodes {
-            made.push(NodeProto::new(operator, title, &[read], &[output]));
+            outputs.push(NodeProto::new(operator, title, &[read], &[output]));
             read = output;
         }
         let graph = GraphProto {
             input: vec![named("x")],
             output: vec![named(read)],
-            node: made,
+            node: outputs,
             ..Default::default()
         };
         Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
@@ -95,9 +95,9 @@ mod tests {
             ("Tanh", "first", "again"),
             ("Sin", "fifth", "y"),
         ]);
-        give_back(&float, &mut quantized);
-        let made = quantized.graph.nodes.iter().map(|node| &node.output[0]);
-        assert_eq!(made.collect::<Vec<_>>(), ["a", "b", "z", "again", "y"]);
+        restore(&float, &mut quantized);
+        let outputs = quantized.graph.nodes.iter().map(|node| &node.output[0]);
+        assert_eq!(outputs.collect::<Vec<_>>(), ["a", "b", "z", "again", "y"]);
         assert_eq!(quantized.graph.nodes[1].input, ["a"]);
     }
 }

@@ -48,14 +48,14 @@ impl std::fmt::Display for OutputKind {
 
 impl OutputKind {
     /// True if an output of this kind can be judged.
-    pub fn tells(self) -> bool {
+    pub fn is_judged(self) -> bool {
         !matches!(self, OutputKind::Integers | OutputKind::Passed)
     }
 }
 
 /// Properties of an output that follow from the graph; its shape is known after the first run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ending {
+pub(super) struct OutputTraits {
     name: String,
     integers: bool,
     passed: bool,
@@ -64,13 +64,13 @@ pub(super) struct Ending {
     /// True if a Sigmoid or Softmax is near, so it may hold scores between 0 and 1.
     squashed: bool,
     /// True if the output is selected from boxes.
-    chosen: bool,
+    selected: bool,
 }
 
 /// Operators that keep values and only change their type.
-const STILL: [&str; 3] = ["Cast", "CastLike", "Dropout"];
+const TYPE_CHANGING: [&str; 3] = ["Cast", "CastLike", "Dropout"];
 /// Operators that only change the shape or type; the operator before them determines the kind.
-const FORMS: [&str; 8] = [
+const RESHAPING: [&str; 8] = [
     "Reshape",
     "Flatten",
     "Squeeze",
@@ -90,11 +90,11 @@ const LINEAR: [&str; 6] = [
     "FusedGemm",
 ];
 const SQUASHING: [&str; 4] = ["Softmax", "LogSoftmax", "Sigmoid", "HardSigmoid"];
-const CHOOSING: [&str; 2] = ["NonMaxSuppression", "TopK"];
+const SELECTING: [&str; 2] = ["NonMaxSuppression", "TopK"];
 /// Usual widths of embeddings; classifiers rarely have exactly as many classes.
 const WIDTHS: [usize; 12] = [64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048];
 /// Limit on the nodes that are searched for a Sigmoid, Softmax or selection.
-const NEAR: usize = 64;
+const SEARCH_LIMIT: usize = 64;
 
 /// Words in the names of outputs.
 const EMBEDDINGS: [&str; 7] = [
@@ -114,9 +114,9 @@ const PLACES: [&str; 9] = [
 ];
 const BOXES: [&str; 4] = ["box", "loc", "rect", "dets"];
 
-impl Ending {
+impl OutputTraits {
     /// Describes the outputs of a prepared model, in order.
-    pub(super) fn all(model: &Model) -> Vec<Ending> {
+    pub(super) fn all(model: &Model) -> Vec<OutputTraits> {
         let (uses, elements) = (model.graph.uses(), model.graph.element_types());
         let outputs = model.graph.outputs.iter();
         let names = outputs.map(|output| output.name.as_deref().unwrap_or_default());
@@ -129,13 +129,13 @@ impl Ending {
                     DataType::Double,
                     DataType::Bfloat16,
                 ];
-                Ending {
+                OutputTraits {
                     name: name.to_lowercase(),
                     integers: element.is_some_and(|element| !floats.contains(element)),
                     passed: passed(model, &uses, name),
                     last: last(model, &uses, name),
                     squashed: is_near(model, &uses, name, &SQUASHING),
-                    chosen: is_near(model, &uses, name, &CHOOSING),
+                    selected: is_near(model, &uses, name, &SELECTING),
                 }
             })
             .collect()
@@ -143,33 +143,33 @@ impl Ending {
 
     /// An output of this name without other properties.
     #[cfg(test)]
-    pub(super) fn named(name: &str) -> Ending {
-        Ending {
+    pub(super) fn named(name: &str) -> OutputTraits {
+        OutputTraits {
             name: name.into(),
-            ..Ending::default()
+            ..OutputTraits::default()
         }
     }
 
     /// An output that joins boxes and squashed scores.
     #[cfg(test)]
-    pub(super) fn joined() -> Ending {
-        Ending {
+    pub(super) fn joined() -> OutputTraits {
+        OutputTraits {
             last: "Concat".into(),
             squashed: true,
-            ..Ending::default()
+            ..OutputTraits::default()
         }
     }
 
-    fn is_called(&self, words: &[&str]) -> bool {
+    fn name_contains(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.name.contains(word))
     }
 
     pub(super) fn is_called_boxes(&self) -> bool {
-        self.is_called(&BOXES)
+        self.name_contains(&BOXES)
     }
 
     pub(super) fn is_called_scores(&self) -> bool {
-        self.is_called(&SCORES)
+        self.name_contains(&SCORES)
     }
 
     /// True if the output is a Concat with scores between 0 and 1 among its inputs.
@@ -178,12 +178,12 @@ impl Ending {
     }
 
     /// True if its rows are selected from boxes.
-    pub(super) fn is_choice(&self) -> bool {
-        self.chosen
+    pub(super) fn is_selection(&self) -> bool {
+        self.selected
     }
 
     /// The kind of an output that can't be judged, regardless of shape.
-    pub(super) fn silent(&self) -> Option<OutputKind> {
+    pub(super) fn unjudged(&self) -> Option<OutputKind> {
         match (self.integers, self.passed) {
             (true, _) => Some(OutputKind::Integers),
             (false, true) => Some(OutputKind::Passed),
@@ -193,15 +193,19 @@ impl Ending {
 
     /// The kind of an output of this shape that belongs to no detector.
     pub(super) fn kind(&self, shape: &[usize]) -> OutputKind {
-        if let Some(kind) = self.silent() {
+        if let Some(kind) = self.unjudged() {
             return kind;
         }
         let squashed = SQUASHING.contains(&self.last.as_str());
-        let named = squashed || self.is_called(&SCORES);
+        let named = squashed || self.name_contains(&SCORES);
         match *shape_of_rows(shape) {
             [_, width] if width > 1 => {
                 let linear = LINEAR.contains(&self.last.as_str());
-                match (named, self.is_called(&EMBEDDINGS), self.is_called(&PLACES)) {
+                match (
+                    named,
+                    self.name_contains(&EMBEDDINGS),
+                    self.name_contains(&PLACES),
+                ) {
                     _ if squashed => OutputKind::Classes,
                     (_, true, _) => OutputKind::Embedding,
                     (_, _, true) => OutputKind::Values,
@@ -211,7 +215,7 @@ impl Ending {
                     _ => OutputKind::Values,
                 }
             }
-            [_, _, width] if width > 1 => match self.is_called(&EMBEDDINGS) {
+            [_, _, width] if width > 1 => match self.name_contains(&EMBEDDINGS) {
                 true => OutputKind::Embedding,
                 // A Sigmoid judges each class by itself, as in note or segmentation maps.
                 false if self.last.ends_with("Sigmoid") => OutputKind::Values,
@@ -245,7 +249,7 @@ fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
             continue;
         };
         let operator = node.op_type.as_deref().unwrap_or_default();
-        if !MOVING.contains(&operator) && !STILL.contains(&operator) {
+        if !MOVING.contains(&operator) && !TYPE_CHANGING.contains(&operator) {
             return false;
         }
         let inputs = node.input.iter().filter(|input| !input.is_empty());
@@ -264,7 +268,7 @@ fn last(model: &Model, uses: &Uses, value: &str) -> String {
     while let Some(node) = maker(model, uses, &value) {
         let operator = node.op_type.clone().unwrap_or_default();
         match node.input.first() {
-            Some(before) if FORMS.contains(&operator.as_str()) => value.clone_from(before),
+            Some(before) if RESHAPING.contains(&operator.as_str()) => value.clone_from(before),
             _ => return operator,
         }
     }
@@ -275,7 +279,7 @@ fn last(model: &Model, uses: &Uses, value: &str) -> String {
 fn is_near(model: &Model, uses: &Uses, value: &str, operators: &[&str]) -> bool {
     let mut waiting = std::collections::VecDeque::from([value.to_string()]);
     let mut seen = std::collections::HashSet::new();
-    while let (Some(value), true) = (waiting.pop_front(), seen.len() < NEAR) {
+    while let (Some(value), true) = (waiting.pop_front(), seen.len() < SEARCH_LIMIT) {
         let Some(place) = uses.producer(&value) else {
             continue;
         };
@@ -321,7 +325,7 @@ mod tests {
     }
 
     fn kind(nodes: &[(&str, &[&str], &str)], output: &str, shape: &[usize]) -> OutputKind {
-        Ending::all(&model(nodes, &[output]))[0].kind(shape)
+        OutputTraits::all(&model(nodes, &[output]))[0].kind(shape)
     }
 
     #[test]
@@ -365,14 +369,14 @@ mod tests {
     fn what_is_only_passed_through_or_is_integers_tells_nothing() {
         let passes: &[(&str, &[&str], &str)] =
             &[("Identity", &["x"], "ids"), ("Tanh", &["x"], "y")];
-        let found = Ending::all(&model(passes, &["ids", "y"]));
+        let found = OutputTraits::all(&model(passes, &["ids", "y"]));
         assert_eq!(found[0].kind(&[1, 16]), OutputKind::Passed);
         assert_eq!(found[1].kind(&[1, 384]), OutputKind::Embedding);
-        let whole = Ending {
+        let whole = OutputTraits {
             integers: true,
-            ..Ending::default()
+            ..OutputTraits::default()
         };
         assert_eq!(whole.kind(&[1, 1000]), OutputKind::Integers);
-        assert!(!OutputKind::Integers.tells() && !OutputKind::Passed.tells());
+        assert!(!OutputKind::Integers.is_judged() && !OutputKind::Passed.is_judged());
     }
 }

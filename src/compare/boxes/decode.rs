@@ -1,19 +1,19 @@
 //! Reads boxes, scores and classes from the outputs of a detector.
 
-use super::Made;
+use super::OutputTensor;
 
 /// Layout of boxes and scores in the outputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Form {
+pub(super) enum BoxLayout {
     /// One output, a box in each column: four coordinates, then a score for each class.
     Columns(usize),
     /// One output, a box in each row: four coordinates, objectness, then a score for each class.
     Rows(usize),
     /// One output, a row for each selected box: two corners, score, class.
-    Chosen(usize),
+    Selected(usize),
     /// Separate outputs for coordinates and scores, and for classes if there is one score for each
     /// box.
-    Apart {
+    Separate {
         boxes: usize,
         scores: usize,
         classes: Option<usize>,
@@ -22,9 +22,9 @@ pub(super) enum Form {
 
 /// A box of a sample.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Box {
+pub(super) struct DetectedBox {
     pub(super) item: usize,
-    pub(super) places: [f32; 4],
+    pub(super) coordinates: [f32; 4],
     pub(super) score: f32,
     pub(super) class: usize,
 }
@@ -34,7 +34,7 @@ pub(super) fn rows_of(shape: &[usize], width: usize) -> usize {
 }
 
 /// Number of boxes in a sample, from a shape that ends in four coordinates.
-pub(super) fn last_but(shape: &[usize]) -> usize {
+pub(super) fn boxes_per_sample(shape: &[usize]) -> usize {
     let before = &shape[..shape.len() - 1];
     before
         .iter()
@@ -46,43 +46,46 @@ pub(super) fn last_but(shape: &[usize]) -> usize {
 
 /// Interpretation of scores and coordinates, derived from the float model and applied to both
 /// models.
-pub(super) struct Scale {
+pub(super) struct BoxDecoding {
     /// True if scores are logits.
     logits: bool,
     /// The background class, if the scores of a box add up to one.
-    nothing: Option<usize>,
+    background: Option<usize>,
     /// True if coordinates are two corners; false if they are center and size.
     corners: bool,
 }
 
-impl Scale {
-    pub(super) fn of(form: Form, made: &[Made<'_>]) -> Scale {
-        let mut scale = Scale {
+impl BoxDecoding {
+    pub(super) fn new(layout: BoxLayout, outputs: &[OutputTensor<'_>]) -> BoxDecoding {
+        let mut decoding = BoxDecoding {
             logits: false,
-            nothing: None,
-            corners: matches!(form, Form::Chosen(_)),
+            background: None,
+            corners: matches!(layout, BoxLayout::Selected(_)),
         };
-        let Form::Apart { boxes, scores, .. } = form else {
-            return scale;
+        let BoxLayout::Separate { boxes, scores, .. } = layout else {
+            return decoding;
         };
-        scale.logits = made[scores]
+        decoding.logits = outputs[scores]
             .0
             .iter()
             .any(|score| !(0.0..=1.0).contains(score));
-        let places = made[boxes].0.chunks_exact(4);
-        scale.corners = places.clone().all(|p| p[2] >= p[0] && p[3] >= p[1]);
-        let rows = rows_of(made[boxes].1, 4);
-        let scored = scores_of(made[scores], rows, last_but(made[boxes].1));
-        let scored: Vec<Vec<f32>> = scored.iter().map(|row| scale.probabilities(row)).collect();
+        let coordinates = outputs[boxes].0.chunks_exact(4);
+        decoding.corners = coordinates.clone().all(|p| p[2] >= p[0] && p[3] >= p[1]);
+        let rows = rows_of(outputs[boxes].1, 4);
+        let scored = scores_of(outputs[scores], rows, boxes_per_sample(outputs[boxes].1));
+        let scored: Vec<Vec<f32>> = scored
+            .iter()
+            .map(|row| decoding.probabilities(row))
+            .collect();
         let sums = |row: &Vec<f32>| row.len() > 1 && (row.iter().sum::<f32>() - 1.0).abs() < 0.02;
         if !scored.is_empty() && scored.iter().all(sums) {
             let mut counts = vec![0usize; scored[0].len()];
             for row in &scored {
                 counts[greatest(row)] += 1;
             }
-            scale.nothing = (0..counts.len()).max_by_key(|&class| counts[class]);
+            decoding.background = (0..counts.len()).max_by_key(|&class| counts[class]);
         }
-        scale
+        decoding
     }
 
     fn probabilities(&self, row: &[f32]) -> Vec<f32> {
@@ -99,11 +102,11 @@ impl Scale {
 }
 
 /// The scores of each box, in the order of the boxes.
-fn scores_of((values, shape): Made<'_>, rows: usize, a_sample: usize) -> Vec<Vec<f32>> {
+fn scores_of((values, shape): OutputTensor<'_>, rows: usize, per_sample: usize) -> Vec<Vec<f32>> {
     let width = values.len() / rows.max(1);
     match *shape {
         // One row for each class.
-        [_, classes, boxes] if boxes == a_sample && classes != a_sample => values
+        [_, classes, boxes] if boxes == per_sample && classes != per_sample => values
             .chunks_exact(classes * boxes)
             .flat_map(|sample| {
                 (0..boxes).map(|at| {
@@ -119,28 +122,32 @@ fn scores_of((values, shape): Made<'_>, rows: usize, a_sample: usize) -> Vec<Vec
 }
 
 /// All boxes of a sample, regardless of score.
-pub(super) fn boxes(form: Form, scale: &Scale, made: &[Made<'_>]) -> Vec<Box> {
-    let mut found = Vec::new();
-    let mut take = |item: usize, places: [f32; 4], score: f32, class: usize| {
-        let places = match scale.corners {
-            true => places,
+pub(super) fn boxes(
+    layout: BoxLayout,
+    decoding: &BoxDecoding,
+    outputs: &[OutputTensor<'_>],
+) -> Vec<DetectedBox> {
+    let mut detected = Vec::new();
+    let mut take = |item: usize, coordinates: [f32; 4], score: f32, class: usize| {
+        let coordinates = match decoding.corners {
+            true => coordinates,
             false => {
-                let [x, y, w, h] = places;
+                let [x, y, w, h] = coordinates;
                 [x - w / 2.0, y - h / 2.0, x + w / 2.0, y + h / 2.0]
             }
         };
-        found.push(Box {
+        detected.push(DetectedBox {
             item,
-            places,
+            coordinates,
             score,
             class,
         });
     };
-    match form {
-        Form::Columns(at) => {
-            let (values, shape) = made[at];
+    match layout {
+        BoxLayout::Columns(at) => {
+            let (values, shape) = outputs[at];
             let [.., high, wide] = *shape else {
-                return found;
+                return detected;
             };
             for (item, sample) in values.chunks_exact((high * wide).max(1)).enumerate() {
                 for column in 0..wide {
@@ -151,41 +158,41 @@ pub(super) fn boxes(form: Form, scale: &Scale, made: &[Made<'_>]) -> Vec<Box> {
                 }
             }
         }
-        Form::Rows(at) | Form::Chosen(at) => {
-            let (values, shape) = made[at];
+        BoxLayout::Rows(at) | BoxLayout::Selected(at) => {
+            let (values, shape) = outputs[at];
             let [.., high, wide] = *shape else {
-                return found;
+                return detected;
             };
             for (index, row) in values.chunks_exact(wide.max(1)).enumerate() {
-                let places = [row[0], row[1], row[2], row[3]];
-                let (score, class) = match form {
-                    Form::Chosen(_) => (row[4], row[5].max(0.0) as usize),
+                let coordinates = [row[0], row[1], row[2], row[3]];
+                let (score, class) = match layout {
+                    BoxLayout::Selected(_) => (row[4], row[5].max(0.0) as usize),
                     _ => {
                         let class = greatest(&row[5..]);
                         (row[4] * row[5 + class], class)
                     }
                 };
-                take(index / high.max(1), places, score, class);
+                take(index / high.max(1), coordinates, score, class);
             }
         }
-        Form::Apart {
+        BoxLayout::Separate {
             boxes,
             scores,
             classes,
         } => {
-            let (places, shape) = made[boxes];
-            let (rows, a_sample) = (rows_of(shape, 4), last_but(shape));
-            let scored = scores_of(made[scores], rows, a_sample);
-            for (index, (place, row)) in places.chunks_exact(4).zip(&scored).enumerate() {
-                let mut row = scale.probabilities(row);
-                if let Some(nothing) = scale.nothing.filter(|&class| class < row.len()) {
-                    row[nothing] = 0.0;
+            let (coordinates, shape) = outputs[boxes];
+            let (rows, per_sample) = (rows_of(shape, 4), boxes_per_sample(shape));
+            let scored = scores_of(outputs[scores], rows, per_sample);
+            for (index, (place, row)) in coordinates.chunks_exact(4).zip(&scored).enumerate() {
+                let mut row = decoding.probabilities(row);
+                if let Some(background) = decoding.background.filter(|&class| class < row.len()) {
+                    row[background] = 0.0;
                 }
                 let best = greatest(&row);
-                let told = classes.and_then(|at| made[at].0.get(index));
-                let class = told.map_or(best, |class| class.max(0.0) as usize);
+                let known_class = classes.and_then(|at| outputs[at].0.get(index));
+                let class = known_class.map_or(best, |class| class.max(0.0) as usize);
                 take(
-                    index / a_sample.max(1),
+                    index / per_sample.max(1),
                     [place[0], place[1], place[2], place[3]],
                     row[best],
                     class,
@@ -193,12 +200,12 @@ pub(super) fn boxes(form: Form, scale: &Scale, made: &[Made<'_>]) -> Vec<Box> {
             }
         }
     }
-    found
+    detected
 }
 
 fn greatest(values: &[f32]) -> usize {
-    let places = 0..values.len();
-    places
+    let indices = 0..values.len();
+    indices
         .rev()
         .max_by(|&a, &b| values[a].total_cmp(&values[b]))
         .unwrap_or(0)
