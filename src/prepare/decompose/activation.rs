@@ -2,7 +2,7 @@
 
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
-use super::Decomposer;
+use super::FusedOperatorDecomposer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// The first opset with the Gelu operator.
@@ -11,7 +11,7 @@ const OPSET_WITH_GELU: i64 = 20;
 /// Default factor in the sigmoid of QuickGelu.
 pub(super) const QUICK_GELU_ALPHA: f32 = 1.702;
 
-impl Decomposer<'_> {
+impl FusedOperatorDecomposer<'_> {
     /// A Conv or Gemm, an optional addend, and the fused activation.
     pub(super) fn fused_activation(&mut self, node: &NodeProto, operator: &str) -> Option<()> {
         let (activation, attributes, limits) = activation(node)?;

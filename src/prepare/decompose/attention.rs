@@ -1,6 +1,6 @@
 //! ONNX Runtime's `Attention`: several heads over one sequence, as in BERT.
 
-use super::Decomposer;
+use super::FusedOperatorDecomposer;
 use crate::graph::Dim;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
@@ -20,7 +20,7 @@ enum Mask {
     Shown(&'static [i64]),
 }
 
-impl Decomposer<'_> {
+impl FusedOperatorDecomposer<'_> {
     pub(super) fn attention(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (x, weight, output) = (slot(0)?, slot(1)?, node.output.first()?);

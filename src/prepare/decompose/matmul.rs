@@ -1,9 +1,9 @@
 //! Matrix products with transposed or scaled operands.
 
-use super::Decomposer;
+use super::FusedOperatorDecomposer;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
 
-impl Decomposer<'_> {
+impl FusedOperatorDecomposer<'_> {
     /// FusedMatMul: α times the product of two stacks of matrices, each transposed if its attribute
     /// says so.
     pub(super) fn matmul(&mut self, node: &NodeProto) -> Option<()> {

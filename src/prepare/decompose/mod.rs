@@ -73,7 +73,7 @@ fn pass(model: &mut Model) -> usize {
         .iter()
         .filter(|node| node.operator() == EMBEDDING)
         .filter_map(|node| node.output.get(1).cloned());
-    let mut decomposer = Decomposer {
+    let mut decomposer = FusedOperatorDecomposer {
         opset,
         types: &types,
         graph: &model.graph,
@@ -94,7 +94,7 @@ fn pass(model: &mut Model) -> usize {
     written
 }
 
-struct Decomposer<'a> {
+struct FusedOperatorDecomposer<'a> {
     opset: i64,
     types: &'a Types,
     /// Read for its constants; its nodes were moved out.
@@ -106,7 +106,7 @@ struct Decomposer<'a> {
     steps: Steps,
 }
 
-impl Decomposer<'_> {
+impl FusedOperatorDecomposer<'_> {
     /// Decomposes a node. `None` if its variant is unsupported; nothing is written then.
     fn write(&mut self, node: &NodeProto) -> Option<()> {
         let output = node.output.first()?;

@@ -1,6 +1,6 @@
 //! Layer normalization: of a sum, and in opsets without the operator.
 
-use super::Decomposer;
+use super::FusedOperatorDecomposer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// The first opset with LayerNormalization. Below it, ReduceMean has its axes as an attribute.
@@ -10,7 +10,7 @@ pub(super) const OPSET_WITH_NORM: i64 = 17;
 const EPSILON: f32 = 1e-12;
 const EPSILON_OF_NORM: f32 = 1e-5;
 
-impl Decomposer<'_> {
+impl FusedOperatorDecomposer<'_> {
     /// SkipLayerNormalization: two values and an optional bias are added, then normalized.
     pub(super) fn norm_of_sum(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);

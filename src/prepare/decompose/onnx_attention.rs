@@ -1,6 +1,6 @@
 //! ONNX's `Attention` (opset 23): several heads; query heads may share key and value heads.
 
-use super::Decomposer;
+use super::FusedOperatorDecomposer;
 use crate::graph::Dim;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
@@ -11,7 +11,7 @@ const MAX_HEADS: i64 = 4096;
 /// Input slot of the number of valid tokens in each sequence.
 const TOKEN_COUNTS: usize = 6;
 
-impl Decomposer<'_> {
+impl FusedOperatorDecomposer<'_> {
     /// `None` if token counts are an input, a window hides tokens, or sizes are unknown.
     pub(super) fn onnx_attention(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
