@@ -11,7 +11,7 @@ mod inliner;
 use std::collections::{BTreeMap, HashMap};
 
 use self::inliner::{FunctionInliner, InlineStop};
-use super::{PrepareError, fused};
+use super::{PrepareError, decompose};
 use crate::graph::{Model, domain_named};
 use crate::onnx::schema::{FunctionProto, NodeProto};
 
@@ -131,7 +131,7 @@ impl<'a> Library<'a> {
 
     /// Index of the function that a node calls.
     fn called(&self, node: &NodeProto) -> Option<usize> {
-        if domain_named(node.domain.as_deref()).is_empty() || fused::is_fused(&node.operator()) {
+        if domain_named(node.domain.as_deref()).is_empty() || decompose::is_fused(&node.operator()) {
             return None;
         }
         let key = key(&node.domain, &node.op_type, &node.overload);
