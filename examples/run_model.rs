@@ -114,7 +114,7 @@ fn take(arguments: &mut Vec<String>, flag: &str) -> Option<usize> {
 fn number(arguments: &mut Vec<String>, flag: &str) -> Result<Option<usize>, Box<dyn Error>> {
     match take(arguments, flag) {
         Some(at) if at < arguments.len() => Ok(Some(arguments.remove(at).parse()?)),
-        Some(_) => Err(format!("{flag} wants a number").into()),
+        Some(_) => Err(format!("{flag} needs a number").into()),
         None => Ok(None),
     }
 }

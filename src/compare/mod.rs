@@ -40,11 +40,13 @@ use warnings::InputStatistics;
 #[allow(missing_docs)]
 pub enum CompareError {
     #[error(
-        "the two models have no value in common by name: give the float model that the quantized one was made from"
+        "no value has the same name in both models: use the float model that the quantized one was \
+         made from"
     )]
     NothingInCommon,
     #[error(
-        "the models have {float} and {quantized} outputs: give the float model that the quantized one was made from"
+        "the models have {float} and {quantized} outputs: use the float model that the quantized \
+         one was made from"
     )]
     Outputs { float: usize, quantized: usize },
     #[error("{0}")]

@@ -126,8 +126,9 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
             found.push(Warning {
                 kind: "island",
                 message: format!(
-                    "`{}` ({}) stays float between integers ({reason}), which costs a conversion before and behind it; \
-                     where that makes the model slower, keep its neighbours float, too",
+                    "`{}` ({}) stays float between integer nodes ({reason}), which costs a \
+                     conversion on each side; if that makes the model slower, keep the \
+                     neighbouring layers float too",
                     node.title(),
                     node.operator()
                 ),
@@ -180,8 +181,9 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
             found.push(Warning {
                 kind: "sharedScale",
                 message: format!(
-                    "`{}` joins parts of very different ranges under one scale: the greatest reaches {most:.4}, `{part}` only \
-                     {least:.4}, so that it has {:.0} of 256 integers; keep it float",
+                    "`{}` joins tensors of very different ranges under one scale: the largest \
+                     magnitude is {most:.4}, that of `{part}` only {least:.4}, so it gets {:.0} of \
+                     256 integers; keep the layer float",
                     node.title(),
                     (256.0 * least / most).max(1.0)
                 ),
@@ -208,8 +210,8 @@ fn dead_channels(float: &Model) -> Option<Warning> {
     (!found.is_empty()).then(|| Warning {
         kind: "deadChannels",
         message: format!(
-            "some channels have weights of zero, in {}{more}: they take time and make nothing but their bias; the model could \
-             be pruned before it is quantized",
+            "some channels have only zero weights, in {}{more}: they cost time and yield only \
+             their bias; prune the model before quantizing it",
             found[..found.len().min(5)].join(", ")
         ),
         keep_float: Vec::new(),
@@ -240,13 +242,13 @@ fn input_range(input: &InputRecord) -> Option<Warning> {
         return None;
     }
     let what = match outside >= 0.05 {
-        true => format!("{:.0} % of it lies outside", outside * 100.0),
-        false => format!("it uses {:.1} % of that", used * 100.0),
+        true => format!("{:.0} % of the values lie outside", outside * 100.0),
+        false => format!("the samples use {:.1} % of that", used * 100.0),
     };
     Some(Warning {
         kind: "inputRange",
         message: format!(
-            "the input `{}` is from {min:.4} to {max:.4} here, but the model was calibrated for {low:.4} to {high:.4}, and {what}: \
+            "the input `{}` ranges from {min:.4} to {max:.4}, but the model was calibrated for {low:.4} to {high:.4}, and {what}: \
              the samples were preprocessed differently; set the same mean, deviation and scale for both",
             input.name
         ),
@@ -264,8 +266,9 @@ fn input_scale(input: &InputRecord) -> Option<Warning> {
     Some(Warning {
         kind: "inputScale",
         message: format!(
-            "the input `{}` is a picture with values up to {max:.0} and mean {:.1} that go straight into a convolution; most models want \
-             them scaled to 1, less the mean: check the preprocessing",
+            "the input `{}` is an image with values up to {max:.0} and mean {:.1} that a \
+             convolution reads directly; most models expect values scaled to 1, minus the mean: \
+             check the preprocessing",
             input.name,
             input.sum / input.count.max(1) as f64
         ),
@@ -289,7 +292,8 @@ pub fn slower(times: &[(String, f64, f64)], whole: (f64, f64)) -> Option<Warning
     Some(Warning {
         kind: "slower",
         message: format!(
-            "the quantized model is slower here: {integers:.2} ms a run, the float model {float:.2}; most is lost in {}",
+            "the quantized model is slower on this machine: {integers:.2} ms a run, the float \
+             model {float:.2} ms; the layers that lose most are {}",
             named.join(", ")
         ),
         keep_float: slow.iter().map(|(name, _, _)| name.clone()).collect(),

@@ -48,7 +48,8 @@ pub const OPSET: i64 = 13;
 #[allow(missing_docs)]
 pub enum PrepareError {
     #[error(
-        "node {node} ({operator}) can't be raised from opset {from} to {to}: {reason}; export the model with opset {to} or newer"
+        "node {node} ({operator}) can't be raised from opset {from} to {to}: {reason}; export the \
+         model with opset {to} or newer"
     )]
     Opset {
         node: String,
@@ -58,13 +59,13 @@ pub enum PrepareError {
         reason: String,
     },
     #[error(
-        "node {node} reads the bits of numbers in a model of float16 or bfloat16, which it can't once these are float32; export the model \
-         in float32"
+        "node {node} reads the bits of 16-bit floats, which preparation turns into float32; export \
+         the model in float32"
     )]
     HalfBits { node: String },
     #[error(
-        "the model's input or output {value} holds tensors of float16 or bfloat16 in a sequence or the like, which can't be made of float32 \
-         there; export the model in float32"
+        "the model's input or output {value} is a sequence, optional value or map of 16-bit \
+         floats, which can't be converted to float32; export the model in float32"
     )]
     HalfPort { value: String },
     #[error(
@@ -76,8 +77,8 @@ pub enum PrepareError {
         reason: String,
     },
     #[error(
-        "node {node} is still a call of the model's function {function}: {reason}; write the functions out with onnx.inliner \
-         (convert_version=True), or export the model with one operator set"
+        "node {node} remains a call of the model's function {function}: {reason}; inline the \
+         functions with onnx.inliner (convert_version=True), or export the model with one opset"
     )]
     FunctionNotInlined {
         node: String,
@@ -157,18 +158,18 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     };
     note(
         rewrites.inputs,
-        "input that is a constant is no input any more",
-        "inputs that are constants are no inputs any more",
+        "constant removed from the inputs",
+        "constants removed from the inputs",
     );
     note(
         rewrites.inlined_ifs,
-        "If whose condition is known written as the branch it takes",
-        "Ifs whose conditions are known written as the branches they take",
+        "If with a known condition replaced by its branch",
+        "Ifs with known conditions replaced by their branches",
     );
     note(
         rewrites.sequences,
-        "operator of a sequence or an optional value written as one of tensors",
-        "operators of sequences and optional values written as those of tensors",
+        "operator on a sequence or optional value replaced by tensor operators",
+        "operators on sequences and optional values replaced by tensor operators",
     );
     note(
         rewrites.constants,
@@ -177,8 +178,8 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     );
     note(
         rewrites.decomposed,
-        "operator that stands for several written as those",
-        "operators that stand for several written as those",
+        "fused operator decomposed",
+        "fused operators decomposed",
     );
     note(
         rewrites.shapes,
@@ -187,8 +188,8 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     );
     note(
         identity::remove(graph),
-        "node that does nothing removed",
-        "nodes that do nothing removed",
+        "node without effect removed",
+        "nodes without effect removed",
     );
     let folded = fold_affine::fold(graph)?;
     note(folded.norms, "batch norm folded", "batch norms folded");
@@ -199,8 +200,8 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     );
     note(
         graph.remove_unused(),
-        "node that nothing uses removed",
-        "nodes that nothing uses removed",
+        "unused node removed",
+        "unused nodes removed",
     );
     shapes::annotate(graph);
     Ok(Prepared {

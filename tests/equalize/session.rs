@@ -276,7 +276,7 @@ fn layers_are_compared_with_those_of_the_float_model_of_the_same_channels() {
     assert!(
         refused
             .to_string()
-            .contains("give the one that it was made from"),
+            .contains("use the float model that it was made from"),
         "{refused}"
     );
 }

@@ -26,7 +26,7 @@ REFUSED = {
     "batchnorm_example_training_mode": "another number of values than are named",
     "reduce_max_bool_inputs": "Bool is not a number",
     "reduce_min_bool_inputs": "Bool is not a number",
-    "scan_sum": "Scan had another form then",
+    "scan_sum": "Scan had another form before opset 9",
 }
 
 # What gives other values, and why.

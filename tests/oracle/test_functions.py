@@ -142,7 +142,7 @@ def test_card_and_report_tell_of_functions(made, program, tmp_path):
     assert "lib::act 3" in card.stdout and "MatMul" in card.stdout and "LeakyRelu" in card.stdout, card.stdout
     report = tmp_path / "report.yaml"
     judge.quantize(program, tmp_path, path, samples, "--report", report)
-    assert "7 calls of the model's functions written out as the nodes they hold: lib::act 3, lib::dense 3, lib::both 1" in report.read_text()
+    assert "7 calls of the model's functions inlined: lib::act 3, lib::dense 3, lib::both 1" in report.read_text()
 
 
 @pytest.mark.parametrize("name", ["nested", "captures"])

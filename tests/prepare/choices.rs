@@ -65,7 +65,7 @@ fn a_known_condition_takes_its_branch_and_leaves_the_other() {
         assert_eq!(operators(&prepared.model), [taken, "Relu"]);
         // The output of the If keeps its name.
         assert_eq!(prepared.model.graph.nodes[1].input, ["r"]);
-        let said = "1 If whose condition is known written as the branch it takes";
+        let said = "1 If with a known condition replaced by its branch";
         assert!(
             prepared.done.contains(&said.to_owned()),
             "{:?}",

@@ -303,7 +303,7 @@ fn schemes_make_of_halves_the_integers_of_the_same_floats() {
         let (mine, notes) = made(half(), scheme);
         let (theirs, _) = made(float(), scheme);
         assert!(
-            notes.iter().any(|n| n.contains("Raised from float16")),
+            notes.iter().any(|n| n.contains("Upcast from float16")),
             "{notes:?}"
         );
         for tensor in theirs.graph.initializers.iter() {

@@ -24,7 +24,7 @@ impl ChannelFactors {
         let of = |(value, digits): (String, String)| match powers(&digits) {
             Some(powers) => Ok((value, powers)),
             None => Err(damaged(format!(
-                "`{value}` has other digits than hexadecimal ones"
+                "`{value}` has digits that are not hexadecimal"
             ))),
         };
         Ok(ChannelFactors(

@@ -34,17 +34,18 @@ const STEPS: f64 = 8.0;
 #[allow(missing_docs)]
 pub enum EqualizeError {
     #[error(
-        "the model's channels were made alike already, as its metadata say: leave `equalize` out, or give the model that it was made from"
+        "the model is equalized already, as its metadata show: remove `equalize` from the \
+         settings, or use the model before equalization"
     )]
     Already,
     #[error(
-        "the quantized model says that channels of `{value}` were made alike, which can't be done with this float model: give the one \
-         that it was made from"
+        "the quantized model was equalized at `{value}`, which this float model doesn't allow: use \
+         the float model that it was made from"
     )]
     Other { value: String },
     #[error(
-        "what the model's metadata say of channels that were made alike is damaged ({reason}): make the model again, or take the entry \
-         `octet.equalized` out"
+        "the equalization factors in the model's metadata are damaged ({reason}): quantize the \
+         model again, or remove the entry `octet.equalized`"
     )]
     Damaged { reason: String },
     #[error(transparent)]

@@ -224,7 +224,7 @@ impl<'a> FunctionInliner<'a> {
         self.within.push(at);
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let reason = format!("leads through more than {MAX_DEPTH} functions and graphs");
+            let reason = format!("nests more than {MAX_DEPTH} functions and graphs");
             return Err(self.too_much(reason));
         }
         self.calls.push(at);
@@ -322,15 +322,17 @@ impl<'a> FunctionInliner<'a> {
         let (title, operator) = (node.title().to_owned(), node.operator());
         let apart = |reason: &str| {
             InlineStop::KeepCall(format!(
-                "its {title} ({operator}) is of version {from} of the operators, of which the model has version {to}, {reason}"
+                "its node {title} ({operator}) uses opset {from}, but the model uses opset {to}, \
+                 {reason}"
             ))
         };
         if !domain.is_empty() {
-            return Err(apart("and may mean another thing there"));
+            return Err(apart("where it may have another meaning"));
         }
         if from < to && to >= OPSET {
             let raised = opset::raise_node(node, from, to, &mut self.names);
-            let raised = raised.map_err(|reason| apart(&format!("where it is refused: {reason}")));
+            let raised =
+                raised.map_err(|reason| apart(&format!("to which it can't be raised: {reason}")));
             written.append(&mut raised?);
             return Ok(());
         }
@@ -338,7 +340,7 @@ impl<'a> FunctionInliner<'a> {
         let (older, newer) = (from.min(to), from.max(to).max(OPSET));
         match opset::raise_node(node.clone(), older, newer, &mut self.names) {
             Ok(raised) if raised == [node] => written.extend(raised),
-            _ => return Err(apart("and means another thing there")),
+            _ => return Err(apart("where it has another meaning")),
         }
         Ok(())
     }
@@ -349,7 +351,7 @@ impl<'a> FunctionInliner<'a> {
         if self.nodes <= MAX_NODES && self.bytes <= LIMITS.bytes {
             return Ok(());
         }
-        Err(self.too_much(format!("becomes more than {MAX_NODES} nodes or 2 GiB")))
+        Err(self.too_much(format!("expands to more than {MAX_NODES} nodes or 2 GiB")))
     }
 
     fn too_much(&self, reason: String) -> InlineStop {

@@ -82,7 +82,7 @@ impl Functions {
                 more => format!(" and {more} more functions"),
             };
             notes.push(format!(
-                "{count} {} of the model's functions written out as the nodes they hold: {}{more}",
+                "{count} {} of the model's functions inlined: {}{more}",
                 if count == 1 { "call" } else { "calls" },
                 named.join(", ")
             ));
@@ -131,7 +131,8 @@ impl<'a> Library<'a> {
 
     /// Index of the function that a node calls.
     fn called(&self, node: &NodeProto) -> Option<usize> {
-        if domain_named(node.domain.as_deref()).is_empty() || decompose::is_fused(&node.operator()) {
+        if domain_named(node.domain.as_deref()).is_empty() || decompose::is_fused(&node.operator())
+        {
             return None;
         }
         let key = key(&node.domain, &node.op_type, &node.overload);

@@ -23,7 +23,7 @@ pub(super) fn adapt(to: &mut Adapter, mut node: NodeProto) -> Adapted {
         "BatchNormalization"
             if to.passes(14) && node.output.iter().skip(1).any(|o| !o.is_empty()) =>
         {
-            return Err("it gives out statistics, as in training".to_owned());
+            return Err("it outputs statistics, as in training".to_owned());
         }
         "RoiAlign" if to.passes(16) => {
             // Since opset 16 the default places the centers of pixels at one half.
@@ -37,9 +37,13 @@ pub(super) fn adapt(to: &mut Adapter, mut node: NodeProto) -> Adapted {
             Some("bicubic") => node.set(AttributeProto::text("mode", "cubic")),
             _ => {}
         },
-        "DFT" if to.passes(20) => return Err("its axis was an attribute then".to_owned()),
+        "DFT" if to.passes(20) => {
+            return Err("its axis was an attribute before opset 20".to_owned());
+        }
         "GroupNormalization" if to.passes(21) => {
-            return Err("its scale and bias were those of groups then, not of channels".to_owned());
+            return Err(
+                "its scale and bias belonged to groups, not channels, before opset 21".to_owned(),
+            );
         }
         _ => {}
     }

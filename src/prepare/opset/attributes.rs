@@ -13,7 +13,7 @@ pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Adapted {
                 .filter_map(|i| DataType::try_from(i).ok())
                 .find(|e| format!("{e:?}").to_ascii_uppercase() == upper),
         };
-        let element = element.ok_or_else(|| format!("its type {name} is not known"))?;
+        let element = element.ok_or_else(|| format!("its type {name} is unknown"))?;
         node.set(AttributeProto::int("to", element as i64));
     }
     to.write(node);
@@ -31,7 +31,7 @@ pub(super) fn reshape(to: &mut Adapter, mut node: NodeProto) -> Adapted {
 /// Statistics for each position have no equivalent; outputs for training are dropped.
 pub(super) fn batch_norm(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     if node.take("spatial").and_then(|a| a.i) == Some(0) {
-        return Err("statistics per position (spatial = 0) were given up".to_owned());
+        return Err("ONNX removed statistics for each position (spatial = 0)".to_owned());
     }
     node.take("is_test");
     // A reader of one of the further outputs fails by its name.
@@ -77,7 +77,9 @@ fn limit_like(to: &Adapter, node: &NodeProto, value: f32) -> Result<TensorProto,
     match element {
         None | Some(DataType::Float) => Ok(TensorProto::from_f32("", &[], &[value])),
         Some(DataType::Double) => Ok(TensorProto::from_f64("", &[], &[value.into()])),
-        Some(other) => Err(format!("it limits values of type {other:?}")),
+        Some(other) => Err(format!(
+            "its constant would have type {other:?}, which is not supported"
+        )),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn broadcast(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     };
     let rank = |value| to.shape(value).map(<[_]>::len);
     let (Some(left), Some(right)) = (rank(node.input_at(0)), rank(node.input_at(1))) else {
-        return Err("the shapes it broadcasts are not known".to_owned());
+        return Err("the shapes that it broadcasts are unknown".to_owned());
     };
     let axis = if axis < 0 { axis + left as i64 } else { axis } as usize;
     if node.is("PRelu") && right != 1 {

@@ -243,9 +243,9 @@ fn adapt(to: &mut Adapter, mut node: NodeProto) -> Adapted {
         "Resize" if to.from < 11 => resize::resize(to, node),
         "Softmax" | "LogSoftmax" | "Hardmax" => axes::softmax(to, node),
         "Squeeze" | "Unsqueeze" | "ReduceSum" => axes::as_input(to, node, "axes"),
-        "Split" if to.from < 2 => Err("its first form had no meaning of its own".to_owned()),
+        "Split" if to.from < 2 => Err("opset 1 did not define its meaning".to_owned()),
         "Split" => axes::as_input(to, node, "split"),
-        "Scan" if to.from < 9 => Err("Scan had another form then".to_owned()),
+        "Scan" if to.from < 9 => Err("Scan had another form before opset 9".to_owned()),
         "RNN" | "GRU" | "LSTM" if to.from < 7 => {
             // The attribute said only whether the outputs, now optional, exist.
             node.take("output_sequence");
@@ -257,7 +257,7 @@ fn adapt(to: &mut Adapter, mut node: NodeProto) -> Adapted {
         }
         "Crop" | "Affine" | "ImageScaler" | "GivenTensorFill" | "ParametricSoftplus"
         | "ScaledTanh" | "Scale" | "GRUUnit" | "ATen" => {
-            Err("it was an experiment that ONNX gave up".to_owned())
+            Err("it was experimental and ONNX removed it".to_owned())
         }
         _ => {
             to.write(node);

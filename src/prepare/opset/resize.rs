@@ -40,7 +40,7 @@ pub(super) fn resize(to: &mut Adapter, node: NodeProto) -> Adapted {
         Some(values) if values.iter().all(|&s| s >= 1.0) => "floor",
         Some(values) if values.iter().all(|&s| s <= 1.0) => "ceil",
         _ if !nearest => "floor",
-        Some(_) => return Err("it enlarges and shrinks at once".to_owned()),
+        Some(_) => return Err("it enlarges one axis and shrinks another".to_owned()),
         None => return Err("its scales are not constant".to_owned()),
     };
     write(to, node, scales, rounding)

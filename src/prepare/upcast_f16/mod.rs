@@ -81,14 +81,18 @@ impl Upcast {
     pub fn note(&self) -> Option<String> {
         let element = self.element?.name();
         let raised = match self.constants {
-            0 => format!("Values of {element} are float32 now"),
-            1 => format!("Raised from {element} to float32, 1 constant without a change"),
-            many => format!("Raised from {element} to float32, {many} constants without a change"),
+            0 => format!("Upcast values from {element} to float32"),
+            1 => {
+                format!("Upcast from {element} to float32, 1 constant with unchanged values")
+            }
+            many => {
+                format!("Upcast from {element} to float32, {many} constants with unchanged values")
+            }
         };
         let count = self.inputs.len() + self.outputs.len();
         Some(match count {
             0 => raised,
-            _ => format!("{raised}; inputs and outputs keep their types in what is written"),
+            _ => format!("{raised}; inputs and outputs keep their types in the written model"),
         })
     }
 }

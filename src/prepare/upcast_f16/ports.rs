@@ -37,7 +37,10 @@ impl Upcast {
                 1 => "1 weight that stays float was".to_owned(),
                 many => format!("{many} weights that stay float were"),
             };
-            format!("{weights} rounded to {element} again, in which they came: what scales channels had been folded into them")
+            format!(
+                "{weights} rounded to {element}, the original type, because scales of channels were \
+                 folded in"
+            )
         }))
     }
 }
