@@ -235,7 +235,7 @@ impl Session {
     pub fn begin_further_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;
         self.inner
-            .begin_further_pass(method, moments)
+            .begin_extra_pass(method, moments)
             .map_err(error)
     }
 

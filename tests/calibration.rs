@@ -94,7 +94,7 @@ fn begin_all(calibration: &mut CalibrationRun, samples: Vec<Encoded>, threads: u
 }
 
 #[test]
-fn the_ranges_so_far_are_those_of_the_samples_that_ended() {
+fn ranges_so_far_cover_the_completed_samples() {
     let mut calibration = calibration();
     let nothing = [("x", None), ("y", None)];
     assert_eq!(calibration.so_far(), nothing);
@@ -119,7 +119,7 @@ fn the_ranges_so_far_are_those_of_the_samples_that_ended() {
 }
 
 #[test]
-fn any_number_of_threads_gives_what_feeding_gives() {
+fn any_number_of_threads_gives_the_result_of_batches() {
     for threads in [1, 2, 4] {
         let mut calibration = calibration();
         assert_eq!(begin_all(&mut calibration, encoded(), threads), SAMPLES);
@@ -140,7 +140,7 @@ fn with_bad_ones() -> Vec<Encoded> {
 }
 
 #[test]
-fn bad_samples_are_left_out_by_name_and_the_others_give_what_they_give_alone() {
+fn bad_samples_are_skipped_by_name_and_do_not_change_the_result() {
     let good: Vec<Encoded> = with_bad_ones()
         .into_iter()
         .filter(|sample| !sample.name.starts_with("bad"))
@@ -162,7 +162,7 @@ fn bad_samples_are_left_out_by_name_and_the_others_give_what_they_give_alone() {
 }
 
 #[test]
-fn a_further_pass_passes_over_what_the_first_left_out() {
+fn an_extra_pass_skips_the_samples_that_the_first_skipped() {
     let mut calibration = calibration();
     let feed = |calibration: &mut CalibrationRun| {
         let (first, second) = (with_bad_ones(), with_bad_ones().split_off(3));
@@ -180,7 +180,7 @@ fn a_further_pass_passes_over_what_the_first_left_out() {
 }
 
 #[test]
-fn where_no_sample_could_be_run_the_first_says_why() {
+fn without_any_completed_sample_the_first_error_is_returned() {
     let mut calibration = calibration();
     let bad = with_bad_ones().into_iter();
     let bad = bad
@@ -192,7 +192,7 @@ fn where_no_sample_could_be_run_the_first_says_why() {
 }
 
 #[test]
-fn the_first_bad_sample_is_named_and_after_it_no_other_begins() {
+fn the_first_bad_sample_is_named_and_no_other_starts_after_it() {
     for threads in [1, 3] {
         let samples = with_bad_ones();
         let mut calibration = reading(BadSamples::Stop);
@@ -212,7 +212,7 @@ fn the_first_bad_sample_is_named_and_after_it_no_other_begins() {
 }
 
 #[test]
-fn one_that_is_still_run_must_be_waited_for() {
+fn a_running_sample_must_be_awaited() {
     let mut calibration = calibration();
     let (go, gate) = mpsc::channel::<()>();
     let (ended, end) = mpsc::channel();

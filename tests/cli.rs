@@ -1,5 +1,6 @@
-//! What the command line promises: a model and a report for good input; else a code by the kind of failure and one
-//! line that says what, where, why and what to do next, with no file lost.
+//! Contract of the command line. Good input gives a model and a report. Bad input gives an exit
+//! code by the kind of failure, and one line with the problem, its place, its cause and the next
+//! step. No file is lost.
 #![allow(clippy::unwrap_used)]
 #![cfg(feature = "cli")]
 
@@ -30,7 +31,7 @@ use models::{convolution, npz};
 use octet::onnx::schema::{ModelProto, TensorProto};
 use prost::Message;
 
-/// An empty folder of that test's own.
+/// An empty folder for one test.
 fn folder(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("cli")
@@ -48,7 +49,7 @@ fn octet(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The line with which the program ended, with this code.
+/// The line with which the program ended; the exit code must match.
 #[track_caller]
 fn refusal(output: &Output, code: i32) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
@@ -62,13 +63,13 @@ fn refusal(output: &Output, code: i32) -> String {
     said
 }
 
-/// A file that was given can't be used.
+/// Expects that an input file is refused.
 #[track_caller]
 fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     ended(folder, arguments, 3, words);
 }
 
-/// The arguments or the settings are wrong.
+/// Expects that the arguments or settings are refused.
 #[track_caller]
 fn misused(folder: &Path, arguments: &[&str], words: &[&str]) {
     ended(folder, arguments, 2, words);
@@ -82,7 +83,7 @@ fn ended(folder: &Path, arguments: &[&str], code: i32, words: &[&str]) {
     }
 }
 
-/// What a good call prints, and what it says beside that.
+/// Standard output and standard error of a call that must succeed.
 #[track_caller]
 fn good(folder: &Path, arguments: &[&str]) -> (String, String) {
     let output = octet(folder, arguments);
@@ -96,7 +97,7 @@ fn save(folder: &Path, name: &str, model: &ModelProto) {
     fs::write(folder.join(name), model.encode_to_vec()).unwrap();
 }
 
-/// The values of a sample.
+/// Values of a sample.
 fn sample(i: usize) -> Vec<f32> {
     (0..48)
         .map(|k| ((k * 7 + i * 5) % 19) as f32 / 9.0 - 1.0)
@@ -130,7 +131,7 @@ fn a_model_and_samples_become_a_quantized_model_and_a_report() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    // That so small a model grows and what it means elsewhere, and nothing else.
+    // Two notes: the small model grew, and a hint for other machines.
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
         said.contains("VNNI") && said.contains("grew") && said.lines().count() == 2,
@@ -169,7 +170,7 @@ fn the_result_is_the_same_for_any_number_of_threads_and_from_saved_ranges() {
         fs::read(folder.join("q.onnx")).unwrap()
     };
     assert!(run(&["--threads", "1"]) == run(&["--threads", "3"]));
-    // Ranges alone don't tell what else auto does.
+    // Ranges alone don't reproduce the other effects of auto.
     let minmax = ["--method", "minmax"];
     let one = run(&[&minmax[..], &["--save-ranges", "ranges.json"]].concat());
     let out = octet(

@@ -54,7 +54,7 @@ fn with_tensor(tensor: TensorProto) -> ModelProto {
 }
 
 #[test]
-fn what_is_written_reads_as_the_same_in_every_field() {
+fn written_models_read_back_equal_in_every_field() {
     let model = full();
     let file = write(&model).unwrap();
     let again = read(file.clone().into()).unwrap();
@@ -76,7 +76,7 @@ fn tensors_share_the_memory_of_the_file() {
 }
 
 #[test]
-fn a_file_in_pieces_is_the_file_and_shares_its_tensors() {
+fn pieces_form_the_file_and_share_its_tensors() {
     let mut model = full();
     let graph = model.graph.as_mut().unwrap();
     let sizes = [1, 1023, 1024, 5000];
@@ -94,7 +94,7 @@ fn a_file_in_pieces_is_the_file_and_shares_its_tensors() {
 }
 
 #[test]
-fn a_file_that_is_no_model_is_refused_by_what_it_is() {
+fn other_files_are_refused_by_their_format() {
     let file = write(&full()).unwrap();
     assert_eq!(read(Bytes::new()), Err(ReadError::Empty));
     for (bytes, says) in [
@@ -139,7 +139,7 @@ fn a_file_that_is_no_model_is_refused_by_what_it_is() {
 }
 
 #[test]
-fn a_model_of_a_later_version_is_refused() {
+fn models_of_later_versions_are_refused() {
     let mut model = full();
     model.ir_version = Some(NEWEST_IR_VERSION + 1);
     let error = read(write(&model).unwrap().into()).unwrap_err();
@@ -152,7 +152,7 @@ fn a_model_of_a_later_version_is_refused() {
 }
 
 #[test]
-fn nesting_ends_before_the_stack_does() {
+fn nesting_is_limited_before_the_stack_overflows() {
     let mut graph = GraphProto::default();
     for _ in 0..40 {
         let attribute = AttributeProto {
@@ -176,7 +176,7 @@ fn nesting_ends_before_the_stack_does() {
 }
 
 #[test]
-fn a_tensor_holds_what_its_shape_says() {
+fn tensors_must_match_their_shape() {
     for (given, dims) in [
         (12, vec![2]),
         (4, vec![2]),
@@ -222,7 +222,7 @@ fn external_tensors_become_slices_of_their_file() {
 }
 
 #[test]
-fn external_data_that_is_wrong_is_refused() {
+fn invalid_external_data_is_refused() {
     let file = Bytes::from(vec![0; 8]);
     for (entries, says) in [
         (vec![("location", "../secret")], "outside"),
@@ -243,7 +243,7 @@ fn external_data_that_is_wrong_is_refused() {
 }
 
 #[test]
-fn numbers_are_the_same_from_every_field() {
+fn values_are_equal_from_every_field() {
     let half = |bits: &[u16]| {
         let raw: Vec<u8> = bits.iter().flat_map(|b| b.to_le_bytes()).collect();
         TensorProto::from_raw("h", DataType::Float16, &[bits.len()], raw.into())

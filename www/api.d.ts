@@ -4,7 +4,7 @@
  */
 
 import type {
-  CalibrationSummary, Layer, LayerTable, Memory, Preview, Rounding, SampleSettings, Settings, Summary, TensorSettings,
+  CalibrationSummary, Layer, LayerTable, Memory, Preview, Rounding, SampleSettings, Settings, QuantizationSummary, TensorSettings,
 } from './types.js';
 
 /** A file and its path as people know it. */
@@ -14,8 +14,6 @@ export interface NamedFile {
 }
 
 export type ElementType = NonNullable<TensorSettings['type']>;
-
-export type QuantizeSettings = Settings;
 
 /** The decoded inputs of a sample, and the values of the first input where it is float. */
 export interface Decoded {
@@ -66,7 +64,7 @@ export interface Result {
   model: Uint8Array<ArrayBuffer>;
   file: Blob;
   report: string;
-  summary: Summary;
+  summary: QuantizationSummary;
 }
 
 export type Elements =

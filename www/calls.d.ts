@@ -4,7 +4,7 @@
  */
 
 import type {
-  Card, Channels, Comparison, Distribution, Export, Forecast, GraphView, ImageSettings, Memory, Misfit, Rounding, SampleRef, SampleSettings, Settings,
+  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
   Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Progress, Result, Run, RunOptions, Shared,
@@ -12,7 +12,7 @@ import type {
 
 /** An open model. `wanted` lists external data files that are missing. */
 export interface Opened {
-  card: Card;
+  card: ModelSummary;
   wanted: string[];
 }
 
@@ -34,7 +34,7 @@ export interface Calls {
   attach(args: Key & { files: NamedFile[] }): Opened;
   close(args: Key): void;
   preview(args: Key & { files: NamedFile[]; settings: SampleSettings }): Decoded;
-  check(args: Key & { files: NamedFile[]; settings: SampleSettings }): Misfit[];
+  check(args: Key & { files: NamedFile[]; settings: SampleSettings }): UnusableSample[];
   demoSamples(args: Key & { count: number; seed: number }): NamedFile[];
   forecast(args: Key & { files: NamedFile[]; method: string; samples: SampleSettings; settings: Settings }): Forecast;
   calibrate(args: Key & {
@@ -48,8 +48,8 @@ export interface Calls {
     quantized: Blob; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; split: boolean;
   }): Comparison;
   graph(args: Key): GraphView;
-  distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): Distribution | null;
-  channels(args: Key & { weight: string }): Channels | null;
+  distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): ValueDistribution | null;
+  channels(args: Key & { weight: string }): ChannelRanges | null;
   report(args: Key): string;
   export(args: Key & { kind: Export }): string;
 }

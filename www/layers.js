@@ -6,7 +6,7 @@ import { floatGraph } from './graphs.js';
 import { computed } from './signals.js';
 import { done, settings, timing, tried } from './state.js';
 
-/** @import { Comparison, NodeChoice, NodeView, QuantizedTensor, QuantizeSettings, Summary } from './types.js' */
+/** @import { Comparison, NodeChoice, NodeView, QuantizedTensor, Settings, QuantizationSummary } from './types.js' */
 /** @import { Indexed } from './graphs.js' */
 
 /**
@@ -66,8 +66,8 @@ function represented(indexed, node, tensors) {
  * The rows of one result, or of none.
  *
  * @param {Indexed} indexed
- * @param {QuantizeSettings} document
- * @param {Summary | undefined} summary
+ * @param {Settings} document
+ * @param {QuantizationSummary | undefined} summary
  * @param {Figures} figures
  * @param {Map<string, string>} [kernels]
  * @returns {Row[]}

@@ -18,7 +18,7 @@ import { needsSamples } from './settings-document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 import { namedFile } from './files.js';
 
-/** @import { CalibrateOptions, Calibration, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, UnusableSample, NamedFile, Progress, Settings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -190,7 +190,7 @@ export class Model {
     this.#key = key;
     this.#blob = blob;
     this.name = name;
-    /** @type {Card} */
+    /** @type {ModelSummary} */
     this.card = /** @type {any} */ (null);
     /** @type {string[]} the external data files that are still missing */
     this.wanted = [];
@@ -209,7 +209,7 @@ export class Model {
     return engine;
   }
 
-  /** @param {{ card: Card, wanted: string[] }} opened */
+  /** @param {{ card: ModelSummary, wanted: string[] }} opened */
   #know({ card, wanted }) {
     this.card = card;
     this.wanted = wanted;
@@ -229,7 +229,7 @@ export class Model {
     return engine.call('preview', { key: this.#key, files: samples.map(namedFile), settings }, options);
   }
 
-  /** Looks at samples before a run: which can't be used, and why. @param {(File | NamedFile)[]} samples @param {SampleSettings} [settings] @returns {Promise<Misfit[]>} */
+  /** Looks at samples before a run: which can't be used, and why. @param {(File | NamedFile)[]} samples @param {SampleSettings} [settings] @returns {Promise<UnusableSample[]>} */
   async check(samples, settings = {}) {
     return (await this.reach()).call('check', { key: this.#key, files: samples.map(namedFile), settings });
   }
@@ -281,7 +281,7 @@ export class Model {
   /**
    * Makes the quantized model from what the calibration saw; may be called again with other settings.
    *
-   * @param {QuantizeSettings} [settings]
+   * @param {Settings} [settings]
    * @param {CallOptions} [options]
    * @returns {Promise<Result>}
    */
@@ -344,13 +344,13 @@ export class Model {
    * @param {string} value
    * @param {ElementType} [element]
    * @param {boolean} [symmetric]
-   * @returns {Promise<Distribution | null>}
+   * @returns {Promise<ValueDistribution | null>}
    */
   async distribution(value, element = 'u8', symmetric) {
     return (await this.reach()).call('distribution', { key: this.#key, value, element, symmetric });
   }
 
-  /** The ends of the channels of a weight; `null` of any other constant. @param {string} weight @returns {Promise<Channels | null>} */
+  /** The ends of the channels of a weight; `null` of any other constant. @param {string} weight @returns {Promise<ChannelRanges | null>} */
   async channels(weight) {
     return (await this.reach()).call('channels', { key: this.#key, weight });
   }

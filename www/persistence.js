@@ -10,7 +10,7 @@ import { done, model, modelChanged, presets, samples, settings, tried } from './
 import { addSamples, open as openModel, take } from './studio.js';
 
 /** @import { NamedFile, Result } from './types.js' */
-/** @import { Done, Samples, Settings, Tried } from './state.js' */
+/** @import { Done, PageSettings, Samples, Tried } from './state.js' */
 
 /** @typedef {{ name: string, files: NamedFile[] }} KeptModel the model's own file is the first */
 /** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles' | 'characters'>} KeptSamples */
@@ -102,7 +102,7 @@ export async function remember() {
 /** Puts everything back as it was left. */
 export async function goOn() {
   const read = (/** @type {string} */ key) => ask('readonly', (all) => all.get(key));
-  /** @type {[KeptModel | undefined, Partial<Settings> | undefined, KeptSamples | undefined, KeptResult | undefined, Tried[] | undefined]} */
+  /** @type {[KeptModel | undefined, Partial<PageSettings> | undefined, KeptSamples | undefined, KeptResult | undefined, Tried[] | undefined]} */
   const [file, choices, given, result, list] = /** @type {any} */ (await Promise.all(['model', 'settings', 'samples', 'result', 'tried'].map(read)));
   if (!file?.files?.length) return forget();
   if (file.files.length > 1) await take(file.files);

@@ -13,7 +13,7 @@ import { blocked, comparison, done, forecast, model, run, samples, randomData, s
 import { setAside } from './sample-check.js';
 import { imageSettings, start } from './studio.js';
 
-/** @import { Calibration, NamedFile, Progress, QuantizeSettings } from './types.js' */
+/** @import { Calibration, NamedFile, Progress, Settings } from './types.js' */
 /** @import { Model } from './octet.js' */
 /** @import { Done } from './state.js' */
 
@@ -50,7 +50,7 @@ const reading = () => JSON.stringify(imageSettings());
 /**
  * The result of these settings, from the samples that are here, if it was made before.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  */
 function made(document) {
   const wanted = canonical(inFull(document));
@@ -59,7 +59,7 @@ function made(document) {
     && (!one.calibration || (from.files === files && from.reading === read)));
 }
 
-/** Shows the result of these settings again, with what was measured of it. @param {QuantizeSettings} document @returns {boolean} whether there is one */
+/** Shows the result of these settings again, with what was measured of it. @param {Settings} document @returns {boolean} whether there is one */
 export function show(document) {
   const found = made(document);
   if (!found || !tried.peek().some(({ id }) => id === found.done.id)) return false;
@@ -100,7 +100,7 @@ export async function inSession() {
   return true;
 }
 
-/** Said in full: else the method would be the one the calibration was ended with. @param {QuantizeSettings} document @returns {QuantizeSettings} */
+/** Said in full: else the method would be the one the calibration was ended with. @param {Settings} document @returns {Settings} */
 const inFull = (document) => ((document.scheme ?? 'static') === 'static' ? { method: defaultMethod, ...document } : document);
 
 /** @type {AbortController | null} */
@@ -111,7 +111,7 @@ let enough = null;
  * What the ranges that the worker holds were made from. Files are told by identity: another sample may have the name and size of
  * the one before.
  *
- * @type {{ model: Model, files: NamedFile[], reading: string, document: QuantizeSettings, summary: Calibration } | null}
+ * @type {{ model: Model, files: NamedFile[], reading: string, document: Settings, summary: Calibration } | null}
  */
 let calibration = null;
 
@@ -119,7 +119,7 @@ let calibration = null;
  * Whether the ranges that are held do for these settings; else the samples run again. A calibration that was ended early does for a
  * `quick` change; who presses the button again wants all samples.
  *
- * @param {QuantizeSettings} document @param {boolean} [quick]
+ * @param {Settings} document @param {boolean} [quick]
  */
 export function held(document, quick = false) {
   if (!calibration) return false;

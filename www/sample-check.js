@@ -8,7 +8,7 @@ import { batch } from './signals.js';
 import { misfits, model, preview, randomData, run, samples } from './state.js';
 import { imageSettings } from './studio.js';
 
-/** @import { Misfit, NamedFile, SampleRef } from './types.js' */
+/** @import { UnusableSample, NamedFile, SampleRef } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /** So many samples are looked at in a call: between two the worker can do what a person waits for. */
@@ -90,14 +90,14 @@ function filesOf(ref) {
   return samples.peek().files.filter((file) => ref.parts.includes(file.path));
 }
 
-/** @param {Misfit[]} found */
+/** @param {UnusableSample[]} found */
 function note(found) {
   const known = misfits.peek();
   const all = [...known.filter((old) => !found.some((one) => one.sample === old.sample)), ...found];
   if (found.length > 0) misfits.value = all.sort((a, b) => place(a) - place(b));
 }
 
-/** @param {Misfit} one */
+/** @param {UnusableSample} one */
 const place = (one) => samples.peek().refs.findIndex((ref) => ref.name === one.sample);
 
 /** Leaves samples out, each with its reason; they can be taken back. @param {{ sample: string, reason: string }[]} which @returns {NamedFile[]} the files that are left */
@@ -120,7 +120,7 @@ export function setAside(which) {
   return left;
 }
 
-/** Leaves out what can't be used. @param {Misfit[]} which */
+/** Leaves out what can't be used. @param {UnusableSample[]} which */
 export function skip(which) {
   const shown = preview.peek()?.name;
   setAside(which);

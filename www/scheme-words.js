@@ -3,12 +3,12 @@
 
 import { count, plural } from './format.js';
 
-/** @import { Card, QuantizeSettings, Summary } from './types.js' */
+/** @import { ModelSummary, Settings, QuantizationSummary } from './types.js' */
 
 /**
  * What an operator that was changed works on: integers, half-precision floats, or floats made of integer weights.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  * @returns {{ title: string, on: string, chip: string, unlike: string }} a title; behind a number; of one operator; of those that were not changed
  */
 export function worksOn({ scheme = 'static' }) {
@@ -21,7 +21,7 @@ export function worksOn({ scheme = 'static' }) {
  * How many of the operators were changed. The file may have more of them than are left once constants and batch norms are folded: `more`
  * names both.
  *
- * @param {Summary} summary @param {Pick<Card, 'operators'>} card
+ * @param {QuantizationSummary} summary @param {Pick<ModelSummary, 'operators'>} card
  */
 export function changedOperators({ nodes }, { operators }) {
   const [changed, before] = [nodes.filter((node) => node.quantized).length, operators.reduce((sum, [, times]) => sum + times, 0)];

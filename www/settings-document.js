@@ -4,7 +4,7 @@
  * command line. Nothing here knows the page.
  */
 
-/** @import { QuantizeSettings } from './types.js' */
+/** @import { Settings } from './types.js' */
 
 /** @typedef {string[]} Path keys from the outside in */
 
@@ -43,26 +43,26 @@ export function canonical(value) {
     inner && typeof inner === 'object' && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner);
 }
 
-/** Whether it needs samples run once more, for rounding weights together. @param {QuantizeSettings} document */
+/** Whether it needs samples run once more, for rounding weights together. @param {Settings} document */
 export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme === 'static' ? rounding : scheme === 'blocks' && blocks?.method) === 'gptq';
 
-/** By how much it makes channels alike, which only samples run anew can. @param {QuantizeSettings} document */
+/** By how much it makes channels alike, which only samples run anew can. @param {Settings} document */
 export const equalizes = ({ scheme = 'static', equalize = false }) => scheme === 'static' && equalize;
 
 /** The method where the document names none. */
 export const defaultMethod = 'auto';
 
-/** The method to run samples for: those that count them twice must be known meanwhile, all others can be chosen afterwards. @param {QuantizeSettings} document */
+/** The method to run samples for: those that count them twice must be known meanwhile, all others can be chosen afterwards. @param {Settings} document */
 export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : defaultMethod);
 
-/** Whether the samples must run again for it, once they ran for another. @param {QuantizeSettings} document @param {QuantizeSettings} before */
+/** Whether the samples must run again for it, once they ran for another. @param {Settings} document @param {Settings} before */
 export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before)
   || (passOf(document) !== defaultMethod && document.method !== before.method);
 
-/** @param {QuantizeSettings} document */
+/** @param {Settings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
 
-/** What it says, briefly: for a list of what was tried. @param {QuantizeSettings} document */
+/** What it says, briefly: for a list of what was tried. @param {Settings} document */
 export function inWords(document) {
   const scheme = document.scheme ?? 'static';
   const words = [scheme === 'static' ? (document.method ?? defaultMethod) : scheme];
@@ -93,7 +93,7 @@ export function inWords(document) {
  * how pictures are read: whatever keys there are come along.
  *
  * @param {string} model
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  * @param {{ random?: number }} [samples] how many random ones, in place of files
  * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */

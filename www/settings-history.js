@@ -10,7 +10,7 @@ import { held, quantize, show, stale } from './run.js';
 import { batch, effect } from './signals.js';
 import { blocked, done, redoable, run, settings, undoable } from './state.js';
 
-/** @import { QuantizeSettings } from './types.js' */
+/** @import { Settings } from './types.js' */
 /** @import { Path } from './settings-document.js' */
 
 /** How many steps back are kept. */
@@ -26,7 +26,7 @@ let waiting = false;
 /**
  * Takes another document. Where a result is there and its ranges are held, it is made anew: that takes no calibration.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  * @param {{ now?: boolean }} [how] `now`: without waiting for more changes
  */
 export function adopt(document, { now = false } = {}) {

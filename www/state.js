@@ -8,7 +8,7 @@ import { detect } from './capabilities.js';
 import { needsSamples } from './settings-document.js';
 import { computed, signal } from './signals.js';
 
-/** @import { Calibration, Comparison, Decoded, Forecast, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
+/** @import { Calibration, Comparison, Decoded, Forecast, Memory, UnusableSample, NamedFile, Progress, Settings, Result, Run as Timed, SampleRef, QuantizationSummary } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -27,7 +27,7 @@ import { computed, signal } from './signals.js';
  * @property {number} took
  * @property {Memory | null} memory
  * @property {string} name
- * @property {QuantizeSettings} document what it was made with
+ * @property {Settings} document what it was made with
  * @property {Run['curve']} curve
  * @property {number} id of `tried`
  * @property {Forecast | null} forecast what was told before it; `null` where nothing was, or no samples were run
@@ -36,8 +36,8 @@ import { computed, signal } from './signals.js';
 /**
  * @typedef {object} Tried one result, without its bytes
  * @property {number} id
- * @property {QuantizeSettings} document
- * @property {Summary} summary
+ * @property {Settings} document
+ * @property {QuantizationSummary} summary
  * @property {number} took
  * @property {Record<string, number>} metrics what was measured of it, by name; empty where nothing was
  * @property {Record<string, Record<string, number>>} [outputs] the same of each output, of which the metrics have that which heads the page
@@ -45,8 +45,8 @@ import { computed, signal } from './signals.js';
  */
 
 /**
- * @typedef {object} Settings
- * @property {QuantizeSettings} document what the quantizer is told
+ * @typedef {object} PageSettings
+ * @property {Settings} document what the quantizer is told
  * @property {number} threads
  * @property {string} preset
  * @property {Record<string, any>} image
@@ -89,11 +89,11 @@ export const samples = signal(noSamples);
 export const randomData = 'Random demo data: for trying Octet out, not for real use.';
 /** @type {import('./signals.js').Signal<{ decoded: Decoded | null, failure: string, picture: Blob | null, name: string } | null>} */
 export const preview = signal(/** @type {any} */ (null));
-/** The samples that can't be used as they are read now, as far as they were looked at. @type {import('./signals.js').Signal<Misfit[]>} */
-export const misfits = signal(/** @type {Misfit[]} */ ([]));
-/** @type {import('./signals.js').Signal<Settings>} */
+/** The samples that can't be used as they are read now, as far as they were looked at. @type {import('./signals.js').Signal<UnusableSample[]>} */
+export const misfits = signal(/** @type {UnusableSample[]} */ ([]));
+/** @type {import('./signals.js').Signal<PageSettings>} */
 export const settings = signal({
-  document: /** @type {QuantizeSettings} */ ({}),
+  document: /** @type {Settings} */ ({}),
   threads: Math.max(1, capabilities.threads),
   preset: 'imagenet',
   image: {},
@@ -116,10 +116,10 @@ export const unmeasured = signal({ id: 0, error: '', time: '' });
 export const chosenOutput = signal('');
 /** What was tried with this model and these samples, the newest last. @type {import('./signals.js').Signal<Tried[]>} */
 export const tried = signal(/** @type {Tried[]} */ ([]));
-/** The documents before this one, the newest last. @type {import('./signals.js').Signal<QuantizeSettings[]>} */
-export const undoable = signal(/** @type {QuantizeSettings[]} */ ([]));
-/** Those that were undone, the last undone last. @type {import('./signals.js').Signal<QuantizeSettings[]>} */
-export const redoable = signal(/** @type {QuantizeSettings[]} */ ([]));
+/** The documents before this one, the newest last. @type {import('./signals.js').Signal<Settings[]>} */
+export const undoable = signal(/** @type {Settings[]} */ ([]));
+/** Those that were undone, the last undone last. @type {import('./signals.js').Signal<Settings[]>} */
+export const redoable = signal(/** @type {Settings[]} */ ([]));
 /** @typedef {'overview' | 'layers' | 'graph' | 'timeline' | 'compare'} Tab */
 export const tab = signal(/** @type {Tab} */ ('overview'));
 /** The name of the node that is looked at; empty for none. */

@@ -19,7 +19,7 @@ import {
 } from './state.js';
 
 /** @import { NamedFile, SampleRef } from './types.js' */
-/** @import { Samples, Settings } from './state.js' */
+/** @import { PageSettings, Samples } from './state.js' */
 
 /** @type {Promise<Octet> | null} */
 let starting = null;
@@ -258,7 +258,7 @@ export function imageSettings() {
   return { ...presets.peek()[preset], ...image };
 }
 
-/** @param {Partial<Settings>} change */
+/** @param {Partial<PageSettings>} change */
 export function set(change) {
   settings.value = { ...settings.peek(), ...change };
   if ('preset' in change || 'image' in change) look();

@@ -95,42 +95,6 @@ export interface CalibrationSummary {
   values: number;
 }
 
-/** Identity and contents of a model. */
-export interface Card {
-  /** True if the model contains quantized operators. */
-  alreadyQuantized: boolean;
-  /** Size of the file in bytes. */
-  bytes: number;
-  /** Attached files of external data. */
-  dataFiles: DataFile[];
-  /** Operators that stay float, each with its reason. */
-  float: FloatOperator[];
-  /** Inputs that a sample must provide. */
-  inputs: Port[];
-  /** Version of the file format. */
-  irVersion: number;
-  /** Name of the file. */
-  name: string;
-  /** Number of nodes of each operator, the most frequent first. */
-  operators: [string, number][];
-  /** Version of the default operator set. */
-  opset: number;
-  /** Outputs of the graph. */
-  outputs: Port[];
-  /** Number of elements in all constants: initializers, Constant nodes and those in subgraphs. */
-  parameters: number;
-  /** Proposed preprocessing of images, where images can be the model's samples. */
-  pictures: Proposal | null;
-  /** Tool that wrote the file, with its version. */
-  producer: string;
-  /** Number of nodes whose operator can be quantized. */
-  quantizable: number;
-  /** SHA-256 of the file in hexadecimal. */
-  sha256: string;
-  /** Warnings to show before calibration. */
-  warnings: string[];
-}
-
 /**
  * Certainty of a part of a proposal.
  * - "sure": The file states it, or nothing else would run.
@@ -139,8 +103,11 @@ export interface Card {
  */
 export type Certainty = 'sure' | 'likely' | 'guess';
 
+/** Order of an image's colour channels. */
+export type ChannelOrder = 'rgb' | 'bgr';
+
 /** Minimum and maximum of each channel of a weight. */
-export interface Channels {
+export interface ChannelRanges {
   /** The channel axis. */
   axis: number;
   /** Maximum of each channel. */
@@ -183,26 +150,6 @@ export interface DetectionErrors {
   boxes: number;
   /** Of the scores. */
   scores: number;
-}
-
-/** Distribution of a value's elements in calibration. */
-export interface Distribution {
-  /** Number of elements, zeros and non-finite ones included. */
-  count: number;
-  /** Count of each bar. */
-  counts: number[];
-  /** Minimum and maximum of the finite elements. */
-  ends: [number, number];
-  /** Lower edge of the first bar. */
-  low: number;
-  /** Number of elements that are NaN or infinite. */
-  odd: number;
-  /** Range that each method chooses. */
-  ranges: [string, [number, number]][];
-  /** Width of a bar. */
-  width: number;
-  /** Number of zeros. */
-  zeros: number;
 }
 
 /**
@@ -263,6 +210,16 @@ export interface Forecast {
  */
 export type Format = 'qdq' | 'qoperator' | 'simulated';
 
+/** A graph input or output. */
+export interface GraphPort {
+  /** Element type. */
+  element: string;
+  /** Name of the value. */
+  name: string;
+  /** Shape, such as `1×3×224×224`. Named dimensions show their name, unknown ones `?`. */
+  shape: string;
+}
+
 /** Nodes of a model in order, and the values between them. */
 export interface GraphView {
   /** Inputs of the graph, without initializers. */
@@ -294,38 +251,41 @@ export interface GuardSettings {
 /** Changes by the user to the settings proposed for the model. */
 export interface ImageChanges {
   height?: number;
-  layout?: Layout;
+  layout?: ImageLayout;
   mean?: [number, number, number];
-  order?: Order;
+  order?: ChannelOrder;
   pad?: number;
   /** Preset that sets the values first. Other fields override it. */
   preset?: string;
-  resize?: Resize;
+  resize?: ResizeMode;
   scale?: number;
   shorter_side?: number;
   std?: [number, number, number];
   width?: number;
 }
 
+/** Order of an image's axes. */
+export type ImageLayout = 'nchw' | 'nhwc';
+
 /** Preprocessing of images. The default is that of ImageNet classifiers. */
 export interface ImageSettings {
   /** Height, where the model leaves it open. */
   height?: number;
   /** Order of the axes; by default inferred from the input's shape. */
-  layout?: Layout;
+  layout?: ImageLayout;
   /** Value that is subtracted next, by channel in the order of the tensor. */
   mean?: [number, number, number];
   /** Order of the colour channels. */
-  order?: Order;
-  /** Grey value, 0 to 255, of the border that [`Resize::Letterbox`] adds. */
+  order?: ChannelOrder;
+  /** Grey value, 0 to 255, of the border that [`ResizeMode::Letterbox`] adds. */
   pad?: number;
   /** Way to bring the image to the input's height and width. */
-  resize?: Resize;
+  resize?: ResizeMode;
   /** Factor for a pixel (0 to 255); applied first. */
   scale?: number;
   /**
-   * With [`Resize::Shorter`], the length of the shorter side before the crop. The default is 8/7
-   * of the input's shorter side, which is 256 for 224.
+   * With [`ResizeMode::Shorter`], the length of the shorter side before the crop. The default is
+   * 8/7 of the input's shorter side, which is 256 for 224.
    */
   shorterSide?: number;
   /** Divisor that is applied last, by channel. */
@@ -348,7 +308,7 @@ export interface Layer {
   /** For float layers of a quantized model: the reason for float. */
   inFloat: string | null;
   /** Inputs, without constants. */
-  inputs: LayerTensor[];
+  inputs: LayerPort[];
   /** Kernels that ran, in order and without duplicates. */
   kernel: string;
   /** Live memory after it, beyond the memory before the run. */
@@ -364,7 +324,7 @@ export interface Layer {
   /** Operator of the main node. */
   operator: string;
   /** Outputs that other layers read. */
-  outputs: LayerTensor[];
+  outputs: LayerPort[];
   /** Bytes of its outputs. */
   ownBytes: number;
   /** Peak of live memory while it ran, beyond the memory before the run. */
@@ -404,6 +364,16 @@ export interface LayerError {
   value: string;
   /** The same with only the weights as integers, in decibels of SQNR. */
   weightsOnly: number | null;
+}
+
+/** A tensor that enters or leaves a layer. */
+export interface LayerPort {
+  /** Element type. */
+  element: string;
+  /** Name of the value. */
+  name: string;
+  /** Shape. Dimensions that depend on the input values are 0. */
+  shape: number[];
 }
 
 /** Settings of some nodes. A key that is absent keeps the value of the wider scope. */
@@ -458,19 +428,6 @@ export interface LayerTable {
   warmUp: number;
 }
 
-/** A tensor that enters or leaves a layer. */
-export interface LayerTensor {
-  /** Element type. */
-  element: string;
-  /** Name of the value. */
-  name: string;
-  /** Shape. Dimensions that depend on the input values are 0. */
-  shape: number[];
-}
-
-/** Order of an image's axes. */
-export type Layout = 'nchw' | 'nhwc';
-
 /** Wasm memory as the page shows it, in bytes. */
 export interface Memory {
   /** Allocated and not freed. */
@@ -484,14 +441,40 @@ export interface Memory {
 /** A calibration method. `ort-entropy` needs at least as many bins as levels, which the pattern does not check. */
 export type Method = string;
 
-/** A sample that cannot be used with the current preprocessing. */
-export interface Misfit {
-  /** True if another image size or way of resizing may solve it. */
-  asksForSize: boolean;
-  /** The problem and its remedy, as a sentence. */
-  reason: string;
-  /** Name of the sample. */
-  sample: string;
+/** Identity and contents of a model. */
+export interface ModelSummary {
+  /** True if the model contains quantized operators. */
+  alreadyQuantized: boolean;
+  /** Size of the file in bytes. */
+  bytes: number;
+  /** Attached files of external data. */
+  dataFiles: DataFile[];
+  /** Operators that stay float, each with its reason. */
+  float: FloatOperator[];
+  /** Inputs that a sample must provide. */
+  inputs: GraphPort[];
+  /** Version of the file format. */
+  irVersion: number;
+  /** Name of the file. */
+  name: string;
+  /** Number of nodes of each operator, the most frequent first. */
+  operators: [string, number][];
+  /** Version of the default operator set. */
+  opset: number;
+  /** Outputs of the graph. */
+  outputs: GraphPort[];
+  /** Number of elements in all constants: initializers, Constant nodes and those in subgraphs. */
+  parameters: number;
+  /** Proposed preprocessing of images, where images can be the model's samples. */
+  pictures: Proposal | null;
+  /** Tool that wrote the file, with its version. */
+  producer: string;
+  /** Number of nodes whose operator can be quantized. */
+  quantizable: number;
+  /** SHA-256 of the file in hexadecimal. */
+  sha256: string;
+  /** Warnings to show before calibration. */
+  warnings: string[];
 }
 
 /** The decision about a node. */
@@ -510,16 +493,13 @@ export interface NodeChoice {
 export interface NodeView {
   /** Input values, followed by the values that its subgraphs capture. */
   inputs: string[];
-  /** Name that is shown to people, as in a [`super::Summary`]. */
+  /** Name that is shown to people, as in a [`super::QuantizationSummary`]. */
   name: string;
   /** Operator. */
   operator: string;
   /** Output values. */
   outputs: string[];
 }
-
-/** Order of an image's colour channels. */
-export type Order = 'rgb' | 'bgr';
 
 /** What quantizing did to an output. */
 export interface OutputError {
@@ -558,19 +538,6 @@ export interface OutputError {
  */
 export type OutputKind = 'classes' | 'steps' | 'embedding' | 'boxes' | 'scores' | 'values' | 'integers' | 'passed';
 
-/** A part of a proposal. */
-export type Part = 'size' | 'resize' | 'values' | 'layout';
-
-/** A graph input or output. */
-export interface Port {
-  /** Element type. */
-  element: string;
-  /** Name of the value. */
-  name: string;
-  /** Shape, such as `1×3×224×224`. Named dimensions show their name, unknown ones `?`. */
-  shape: string;
-}
-
 /** Statistics of a tensor. */
 export interface Preview {
   /** Element type, as numpy names it. */
@@ -603,6 +570,34 @@ export interface Proposal {
   preset: string;
   /** Reasons for each part. */
   reasons: Reason[];
+}
+
+/** A part of a proposal. */
+export type ProposalPart = 'size' | 'resize' | 'values' | 'layout';
+
+/** Summary of a quantization. */
+export interface QuantizationSummary {
+  /** Advice on a result that is larger than necessary, a sentence each. */
+  advice: string[];
+  /** Size of the quantized file in bytes. */
+  bytesAfter: number;
+  /** Size of the float model in bytes, external data included. */
+  bytesBefore: number;
+  /** Proposed name for the file. */
+  fileName: string;
+  /** Number of leading notes that come from mixed precision. */
+  guarded: number;
+  /** All nodes, each with its choice and, if it stays float, the reason. */
+  nodes: NodeChoice[];
+  /** Notes for people, a sentence each. */
+  notes: string[];
+  /**
+   * The scheme. A `quantized` node holds integers, or half-precision floats with scheme
+   * `float16`.
+   */
+  scheme: Scheme;
+  /** All quantized tensors with their scales, zero points and ranges. */
+  tensors: QuantizedTensor[];
 }
 
 /** A quantized tensor and its parameters, as the report lists it. */
@@ -639,7 +634,7 @@ export interface Reason {
   /** Certainty of the part. */
   certainty: Certainty;
   /** The part. */
-  of: Part;
+  of: ProposalPart;
   /** The hint, as the end of a sentence. */
   why: string;
 }
@@ -651,7 +646,7 @@ export interface Reason {
  * - "letterbox": Fits the image into the input's size and fills the borders with grey.
  * - "none": Keeps the image as it is: it must have the input's size.
  */
-export type Resize = 'shorter' | 'exact' | 'letterbox' | 'none';
+export type ResizeMode = 'shorter' | 'exact' | 'letterbox' | 'none';
 
 /**
  * The rounding of weights in the static scheme.
@@ -760,31 +755,6 @@ export interface Skipped {
   sample: string;
 }
 
-/** Summary of a quantization. */
-export interface Summary {
-  /** Advice on a result that is larger than necessary, a sentence each. */
-  advice: string[];
-  /** Size of the quantized file in bytes. */
-  bytesAfter: number;
-  /** Size of the float model in bytes, external data included. */
-  bytesBefore: number;
-  /** Proposed name for the file. */
-  fileName: string;
-  /** Number of leading notes that come from mixed precision. */
-  guarded: number;
-  /** All nodes, each with its choice and, if it stays float, the reason. */
-  nodes: NodeChoice[];
-  /** Notes for people, a sentence each. */
-  notes: string[];
-  /**
-   * The scheme. A `quantized` node holds integers, or half-precision floats with scheme
-   * `float16`.
-   */
-  scheme: Scheme;
-  /** All quantized tensors with their scales, zero points and ranges. */
-  tensors: QuantizedTensor[];
-}
-
 /**
  * The role of a quantized tensor in the model.
  * - "activation": A value computed at inference.
@@ -841,6 +811,36 @@ export interface TimingSummary {
   p10: number;
   /** 90th percentile. */
   p90: number;
+}
+
+/** A sample that cannot be used with the current preprocessing. */
+export interface UnusableSample {
+  /** True if another image size or way of resizing may solve it. */
+  asksForSize: boolean;
+  /** The problem and its remedy, as a sentence. */
+  reason: string;
+  /** Name of the sample. */
+  sample: string;
+}
+
+/** Distribution of a value's elements in calibration. */
+export interface ValueDistribution {
+  /** Number of elements, zeros and non-finite ones included. */
+  count: number;
+  /** Count of each bar. */
+  counts: number[];
+  /** Minimum and maximum of the finite elements. */
+  ends: [number, number];
+  /** Lower edge of the first bar. */
+  low: number;
+  /** Number of elements that are NaN or infinite. */
+  odd: number;
+  /** Range that each method chooses. */
+  ranges: [string, [number, number]][];
+  /** Width of a bar. */
+  width: number;
+  /** Number of zeros. */
+  zeros: number;
 }
 
 /** A value of a [`GraphView`]. */

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_reaches_as_far_as_its_greatest_magnitude() {
+    fn each_channel_has_its_greatest_magnitude() {
         let values = [1.0, -3.0, 10.0, 20.0, 5.0, 2.0, -30.0, f32::INFINITY];
         assert_eq!(observed(&values, &[2, 2, 2], 1).greatest(), [5.0, 30.0]);
         assert_eq!(observed(&values, &[4, 2], 1).greatest(), [30.0, 20.0]);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_leaves_no_trace() {
+    fn the_result_does_not_depend_on_the_order() {
         let parts = [
             observed(&[1.0, -2.0], &[1, 2], 1),
             observed(&[-3.0, 1.0], &[1, 2], 1),

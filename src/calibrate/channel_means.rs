@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_has_its_mean_whichever_axis_it_lies_on() {
+    fn channel_means_are_correct_for_any_axis() {
         let values = [1.0, 3.0, 10.0, 20.0, 5.0, 7.0, 30.0, 60.0];
         assert_eq!(
             observed(&values, &[2, 2, 2], 1).means(),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sample_counts_once_whatever_its_size() {
+    fn samples_of_any_size_have_equal_weight() {
         let mut stats = observed(&[1.0, 1.0, 1.0, 1.0], &[1, 1, 4], 1);
         stats.merge(&observed(&[4.0, 4.0], &[1, 1, 2], 1));
         assert_eq!(stats.means(), Some(vec![2.5]));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_mean_is_not_told_and_the_order_leaves_no_trace() {
+    fn values_without_a_mean_give_none_in_any_order() {
         let parts = [
             observed(&[1.0, 2.0], &[1, 2, 1], 1),
             observed(&[1.0, 2.0, 3.0], &[1, 3, 1], 1),

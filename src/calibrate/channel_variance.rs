@@ -31,16 +31,16 @@ impl ChannelVariance {
         if values.is_empty() || channels == 0 || inner == 0 {
             return;
         }
-        let mut found = vec![[0.0; 2]; channels];
+        let mut sums = vec![[0.0; 2]; channels];
         for (run, values) in values.chunks_exact(inner).enumerate() {
-            let [sum, squares] = &mut found[run % channels];
+            let [sum, squares] = &mut sums[run % channels];
             for value in values.iter().copied().map(f64::from) {
                 *sum += value;
                 *squares += value * value;
             }
         }
         let each = (values.len() / channels) as f64;
-        let mean = |of: usize| found.iter().map(move |both| both[of] / each);
+        let mean = |of: usize| sums.iter().map(move |both| both[of] / each);
         self.means.merge(&ChannelMeans::from_means(mean(0), shape));
         self.squares
             .merge(&ChannelMeans::from_means(mean(1), shape));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_has_its_moments_whichever_axis_it_lies_on() {
+    fn channel_moments_are_correct_for_any_axis() {
         let moment = |square, variance| ChannelMoments { square, variance };
         let values = [1.0, 3.0, 10.0, 20.0, 5.0, 7.0, 30.0, 60.0];
         let middle = observed(&values, &[2, 2, 2], 1).moments();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sample_counts_once_and_the_order_leaves_no_trace() {
+    fn samples_have_equal_weight_in_any_order() {
         let parts = [
             observed(&[1.0, -2.0], &[1, 2], 1),
             observed(&[3.0, 1.0, 3.0, 1.0, 3.0, 1.0], &[3, 2], 1),

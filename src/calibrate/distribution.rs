@@ -171,24 +171,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variance_is_that_of_the_values() {
+    fn the_variance_matches_the_values() {
         let even = Vec::from_iter((0..10_000).map(|i| 7.0 + i as f32 / 10_000.0));
-        let found = Observation::from_values(&even).variance().unwrap();
-        assert!((found * 12.0 - 1.0).abs() < 1e-3, "{found}");
+        let actual = Observation::from_values(&even).variance().unwrap();
+        assert!((actual * 12.0 - 1.0).abs() < 1e-3, "{actual}");
         // Two points at the ends of the range: the variance is a quarter of their squared distance.
-        let found = Observation::from_values(&[0.0, 0.0, 6.0, 6.0]).variance();
-        assert_eq!(found, Some(9.0));
+        let actual = Observation::from_values(&[0.0, 0.0, 6.0, 6.0]).variance();
+        assert_eq!(actual, Some(9.0));
         assert_eq!(Observation::from_values(&[f32::NAN]).variance(), None);
     }
 
     #[test]
-    fn zeros_and_the_greatest_value_on_an_edge_are_points() {
+    fn zeros_and_a_maximum_on_an_edge_are_point_masses() {
         // Bins are 1/256 wide for values from 4 up to 8, so 6 begins a bin.
-        let found = ValueDistribution::from_statistics(&Observation::from_values(&[
+        let actual = ValueDistribution::from_statistics(&Observation::from_values(&[
             0.0, -0.0, 0.001, 6.0, 6.0,
         ]))
         .unwrap();
-        let ends: Vec<_> = found
+        let ends: Vec<_> = actual
             .bins
             .iter()
             .map(|b| (b.lower, b.upper, b.count))
@@ -197,32 +197,32 @@ mod tests {
             ends,
             [(0.0, 0.0, 2.0), (0.0, 1.0 / 256.0, 1.0), (6.0, 6.0, 2.0)]
         );
-        assert_eq!(found.total, 5.0);
+        assert_eq!(actual.total, 5.0);
         assert!(
             ValueDistribution::from_statistics(&Observation::from_values(&[f32::NAN])).is_none()
         );
     }
 
     #[test]
-    fn magnitudes_fold_both_sides_into_one() {
-        let found = ValueDistribution::from_magnitudes(&Observation::from_values(&[
+    fn magnitudes_combine_both_signs() {
+        let actual = ValueDistribution::from_magnitudes(&Observation::from_values(&[
             -3.0, 3.0, -0.5, 1.0, 0.0,
         ]))
         .unwrap();
-        assert_eq!(found.total, 5.0);
-        assert_eq!(found.bins.last().map(|b| b.upper), Some(3.0));
-        assert_eq!(found.cut_above(0.0), 3.0);
-        assert!((found.cut_above(2.5) - 1.0).abs() < found.width);
+        assert_eq!(actual.total, 5.0);
+        assert_eq!(actual.bins.last().map(|b| b.upper), Some(3.0));
+        assert_eq!(actual.cut_above(0.0), 3.0);
+        assert!((actual.cut_above(2.5) - 1.0).abs() < actual.width);
     }
 
     #[test]
-    fn a_cut_falls_evenly_inside_a_bin() {
+    fn cuts_interpolate_within_a_bin() {
         // Two values share one bin of width 1/1024, which is clipped to the maximum.
         let stats = Observation::from_values(&[1.0, 1.0 + 1.0 / 2048.0]);
-        let found = ValueDistribution::from_statistics(&stats).unwrap();
-        assert_eq!(found.cut_above(0.0), 1.0 + 1.0 / 2048.0);
-        assert_eq!(found.cut_above(1.0), 1.0 + 1.0 / 4096.0);
-        assert_eq!(found.cut_below(0.0), 1.0);
-        assert_eq!(found.cut_below(9.0), 1.0 + 1.0 / 2048.0);
+        let actual = ValueDistribution::from_statistics(&stats).unwrap();
+        assert_eq!(actual.cut_above(0.0), 1.0 + 1.0 / 2048.0);
+        assert_eq!(actual.cut_above(1.0), 1.0 + 1.0 / 4096.0);
+        assert_eq!(actual.cut_below(0.0), 1.0);
+        assert_eq!(actual.cut_below(9.0), 1.0 + 1.0 / 2048.0);
     }
 }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost() {
+    fn the_sum_is_exact() {
         for (values, expected) in [
             (&[][..], 0.0),
             (&[1.0, 2.0, 3.5], 6.5),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_leaves_no_trace() {
+    fn the_result_does_not_depend_on_the_order() {
         let values = [1e30, -7.25, 1e-40, 0.1, -1e30, 5.5e5];
         let mut turned = values;
         turned.reverse();

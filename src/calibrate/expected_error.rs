@@ -3,16 +3,15 @@
 //! Values are uniform within their bin. The error of a bin is then exact, for rounded and clipped
 //! values and for any ratio of bin width to step. Let r be the distance of x from the nearest grid
 //! point, in steps, and n the index of that point. The integral of r² from 0 to x, in steps, is
-//! F(x) = n/12 + r³/3: each whole step in between adds ∫r² dr = 1/12 from -½ to ½. The last
-//! term is the position of x within its step. Beyond the ends of the grid n is constant and r
-//! grows, and the formula still holds. A bin of density d from a to b costs d·(F(b) - F(a)). One
-//! bin ends where the next begins, so the total is a sum over edges of F times the change of
-//! density.
+//! F(x) = n/12 + r³/3. Each whole step in between adds ∫r² dr = 1/12 from -½ to ½; the last term is
+//! the part of x within its step. Beyond the ends of the grid n is constant and r grows, and the
+//! formula still holds. A bin of density d from a to b costs d·(F(b) - F(a)). One bin ends where
+//! the next begins, so the total is a sum over edges of F times the change of density.
 
 use octet_kernels::Steps;
 
 use super::distribution::ValueDistribution;
-use super::integer_range::QuantizationGrid;
+use super::integer_range::UniformGrid;
 use super::{IntegerRange, Observation, Range};
 
 /// Power of the error to average.
@@ -64,9 +63,9 @@ impl ExpectedError {
     }
 
     /// The mean of the error's power over all values. Without a grid every value becomes zero.
-    pub(super) fn mean(&self, grid: Option<QuantizationGrid>, power: Power) -> f64 {
+    pub(super) fn mean(&self, grid: Option<UniformGrid>, power: Power) -> f64 {
         // A grid whose only point is zero; its step can be any number.
-        let grid = grid.unwrap_or(QuantizationGrid {
+        let grid = grid.unwrap_or(UniformGrid {
             scale: 1.0,
             lowest: 0.0,
             highest: 0.0,
@@ -87,7 +86,7 @@ impl ExpectedError {
         }
     }
 
-    fn over_points(&self, grid: QuantizationGrid, cost: impl Fn(f64) -> f64) -> f64 {
+    fn over_points(&self, grid: UniformGrid, cost: impl Fn(f64) -> f64) -> f64 {
         let term = |&(value, share): &(f64, f64)| {
             let place = value / grid.scale;
             let n = place.max(grid.lowest).min(grid.highest).round_ties_even();
@@ -116,7 +115,7 @@ mod tests {
     }
 
     /// The measured error of rounding these values.
-    fn measured(values: &[f32], grid: QuantizationGrid, power: Power) -> f64 {
+    fn measured(values: &[f32], grid: UniformGrid, power: Power) -> f64 {
         let cost = |&value: &f32| {
             let place = f64::from(value) / grid.scale;
             let n = place.max(grid.lowest).min(grid.highest).round_ties_even();
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn points_cost_what_they_are_off_by() {
+    fn point_masses_cost_their_distance_from_the_grid() {
         // The grid is 0, 1, …, 4: the error of 6 is 2, the error of 0 is 0.
         let grid = IntegerRange::new(0, 4, false).grid(Range::new(0.0, 4.0));
         let error = observed(&[0.0, 6.0]);
@@ -141,15 +140,18 @@ mod tests {
     }
 
     #[test]
-    fn even_values_cost_a_twelfth_of_a_squared_step() {
+    fn uniform_values_cost_a_twelfth_of_a_squared_step() {
         let values: Vec<f32> = (0..1 << 16).map(|i| i as f32 / 65536.0).collect();
         let grid = IntegerRange::new(0, 16, false).grid(Range::new(0.0, 1.0));
-        let (found, step) = (observed(&values).mean(grid, Power::Squared), 1.0 / 16.0);
-        assert!((found / (step * step / 12.0) - 1.0).abs() < 1e-3, "{found}");
+        let (actual, step) = (observed(&values).mean(grid, Power::Squared), 1.0 / 16.0);
+        assert!(
+            (actual / (step * step / 12.0) - 1.0).abs() < 1e-3,
+            "{actual}"
+        );
     }
 
     #[test]
-    fn it_is_what_rounding_the_values_costs() {
+    fn the_expected_error_matches_the_measured_error() {
         // Many values per bin, of both signs and much denser at zero.
         let values: Vec<f32> = (-40_000..40_000)
             .map(|i| (i as f32 / 40_000.0).powi(3) * 5.0)
@@ -167,13 +169,13 @@ mod tests {
             ] {
                 for power in [Power::Absolute, Power::Squared] {
                     let grid = target.grid(range).unwrap();
-                    let (found, real) = (
+                    let (actual, real) = (
                         error.mean(Some(grid), power),
                         measured(&values, grid, power),
                     );
                     assert!(
-                        (found / real - 1.0).abs() < 0.02,
-                        "{target:?} {range:?} {power:?}: {found} for {real}"
+                        (actual / real - 1.0).abs() < 0.02,
+                        "{target:?} {range:?} {power:?}: {actual} for {real}"
                     );
                 }
             }

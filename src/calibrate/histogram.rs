@@ -43,12 +43,12 @@ fn exponent_for(value: f32) -> i32 {
     let power = ((bits >> 52) & 0x7ff) as i32 - 1023;
     let is_power_of_two = bits & ((1 << 52) - 1) == 0;
     // The last bin ends below HALF·width, and the first begins at -HALF·width.
-    let reach = if value < 0.0 && is_power_of_two {
+    let bound = if value < 0.0 && is_power_of_two {
         power
     } else {
         power + 1
     };
-    (reach - HALF_BITS).max(FINEST)
+    (bound - HALF_BITS).max(FINEST)
 }
 
 /// `2^power`, for the powers of bin widths and their inverses.
@@ -58,29 +58,33 @@ fn power_of_two(power: i32) -> f64 {
 
 /// The bins of a histogram without their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bins {
+pub(super) struct BinLayout {
     exponent: i32,
     count: usize,
 }
 
 impl Histogram {
     /// The layout of the bins, or `None` if the histogram is empty.
-    pub(super) fn shape(&self) -> Option<Bins> {
+    pub(super) fn layout(&self) -> Option<BinLayout> {
         let count = self.counts.len();
-        (count > 0).then_some(Bins {
+        (count > 0).then_some(BinLayout {
             exponent: self.exponent,
             count,
         })
     }
 
     /// Counts `values` and returns their statistics in one pass, if they all lie in the current
-    /// bins. An empty histogram uses the bins of `guessed`. Otherwise this counts nothing and
+    /// bins. An empty histogram uses the bins of `expected`. Otherwise this counts nothing and
     /// returns `None`.
     ///
-    /// Guessed bins may be wider than these values need. The result of merging with the histogram
+    /// Expected bins may be wider than these values need. The result of merging with the histogram
     /// that they come from does not change.
-    pub(super) fn observe_within(&mut self, values: &[f32], guessed: Option<Bins>) -> Option<Ends> {
-        let bins = self.shape().or(guessed)?;
+    pub(super) fn observe_within(
+        &mut self,
+        values: &[f32],
+        expected: Option<BinLayout>,
+    ) -> Option<Ends> {
+        let bins = self.layout().or(expected)?;
         let sure = self.total + values.len() as u64 <= u64::from(u32::MAX);
         if values.is_empty() || !sure || !FAST.contains(&bins.exponent) {
             return None;
@@ -89,20 +93,20 @@ impl Histogram {
         let new = counts.is_empty();
         counts.resize(bins.count, 0);
         let width = power_of_two(bins.exponent) as f32;
-        let zero = zero_of(bins.count);
-        let found = octet_kernels::count_within(&mut counts, values, width, zero);
-        if found.is_some() || !new {
+        let zero = zero_bin_among(bins.count);
+        let ends = octet_kernels::count_within(&mut counts, values, width, zero);
+        if ends.is_some() || !new {
             self.exponent = bins.exponent;
             self.counts = counts;
         }
-        self.total += found.as_ref().map_or(0, |_| values.len() as u64);
-        found
+        self.total += ends.as_ref().map_or(0, |_| values.len() as u64);
+        ends
     }
 
     /// Counts `values` and ignores those that are not finite. `min` and `max` are the ends of the
     /// finite values; `all_finite` tells that there are no others.
     pub(super) fn observe(&mut self, values: &[f32], min: f32, max: f32, all_finite: bool) {
-        self.hold(exponent_for(min).max(exponent_for(max)), min < 0.0);
+        self.widen_to(exponent_for(min).max(exponent_for(max)), min < 0.0);
         for values in values.chunks(1 << 31) {
             if self.total + values.len() as u64 <= u64::from(u32::MAX) {
                 let mut counts = std::mem::take(&mut self.counts);
@@ -122,7 +126,7 @@ impl Histogram {
     fn count(&self, counts: &mut [u32], values: &[f32], all_finite: bool) -> u64 {
         if all_finite && FAST.contains(&self.exponent) {
             let width = power_of_two(self.exponent) as f32;
-            octet_kernels::count(counts, values, width, zero_of(counts.len()));
+            octet_kernels::count(counts, values, width, zero_bin_among(counts.len()));
             return values.len() as u64;
         }
         self.count_any(counts, values)
@@ -132,7 +136,7 @@ impl Histogram {
     fn count_any(&self, counts: &mut [u32], values: &[f32]) -> u64 {
         // Exact: the product of a power of two and an f32 is an f64 without rounding.
         let per_width = power_of_two(-self.exponent);
-        let zero = zero_of(counts.len()) as i32;
+        let zero = zero_bin_among(counts.len()) as i32;
         let mut counted = 0;
         for &value in values.iter().filter(|value| value.is_finite()) {
             let bin = (f64::from(value) * per_width).floor() as i32;
@@ -165,14 +169,14 @@ impl Histogram {
         if other.counts.is_empty() {
             return;
         }
-        self.hold(other.exponent, other.zero() > 0);
+        self.widen_to(other.exponent, other.zero_bin() > 0);
         self.add_all(other);
     }
 
     /// Adds the counts of `other`, whose bins are no wider and extend no further below zero.
     fn add_all(&mut self, other: &Histogram) {
         let shift = self.exponent - other.exponent;
-        let (to, from) = (self.zero() as i64, other.zero() as i64);
+        let (to, from) = (self.zero_bin() as i64, other.zero_bin() as i64);
         for (bin, count) in other.all_counts().enumerate().filter(|&(_, c)| c > 0) {
             self.add((halved(bin as i64 - from, shift) + to) as usize, count);
         }
@@ -195,7 +199,7 @@ impl Histogram {
 
     /// The non-empty bins in ascending order: (lower edge, upper edge, count).
     pub fn bins(&self) -> impl Iterator<Item = (f64, f64, u64)> {
-        let (zero, width) = (self.zero() as f64, self.width());
+        let (zero, width) = (self.zero_bin() as f64, self.width());
         self.all_counts()
             .enumerate()
             .filter(|&(_, count)| count > 0)
@@ -206,18 +210,18 @@ impl Histogram {
     }
 
     /// Index of the bin that begins at zero.
-    fn zero(&self) -> usize {
-        zero_of(self.counts.len())
+    fn zero_bin(&self) -> usize {
+        zero_bin_among(self.counts.len())
     }
 
     /// Widens the bins to at least `exponent`, and adds bins below zero if `negative`.
-    fn hold(&mut self, exponent: i32, negative: bool) {
+    fn widen_to(&mut self, exponent: i32, negative: bool) {
         if self.counts.is_empty() {
             self.exponent = exponent;
             self.counts = vec![0; if negative { 2 * HALF } else { HALF }];
             return;
         }
-        let below = negative && self.zero() == 0;
+        let below = negative && self.zero_bin() == 0;
         if !below && exponent <= self.exponent {
             return;
         }
@@ -233,7 +237,7 @@ impl Histogram {
 }
 
 /// Index of the bin that begins at zero, among this number of bins.
-fn zero_of(bins: usize) -> usize {
+fn zero_bin_among(bins: usize) -> usize {
     if bins > HALF { HALF } else { 0 }
 }
 
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_lies_in_its_bin() {
+    fn every_value_is_in_its_bin() {
         let values = [
             0.0,
             -0.0,
@@ -290,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_as_fine_as_the_range_allows() {
+    fn bins_are_as_narrow_as_the_range_allows() {
         for (values, width) in [
             (&[1.0f32][..], 1.0 / 1024.0),
             (&[0.999][..], 1.0 / 2048.0),
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_go_on_beyond_32_bits() {
+    fn counts_exceed_32_bits() {
         let mut many = observed(&[1.0, 1.0, 0.25]);
         for _ in 0..31 {
             many.merge(&many.clone());
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_passed_over() {
+    fn values_that_are_not_finite_are_ignored() {
         let odd = observed(&[
             f32::NAN,
             1.0,

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_positions_some_are_looked_at_that_lie_apart() {
+    fn a_subset_of_many_positions_is_evenly_spaced() {
         let places = chosen(100_000);
         assert_eq!(places.len(), POSITIONS);
         let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);

@@ -181,10 +181,10 @@ mod tests {
                 let mean = rows.iter().map(|row| row[a]).sum::<f64>() / rows.len() as f64;
                 assert!((means[a] - mean).abs() <= step, "mean {a}");
                 for b in block.start..=a {
-                    let (found, wanted) = (products.next().unwrap(), product(rows, a, b));
+                    let (actual, expected) = (products.next().unwrap(), product(rows, a, b));
                     assert!(
-                        (found - wanted).abs() <= 2.0 * magnitude * step,
-                        "{a}, {b}: {found}, {wanted}"
+                        (actual - expected).abs() <= 2.0 * magnitude * step,
+                        "{a}, {b}: {actual}, {expected}"
                     );
                 }
             }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_their_means_and_products() {
+    fn rows_give_their_means_and_products() {
         for inputs in [3, 700] {
             let values = values(6 * inputs);
             let mut stats = InputGram::new(Im2colView::Rows, 1.3);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_meet_what_a_convolution_meets() {
+    fn windows_read_the_inputs_of_a_convolution() {
         // Two groups of two channels, 4 x 5; kernel 3 x 2, stride 2 along rows, dilation 2 along
         // columns, with padding.
         let slide = |taps, stride, dilation, around| Slide {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_met_is_not_told() {
+    fn values_of_the_wrong_shape_give_no_matrix() {
         let mut stats = InputGram::new(Im2colView::Rows, 1.0);
         assert_eq!(stats.extents(), None);
         stats.observe(&values(6), &[2, 3]);

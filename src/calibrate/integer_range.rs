@@ -26,7 +26,7 @@ impl Default for IntegerRange {
 /// The reals that the integers represent: `scale·k` for each integer `k` from `lowest` to
 /// `highest`. Zero is always one of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct QuantizationGrid {
+pub(super) struct UniformGrid {
     pub(super) scale: f64,
     pub(super) lowest: f64,
     pub(super) highest: f64,
@@ -51,7 +51,7 @@ impl IntegerRange {
     /// The reals that the integers represent for a tensor of this range, or `None` for the range
     /// [0, 0]. This follows the quantizer's rule for scale and zero point, as far as the expected
     /// error needs it.
-    pub(super) fn grid(&self, range: Range) -> Option<QuantizationGrid> {
+    pub(super) fn grid(&self, range: Range) -> Option<UniformGrid> {
         let (min, max) = self.covered(range);
         let scale = (max - min) / self.steps();
         if scale < f64::from(f32::MIN_POSITIVE) {
@@ -62,7 +62,7 @@ impl IntegerRange {
             true => ((low + high) / 2.0).round_ties_even(),
             false => (low - min / scale).round_ties_even(),
         };
-        Some(QuantizationGrid {
+        Some(UniformGrid {
             scale,
             lowest: low - zero_point,
             highest: high - zero_point,
@@ -78,12 +78,12 @@ impl IntegerRange {
         let least = exponent_of((max - min) / self.steps());
         // The next power of two fits, or the one after it if rounding the zero point costs a step.
         for exponent in least..least + 3 {
-            if let Some(found) =
+            if let Some(candidate) =
                 self.range_at(exponent, (min / power_of_two(exponent)).round_ties_even())
-                && f64::from(found.max) - max >= -0.5 * power_of_two(exponent)
-                && f64::from(found.min) - min <= 0.5 * power_of_two(exponent)
+                && f64::from(candidate.max) - max >= -0.5 * power_of_two(exponent)
+                && f64::from(candidate.min) - min <= 0.5 * power_of_two(exponent)
             {
-                return found;
+                return candidate;
             }
         }
         // The scale exceeds f32.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_of_two_range_clips_nothing_and_has_such_a_scale() {
+    fn a_power_of_two_range_clips_nothing_and_has_a_power_of_two_scale() {
         for (target, range, scale) in [
             (U8, Range::new(0.0, 255.0), 1.0),
             (U8, Range::new(0.0, 256.0), 2.0),
@@ -171,11 +171,11 @@ mod tests {
                 1.0 / 128.0,
             ),
         ] {
-            let found = target.power_of_two_range(range);
+            let covering = target.power_of_two_range(range);
             assert_eq!(
-                target.grid(found).unwrap().scale,
+                target.grid(covering).unwrap().scale,
                 scale,
-                "{range:?} became {found:?}"
+                "{range:?} became {covering:?}"
             );
         }
     }

@@ -32,7 +32,7 @@ pub use histogram::{HALF, Histogram};
 pub use im2col_view::Im2colView;
 pub use input_gram::InputGram;
 pub use integer_range::IntegerRange;
-pub use methods::{Measure, Method, MethodError, SecondPassMissing};
+pub use methods::{METHODS, Measure, Method, MethodEntry, MethodError, SecondPassMissing};
 pub use numpy_histogram::{HistogramLayout, NumpyHistogram};
 pub use power_of_two::PowerOfTwo;
 pub use range::Range;

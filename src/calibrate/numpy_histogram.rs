@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_edges_are_those_of_numpy() {
+    fn counts_and_edges_equal_those_of_numpy() {
         // Expected: numpy.histogram(abs(a), bins=4) and numpy.histogram(a, 4, range=(-2, 2)), numpy
         // 2.4.
         let values = [-2.0, -1.0, 0.0, 0.5, 1.0, 1.5];
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_with_no_room_for_the_bins_counts_nothing() {
+    fn a_range_too_narrow_for_the_bins_counts_nothing() {
         let narrow = observed(
             &[1e8, 1e8 + 8.0],
             HistogramLayout {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_merge_to_the_whole() {
+    fn merged_parts_equal_the_whole() {
         let values: Vec<f32> = (0..1000).map(|i| ((i * 37 % 1000) as f32).sin()).collect();
         let layout = HistogramLayout {
             bins: 128,

@@ -113,7 +113,7 @@ impl Pass {
         match &mut state.counted {
             ExtraStatistics::Nothing => {
                 let mut stats = vec![Observation::new(); state.stats.len()];
-                let bins: Vec<_> = state.stats.iter().map(|s| s.histogram().shape()).collect();
+                let bins: Vec<_> = state.stats.iter().map(|s| s.histogram().layout()).collect();
                 drop(state);
                 let observe = |slot: usize, values: &[f32], shape: &[usize]| {
                     stats[slot].observe_with_bins(values, bins[slot]);

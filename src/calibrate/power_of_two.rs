@@ -17,40 +17,40 @@ pub enum PowerOfTwo {
 
 impl PowerOfTwo {
     /// Returns true if scales must be powers of two.
-    pub fn is_asked(self) -> bool {
+    pub fn is_required(self) -> bool {
         self != PowerOfTwo::No
     }
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Said {
-    Whether(bool),
-    Which(Which),
+enum PowerOfTwoSetting {
+    Switch(bool),
+    Rule(Rule),
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Which {
+enum Rule {
     Nearest,
 }
 
 impl Serialize for PowerOfTwo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let said = match self {
-            PowerOfTwo::Nearest => Said::Which(Which::Nearest),
-            other => Said::Whether(other.is_asked()),
+        let setting = match self {
+            PowerOfTwo::Nearest => PowerOfTwoSetting::Rule(Rule::Nearest),
+            other => PowerOfTwoSetting::Switch(other.is_required()),
         };
-        said.serialize(serializer)
+        setting.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for PowerOfTwo {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PowerOfTwo, D::Error> {
-        match Said::deserialize(deserializer) {
-            Ok(Said::Whether(false)) => Ok(PowerOfTwo::No),
-            Ok(Said::Whether(true)) => Ok(PowerOfTwo::Covering),
-            Ok(Said::Which(Which::Nearest)) => Ok(PowerOfTwo::Nearest),
+        match PowerOfTwoSetting::deserialize(deserializer) {
+            Ok(PowerOfTwoSetting::Switch(false)) => Ok(PowerOfTwo::No),
+            Ok(PowerOfTwoSetting::Switch(true)) => Ok(PowerOfTwo::Covering),
+            Ok(PowerOfTwoSetting::Rule(Rule::Nearest)) => Ok(PowerOfTwo::Nearest),
             Err(_) => Err(serde::de::Error::custom(
                 "`power_of_two` must be true, false or nearest",
             )),

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_cut() {
+    fn within_clamps_both_ends() {
         let outer = Range::new(0.5, 2.0);
         assert_eq!(Range::new(-3.0, 1.0).within(outer), Range::new(0.5, 1.0));
         assert_eq!(Range::new(0.0, 9.0).within(outer), outer);

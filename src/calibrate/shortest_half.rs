@@ -38,15 +38,15 @@ impl Observation {
             return None;
         }
         let mut best: Option<ShortestHalf> = None;
-        let (mut first, mut held) = (0, 0.0);
+        let (mut first, mut inside) = (0, 0.0);
         for last in 0..bins.len() {
-            held += bins[last].count;
-            while held - bins[first].count >= 0.5 * total {
-                held -= bins[first].count;
+            inside += bins[last].count;
+            while inside - bins[first].count >= 0.5 * total {
+                inside -= bins[first].count;
                 first += 1;
             }
             let width = bins[last].upper - bins[first].lower;
-            if held >= 0.5 * total && best.is_none_or(|found| width < found.width) {
+            if inside >= 0.5 * total && best.is_none_or(|shortest| width < shortest.width) {
                 let resolved = last - first >= RESOLVED;
                 best = Some(ShortestHalf { width, resolved });
             }
@@ -68,13 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn it_is_half_of_what_lies_evenly() {
+    fn uniform_values_give_half_of_their_range() {
         let half = observed(even(10_000, -1.0, 3.0)).shortest_half().unwrap();
         assert!((half.width - 2.0).abs() < 0.01 && half.resolved, "{half:?}");
     }
 
     #[test]
-    fn what_lies_far_off_does_not_move_it() {
+    fn outliers_do_not_change_the_width() {
         let far = even(1000, 0.0, 1.0).chain(even(400, 900.0, 1000.0));
         let half = observed(far).shortest_half().unwrap();
         assert!(half.width <= 1.0 && !half.resolved, "{half:?}");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_the_ends_of_a_clip_are_left_out() {
+    fn zeros_and_the_ends_of_a_clip_are_excluded() {
         let clipped = even(1000, 0.0, 6.0)
             .chain(std::iter::repeat_n(0.0, 5000))
             .chain(std::iter::repeat_n(6.0, 3000));

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::run::FeedError;
 use crate::engine::EngineError;
-use crate::samples::{Problem, Refusal, SampleError, Skipped};
+use crate::samples::{SampleProblem, ShapeMismatch, SampleError, Skipped};
 
 /// Explains why the model does not accept inputs of these shapes. Returns `None` if the cause is
 /// unknown.
-pub type ExplainShapes = Box<dyn Fn(&[&[usize]]) -> Option<Refusal> + Send + Sync>;
+pub type ExplainShapes = Box<dyn Fn(&[&[usize]]) -> Option<ShapeMismatch> + Send + Sync>;
 
 /// The samples skipped so far, over all passes of a calibration.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl SkippedSamples {
         {
             Some(refusal) => FeedError::Sample(SampleError::Sample {
                 sample: sample.into(),
-                problem: Problem::of_shapes(shapes, &refusal),
+                problem: SampleProblem::rejected_shapes(shapes, &refusal),
             }),
             None => FeedError::Run {
                 sample: sample.into(),
@@ -109,7 +109,7 @@ impl SkippedSamples {
 /// The error's text without the sample's name.
 fn reason(sample: &str, cause: &FeedError) -> String {
     match cause {
-        FeedError::Sample(SampleError::Sample { problem, .. }) => problem.of_sample(sample),
+        FeedError::Sample(SampleError::Sample { problem, .. }) => problem.message_for(sample),
         FeedError::Run { source, .. } => source.to_string(),
         other => other.to_string(),
     }

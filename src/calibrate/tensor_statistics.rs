@@ -5,7 +5,7 @@ use octet_kernels::Ends;
 use serde::{Deserialize, Serialize};
 
 use super::exact_sum::ExactSum;
-use super::histogram::Bins;
+use super::histogram::BinLayout;
 use super::numpy_histogram::NumpyHistogram;
 use super::{
     ChannelAbsMax, ChannelMeans, ChannelVariance, HALF, Histogram, Im2colView, InputGram, Range,
@@ -53,7 +53,7 @@ impl Observation {
 
     /// Adds the values of one run. This is faster if they fit the bins of `before`, a histogram
     /// with which these statistics must be merged in the end.
-    pub(super) fn observe_with_bins(&mut self, values: &[f32], before: Option<Bins>) {
+    pub(super) fn observe_with_bins(&mut self, values: &[f32], before: Option<BinLayout>) {
         let all = values.len() as u64;
         if let Some(counted) = self.histogram.observe_within(values, before) {
             self.finite += all;
@@ -226,7 +226,7 @@ impl Observation {
     pub fn expected_bytes(&self) -> u64 {
         let counts = match self.histogram.bytes() {
             0 => 2 * HALF * size_of::<u32>(),
-            held => held,
+            bytes => bytes,
         };
         let channels = self.channel_means.as_ref().map_or(0, ChannelMeans::bytes);
         let spread = self
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_and_ends_are_those_of_the_values() {
+    fn counts_and_ends_match_the_values() {
         let stats =
             Observation::from_values(&[0.5, f32::NAN, -3.0, f32::INFINITY, f32::NEG_INFINITY, 2.0]);
         assert_eq!((stats.min(), stats.max()), (Some(-3.0), Some(2.0)));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sign_of_zero_leaves_no_trace() {
+    fn the_sign_of_zero_is_dropped() {
         assert_eq!(
             Observation::from_values(&[0.0, -0.0])
                 .min()
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sample_counts_once_in_the_mean_of_the_ends() {
+    fn samples_have_equal_weight_in_the_mean_of_the_ends() {
         let sample = |values| {
             let mut stats = Observation::from_values(values);
             stats.end_sample();
@@ -381,7 +381,7 @@ mod tests {
             }
 
             #[test]
-            fn any_cut_and_any_order_give_the_same_bits(
+            fn any_division_and_order_give_identical_bits(
                 values in any_values(), cut in 0usize..60, turn in 0usize..60,
             ) {
                 let whole = Observation::from_values(&values);

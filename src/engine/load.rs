@@ -20,9 +20,11 @@ use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 use super::integer::matmul_nbits::{self, BlockProduct};
 use super::integer::operator::{self, RegionOperator};
 use super::integer::{GraphData, quantize_linear};
-use super::operators::Direct;
-use super::weights::{self, Weight};
-use super::{EngineError, Watched, chain, checks, light, observe, operators, parts, values};
+use super::operators::NativeOperator;
+use super::weights::{self, SharedWeight};
+use super::{
+    EngineError, Watched, chain, observe, operators, partition, tract_graph, validate, values,
+};
 use crate::graph::{Dim, Model, Uses};
 use crate::onnx::schema::{DataType, TensorProto};
 use crate::prepare::{Known, Types, fold_shapes};
@@ -63,7 +65,7 @@ pub(super) struct Loaded {
 pub(super) fn load(
     model: &Model,
     watched: &[Watched],
-    weights: Weights,
+    weights: WeightMode,
     beside: &GraphData,
     inputs: Option<&[tensor::Tensor]>,
 ) -> Result<Loaded, EngineError> {
@@ -86,11 +88,9 @@ pub(super) fn load(
     let mut onnx = tract_onnx::onnx().with_ignore_value_info(true);
     onnx.op_register.insert(observe::OPERATOR, observe::build);
     onnx.op_register.insert(operator::OPERATOR, operator::build);
-    onnx.op_register
-        .insert(matmul_nbits::OPERATOR, matmul_nbits::build);
-    operators::register(&mut onnx, weights == Weights::Types);
-    onnx.op_register
-        .insert("QuantizeLinear", quantize_linear::quantize);
+    onnx.op_register.insert(matmul_nbits::OPERATOR, matmul_nbits::build);
+    operators::register(&mut onnx, weights == WeightMode::Types);
+    onnx.op_register.insert("QuantizeLinear", quantize_linear::quantize);
     onnx.op_register
         .insert("DequantizeLinear", quantize_linear::dequantize);
     let parsed = onnx.parse(&decoded, None).map_err(plan_error)?;

@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan::SimplePlan;
 
-use super::analysis::Unfit;
-use super::integer::{self, FusedNode, GraphData, Scope};
-use super::load::{Weights, load};
-use super::outline::{self, Outline};
+use super::cost_estimate::{self, CostEstimate};
+use super::inference::SizeMismatch;
+use super::integer::{self, GraphData, FusedNode, Scope};
+use super::load::{WeightMode, load};
 use super::panics::caught;
 use super::run::Engine;
 use super::steps::{self, RegionSteps};
@@ -113,7 +113,7 @@ impl Engine {
         }
         let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
             let run = self.make_run(&fused.model, inputs, &fused.data)?;
-            Ok(Plan {
+            Ok(ExecutionPlan {
                 run,
                 fused: fused.nodes,
                 steps: fused.steps,

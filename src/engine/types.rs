@@ -6,7 +6,7 @@ use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
 use super::integer::{self, GraphData};
-use super::load::{Loaded, Weights, load};
+use super::load::{Loaded, WeightMode, load};
 use super::panics::caught;
 use super::{EngineError, inference};
 use crate::graph::{Dim, Model, TensorType};
@@ -18,10 +18,10 @@ use crate::tensor::Tensor;
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
     let model = integer::decomposed(model);
     caught(|| {
-        found(load(
+        collect(load(
             &model,
             &[],
-            Weights::Types,
+            WeightMode::Types,
             &GraphData::default(),
             None,
         )?)
@@ -36,7 +36,7 @@ pub fn infer_types_of(
     let model = integer::decomposed(model);
     caught(|| {
         let beside = GraphData::default();
-        found(load(&model, &[], Weights::Types, &beside, Some(inputs))?)
+        collect(load(&model, &[], WeightMode::Types, &beside, Some(inputs))?)
     })
 }
 

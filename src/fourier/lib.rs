@@ -255,8 +255,8 @@ mod tests {
             .collect()
     }
 
-    fn apart(found: &[Complex<f64>], expected: &[Complex<f64>]) -> f64 {
-        found
+    fn distance(actual: &[Complex<f64>], expected: &[Complex<f64>]) -> f64 {
+        actual
             .iter()
             .zip(expected)
             .map(|(a, b)| (a - b).norm())
@@ -265,38 +265,38 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_sum_that_defines_it(values in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64), 1..300)) {
+        fn the_transform_matches_its_definition(values in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64), 1..300)) {
             let values: Vec<_> = values.into_iter().map(|(re, im)| Complex::new(re, im)).collect();
             for (direction, sign) in [(FftDirection::Forward, -1.0), (FftDirection::Inverse, 1.0)] {
-                let mut found = values.clone();
-                FftPlanner::new().plan_fft(values.len(), direction).process(&mut found);
-                prop_assert!(apart(&found, &by_definition(&values, sign)) < 1e-10);
+                let mut actual = values.clone();
+                FftPlanner::new().plan_fft(values.len(), direction).process(&mut actual);
+                prop_assert!(distance(&actual, &by_definition(&values, sign)) < 1e-10);
             }
         }
     }
 
     #[test]
-    fn there_and_back_is_the_length_times_what_was() {
+    fn forward_and_inverse_multiply_by_the_length() {
         // A power of two, a product of small primes, a prime, and twice a prime.
         for length in [1, 1024, 1000, 997, 2 * 401] {
             let values: Vec<_> = (0..length)
                 .map(|k| Complex::new((k as f32 * 0.37).sin(), (k as f32 * 0.11).cos()))
                 .collect();
-            let mut found = values.clone();
+            let mut actual = values.clone();
             FftPlanner::new()
                 .plan_fft_forward(length)
-                .process(&mut found);
+                .process(&mut actual);
             FftPlanner::new()
                 .plan_fft_inverse(length)
-                .process(&mut found);
-            for (found, value) in found.iter().zip(&values) {
-                assert!((found / length as f32 - value).norm() < 1e-6, "{length}");
+                .process(&mut actual);
+            for (actual, value) in actual.iter().zip(&values) {
+                assert!((actual / length as f32 - value).norm() < 1e-6, "{length}");
             }
         }
     }
 
     #[test]
-    fn several_in_a_row_are_each_transformed_and_none_is_an_answer() {
+    fn consecutive_blocks_are_transformed_and_an_empty_buffer_is_valid() {
         let mut two = [1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0].map(|re| Complex::new(re, 0.0));
         FftPlanner::new().plan_fft_forward(3).process(&mut two);
         assert!(

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_over_as_many_places_as_it_fits_at() {
+    fn positions_match_onnx() {
         for (kernel, attributes, pad, extent, places) in [
             (3, &[][..], None, 5, (0, 3)),
             (3, &[("pads", &[1, 2][..])][..], None, 5, (1, 6)),
@@ -163,14 +163,14 @@ mod tests {
             (1, &[("strides", &[3])], Some("SAME_UPPER"), 7, (0, 3)),
             (3, &[("pads", &[1, 1])], Some("VALID"), 5, (0, 3)),
         ] {
-            let found = slide(kernel, attributes, pad).unwrap();
-            assert_eq!(found.places(extent), places, "{attributes:?} {pad:?}");
+            let window = slide(kernel, attributes, pad).unwrap();
+            assert_eq!(window.places(extent), places, "{attributes:?} {pad:?}");
         }
     }
 
     #[test]
-    fn a_transposed_convolution_makes_as_many_values_as_it_reaches_or_is_told() {
-        for (kernel, attributes, pad, more, made) in [
+    fn outputs_of_transposed_convolutions_match_onnx() {
+        for (kernel, attributes, pad, more, outputs) in [
             (3, &[][..], None, 0, (0, 6)),
             (
                 3,
@@ -184,13 +184,13 @@ mod tests {
             (1, &[("strides", &[3])], Some("SAME_UPPER"), 0, (0, 10)),
             (1, &[("strides", &[3])], Some("SAME_UPPER"), 2, (0, 12)),
         ] {
-            let found = slide(kernel, attributes, pad).unwrap();
-            assert_eq!(found.output(4, more), made, "{attributes:?} {pad:?}");
+            let window = slide(kernel, attributes, pad).unwrap();
+            assert_eq!(window.output(4, more), outputs, "{attributes:?} {pad:?}");
         }
     }
 
     #[test]
-    fn what_is_no_window_is_none() {
+    fn invalid_windows_give_none() {
         assert_eq!(slide(0, &[], None), None);
         assert_eq!(slide(3, &[("strides", &[0])], None), None);
         assert_eq!(slide(3, &[("strides", &[1, 1])], None), None);

@@ -12,7 +12,7 @@ enum LayoutKind {
     /// `[inputs, outputs]`.
     Product,
     /// `[outputs, inputs]`.
-    TurnedProduct,
+    TransposedProduct,
 }
 
 /// Weight layout of a Conv, ConvTranspose, Gemm or MatMul. The weights of one pair of channels form
@@ -46,7 +46,7 @@ impl Joins {
         } else if node.is("Gemm") || node.is("MatMul") {
             match (kernel, node.int("transB").unwrap_or(0)) {
                 ([], 0) => LayoutKind::Product,
-                ([], _) => LayoutKind::TurnedProduct,
+                ([], _) => LayoutKind::TransposedProduct,
                 _ => return None,
             }
         } else {
@@ -56,7 +56,7 @@ impl Joins {
             LayoutKind::Conv => (second.checked_mul(groups)?, first),
             LayoutKind::ConvTranspose => (first, second.checked_mul(groups)?),
             LayoutKind::Product => (first, second),
-            LayoutKind::TurnedProduct => (second, first),
+            LayoutKind::TransposedProduct => (second, first),
         };
         let fits = groups > 0 && inputs > 0 && outputs > 0;
         let whole = fits && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups);
@@ -83,14 +83,14 @@ impl Joins {
                 (first, group * self.second + second)
             }
             LayoutKind::Product => (first, second),
-            LayoutKind::TurnedProduct => (second, first),
+            LayoutKind::TransposedProduct => (second, first),
         }
     }
 
     /// Number of windows from this one on that belong to one output and consecutive inputs.
     pub fn along_inputs(&self, window: usize) -> usize {
         match self.kind {
-            LayoutKind::Conv | LayoutKind::TurnedProduct => self.second - self.index(window, 1),
+            LayoutKind::Conv | LayoutKind::TransposedProduct => self.second - self.index(window, 1),
             LayoutKind::ConvTranspose | LayoutKind::Product => 1,
         }
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_join_the_channels_that_the_operator_says() {
+    fn windows_have_the_channels_of_their_operator() {
         let grouped = of("Conv", &[4, 3, 1], Some(("group", 2))).unwrap();
         assert_eq!((grouped.inputs, grouped.outputs), (6, 4));
         // The last window: the third channel of the second group, and the last output.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_weight_joins_nothing() {
+    fn weights_of_other_shapes_have_no_layout() {
         assert_eq!(of("Conv", &[4, 3], None), None);
         assert_eq!(of("Conv", &[4, 3, 1], Some(("group", 0))), None);
         assert_eq!(of("Conv", &[4, 3, 1], Some(("group", 3))), None);

@@ -211,16 +211,16 @@ mod tests {
     submit! { TestTransform(3) }
 
     #[test]
-    fn kernels_are_listed_before_the_program_begins_and_nothing_else_is() {
-        let mut found: Vec<u32> = iter::<TestKernel>().map(|kernel| kernel.0).collect();
-        found.sort_unstable();
-        assert_eq!(found, [1, 2]);
+    fn kernels_are_registered_at_program_start_and_nothing_else_is() {
+        let mut values: Vec<u32> = iter::<TestKernel>().map(|kernel| kernel.0).collect();
+        values.sort_unstable();
+        assert_eq!(values, [1, 2]);
         assert_eq!(iter::<TestKernel>.into_iter().count(), 2);
         assert_eq!(iter::<TestTransform>().count(), 0);
     }
 
     #[test]
-    fn what_is_entered_twice_is_listed_once() {
+    fn repeated_registration_counts_once() {
         struct Once(u32);
 
         impl Collect for Once {
@@ -238,12 +238,12 @@ mod tests {
         };
         ENTRY.register();
         ENTRY.register();
-        let found: Vec<u32> = iter::<Once>().map(|once| once.0).collect();
-        assert_eq!(found, [7]);
+        let values: Vec<u32> = iter::<Once>().map(|once| once.0).collect();
+        assert_eq!(values, [7]);
     }
 
     #[test]
-    fn a_crate_is_known_by_its_modules() {
+    fn modules_of_the_active_crate_are_active() {
         assert!(is_active_module("tract_linalg") && is_active_module("tract_linalg::routines"));
         assert!(
             !is_active_module("tract_nnef::transform")

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_taken_for_a_model_are_named_with_what_to_do() {
+    fn other_formats_are_detected_with_advice() {
         let mut tar = vec![0; 257];
         tar.extend(b"ustar\x0000");
         let riff = |kind: &[u8]| [b"RIFF\x10\0\0\0", kind].concat();
@@ -262,14 +262,14 @@ mod tests {
             ),
         ];
         for (bytes, name, advice) in cases {
-            let format = detect(&bytes).unwrap_or_else(|| panic!("{name} is not told"));
+            let format = detect(&bytes).unwrap_or_else(|| panic!("{name} is not detected"));
             assert!(format.name.contains(name), "{name}: {format:?}");
             assert!(format.advice.contains(advice), "{name}: {format:?}");
         }
     }
 
     #[test]
-    fn models_and_noise_are_no_other_format() {
+    fn models_and_noise_are_not_detected_as_other_formats() {
         // Usually the version comes first. Protobuf also allows the tool's name, a graph or an
         // operator set.
         for bytes in [

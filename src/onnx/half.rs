@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_half_comes_back_and_what_lies_between_goes_to_the_even_one() {
+    fn float16_values_round_trip_and_ties_go_to_even() {
         for half in 0..0x7c00u16 {
             let value = widen_half(half);
             assert_eq!(narrow_half(value), half);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_float_goes_to_the_nearest_of_its_type_and_others_stay() {
+    fn floats_round_to_the_nearest_value_of_their_type() {
         for (element, value, wanted) in [
             (DataType::Float16, 0.1, 0.099_975_586),
             (DataType::Float16, 65519.0, 65504.0),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_widened_from_either_field_and_keep_what_else_is_said() {
+    fn widening_works_for_both_fields_and_keeps_the_rest() {
         let halves = [0x3c00u16, 0xc000, 0x0001, 0x8000, 0x7c00];
         let numbers = [1.0, -2.0, SMALLEST_HALF, -0.0, f32::INFINITY];
         let raw: Vec<u8> = halves.iter().flat_map(|bits| bits.to_le_bytes()).collect();

@@ -224,7 +224,7 @@ mod tests {
     use prost::Message;
 
     #[test]
-    fn text_is_not_walked_as_a_message() {
+    fn text_is_not_scanned_as_a_message() {
         // Every one of these byte strings is malformed as protobuf.
         let text = || Some("3\u{7f}octet corpus".to_string());
         let entry = || StringStringEntryProto {

@@ -73,7 +73,7 @@ thread_local! {
     /// This worker's clock and its origin. They are looked up once, since a profile reads the clock
     /// at each layer.
     static PERFORMANCE: Option<(web_sys::Performance, f64)> =
-        performance().map(|found| { let origin = found.time_origin(); (found, origin) });
+        performance().map(|clock| { let origin = clock.time_origin(); (clock, origin) });
 }
 
 #[cfg(target_family = "wasm")]

@@ -185,13 +185,13 @@ impl Column {
 
 /// Element types of the ports, without duplicates.
 fn elements(ports: &[LayerPort]) -> String {
-    let mut found: Vec<&str> = Vec::new();
+    let mut distinct: Vec<&str> = Vec::new();
     for port in ports {
-        if !found.contains(&port.element.as_str()) {
-            found.push(&port.element);
+        if !distinct.contains(&port.element.as_str()) {
+            distinct.push(&port.element);
         }
     }
-    found.join(" ")
+    distinct.join(" ")
 }
 
 fn shape(port: &LayerPort) -> String {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_sort_from_the_greatest_words_from_a_and_nothing_comes_last() {
+    fn quantities_sort_descending_words_ascending_and_empty_cells_last() {
         let mut layers = vec![
             layer("b", "Conv", [1.0; 2], 5),
             layer("a", "Relu", [2.0; 2], 0),

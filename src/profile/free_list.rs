@@ -153,7 +153,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
-    fn the_largest_come_from_the_end_and_what_is_given_back_is_one_hole_again() {
+    fn the_largest_blocks_come_from_the_end_and_freed_blocks_merge() {
         let mut free = FreeList::new();
         assert_eq!(free.take(LARGE_BLOCK), None);
         free.put(MIB, 8 * MIB);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_grows_into_the_hole_behind_it_and_leaves_one_when_it_shrinks() {
+    fn a_block_grows_into_the_free_range_behind_it_and_leaves_one_when_it_shrinks() {
         let mut free = FreeList::new();
         free.put(0, MIB);
         let at = free.take(100 * KIB).unwrap();

@@ -8,10 +8,10 @@ pub(super) fn layer_ports(
     members: &[&NodeProto],
     values: &impl ModelValues,
 ) -> (Vec<LayerPort>, Vec<LayerPort>) {
-    let made: Vec<&String> = members.iter().flat_map(|n| &n.output).collect();
+    let outputs_of_members: Vec<&String> = members.iter().flat_map(|n| &n.output).collect();
     let mut inputs: Vec<LayerPort> = Vec::new();
     for name in members.iter().flat_map(|n| &n.input) {
-        let known = made.contains(&name) || inputs.iter().any(|p| p.name == *name);
+        let known = outputs_of_members.contains(&name) || inputs.iter().any(|p| p.name == *name);
         if !known && let Some(port) = values.port(name) {
             inputs.push(port);
         }
@@ -21,7 +21,7 @@ pub(super) fn layer_ports(
         let readers = values.readers(name);
         readers.is_empty() || readers.iter().any(|n| !titles.contains(&n.title()))
     };
-    let outputs = made.iter().filter(leaves);
+    let outputs = outputs_of_members.iter().filter(leaves);
     let outputs = outputs.filter_map(|name| values.port(name)).collect();
     (inputs, outputs)
 }

@@ -7,12 +7,13 @@ use serde::Serialize;
 use super::layer_ports::{conversion, layer_ports};
 use super::recording::{Repeats, RunRecord};
 use super::timing_summary::TimingSummary;
-use crate::engine::{Step, Steps};
+use crate::engine::{PlanStep, PlanSteps};
 use crate::onnx::schema::NodeProto;
 
 /// A tensor that enters or leaves a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "LayerTensor")]
 pub struct LayerPort {
     /// Name of the value.
     pub name: String,
@@ -98,7 +99,7 @@ pub struct LayerTable {
 pub struct LayerMeasurements<'a> {
     /// Nodes of the model that ran.
     pub nodes: &'a [NodeProto],
-    /// The steps of the plan, and which nodes they stand for.
+    /// Steps of the plan, with the nodes they belong to.
     pub steps: &'a PlanSteps,
     /// The measured runs.
     pub runs: &'a [RunRecord],
@@ -168,7 +169,8 @@ impl LayerTable {
     }
 }
 
-/// The steps of each layer, layers in the order they first run; steps of unknown origin are a layer each.
+/// Groups steps into layers, in the order in which they first run. Each step of unknown origin is a
+/// layer.
 fn rows(steps: &[PlanStep]) -> Vec<(Option<usize>, Vec<usize>)> {
     let mut rows: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
     for (place, step) in steps.iter().enumerate() {
@@ -184,14 +186,14 @@ fn rows(steps: &[PlanStep]) -> Vec<(Option<usize>, Vec<usize>)> {
 }
 
 /// Row of each step in the table.
-pub fn row_of_step(steps: &[Step]) -> Vec<usize> {
-    let mut found = vec![0; steps.len()];
+pub fn row_of_step(steps: &[PlanStep]) -> Vec<usize> {
+    let mut result = vec![0; steps.len()];
     for (row, (_, places)) in rows(steps).iter().enumerate() {
         for &place in places {
-            found[place] = row;
+            result[place] = row;
         }
     }
-    found
+    result
 }
 
 fn layer(
@@ -215,7 +217,7 @@ fn layer(
         live = own.next_back().map_or(live, |m| m.live);
     }
     let ms = TimingSummary::from_values(&times);
-    let mut found = Layer {
+    let mut result = Layer {
         kernel: kernels.join(" + "),
         calls: places.len(),
         ms,
@@ -226,10 +228,10 @@ fn layer(
     };
     let Some(main) = main else {
         // The step belongs to no node of the model.
-        found.name = format!("({})", found.kernel);
-        found.operator = found.kernel.clone();
-        found.own_bytes = own_bytes(places, all);
-        return found;
+        result.name = format!("({})", result.kernel);
+        result.operator = result.kernel.clone();
+        result.own_bytes = own_bytes(places, all);
+        return result;
     };
     let members: Vec<&NodeProto> = measured
         .steps
@@ -240,32 +242,32 @@ fn layer(
         .map(|(_, node)| node)
         .collect();
     let node = &measured.nodes[main];
-    found.name = node.title().to_string();
-    found.operator = node.operator();
-    found.nodes = members.iter().map(|n| n.title().to_string()).collect();
-    found.conversion = conversion(node, values);
-    found.in_float = measured.steps.reasons.get(main).cloned().flatten();
-    (found.inputs, found.outputs) = layer_ports(&members, values);
+    result.name = node.title().to_string();
+    result.operator = node.operator();
+    result.nodes = members.iter().map(|n| n.title().to_string()).collect();
+    result.conversion = conversion(node, values);
+    result.in_float = measured.steps.reasons.get(main).cloned().flatten();
+    (result.inputs, result.outputs) = layer_ports(&members, values);
     if let Some(step) = places.iter().map(|&at| &all[at]).find(|s| s.on_integers) {
-        for (port, real) in found.inputs.iter_mut().zip(&step.inputs) {
+        for (port, real) in result.inputs.iter_mut().zip(&step.inputs) {
             port.element.clone_from(&real.element);
         }
-        for (port, real) in found.outputs.iter_mut().zip(&step.outputs) {
+        for (port, real) in result.outputs.iter_mut().zip(&step.outputs) {
             port.element.clone_from(&real.element);
         }
     }
-    found.macs = members
+    result.macs = members
         .iter()
         .map(|n| super::macs::macs(n, |name| values.shape(name)))
         .sum();
-    found.own_bytes = own_bytes(places, all);
-    found.gmacs = (found.macs > 0 && ms.median > measured.resolution_ms)
-        .then(|| found.macs as f64 / (ms.median * 1e6));
-    found
+    result.own_bytes = own_bytes(places, all);
+    result.gmacs = (result.macs > 0 && ms.median > measured.resolution_ms)
+        .then(|| result.macs as f64 / (ms.median * 1e6));
+    result
 }
 
-/// The bytes of what a layer's last step makes, which is what leaves it; what its earlier steps make is scratch, and is
-/// in its peak.
+/// Output bytes of a layer's last step. Outputs of earlier steps are scratch memory and count in
+/// the layer's peak.
 fn own_bytes(places: &[usize], all: &[PlanStep]) -> u64 {
     places
         .last()
@@ -317,7 +319,7 @@ mod tests {
         }
     }
 
-    fn moment(step: usize, ms: f64, peak: u64, live: u64) -> StepRecord {
+    fn record(step: usize, ms: f64, peak: u64, live: u64) -> StepRecord {
         StepRecord {
             step,
             begin_ms: 0.0,
@@ -349,10 +351,10 @@ mod tests {
             begin_ms: 0.0,
             ms: 10.0 * scale,
             steps: vec![
-                moment(0, scale, 50, 10),
-                moment(1, 2.0 * scale, 90, 20),
-                moment(2, scale, 60, 30),
-                moment(3, 0.0, 30, 30),
+                record(0, scale, 50, 10),
+                record(1, 2.0 * scale, 90, 20),
+                record(2, scale, 60, 30),
+                record(3, 0.0, 30, 30),
             ],
         };
         let measured = LayerMeasurements {

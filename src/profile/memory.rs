@@ -165,11 +165,11 @@ pub struct Usage {
 /// Wasm memory as the page shows it, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Memory {
-    /// The size of the wasm memory. It never shrinks.
+    /// Size of the wasm memory, which never shrinks.
     pub pages: usize,
-    /// Allocated and not freed.
+    /// Live memory.
     pub live: usize,
-    /// The largest `live` so far.
+    /// Peak of the live memory.
     pub peak: usize,
 }
 
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allocated_is_counted_and_what_is_freed_leaves_the_peak() {
+    fn live_memory_counts_allocations_and_frees_keep_the_peak() {
         // Other tests run at the same time, so this block is larger than all of theirs.
         const BLOCK: usize = 1 << 28;
         let before = live();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn each_growth_is_told_once_and_the_first_look_is_none() {
+    fn each_growth_is_reported_once_and_the_first_call_is_none() {
         let size = AtomicU64::new(0);
         let told: Vec<_> = [5, 5, 7, 7, 9].map(|now| grown_from(&size, now)).into();
         assert_eq!(told, [None, None, Some((5, 7)), None, Some((7, 9))]);
@@ -289,7 +289,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn linux_tells_resident_memory_and_its_peak() {
+    fn linux_reports_resident_memory_and_its_peak() {
         let usage = usage();
         assert!(usage.process.unwrap() > 0 && usage.process_peak >= usage.process);
     }

@@ -78,7 +78,7 @@ impl Stopwatch {
 
 /// Records the checkpoints of a run. The first is `Start`; stages are `X Start` and `X End`.
 pub struct Profiler {
-    watch: Stopwatch,
+    stopwatch: Stopwatch,
     /// Open stages; true for scopes that the caller named.
     open: Vec<(String, bool)>,
     /// True if the run ended inside a scope, so that `End` is yet to be recorded.
@@ -90,7 +90,7 @@ impl Profiler {
     /// Begins a run.
     pub fn start(clock: Box<dyn Clock>) -> Profiler {
         let mut profiler = Profiler {
-            watch: Stopwatch::start(clock),
+            stopwatch: Stopwatch::start(clock),
             open: vec![],
             end_pending: false,
             records: vec![],
@@ -98,7 +98,7 @@ impl Profiler {
         // Memory that grew for the file is recorded after it.
         profiler
             .records
-            .push(profiler.watch.checkpoint("Start".into()));
+            .push(profiler.stopwatch.checkpoint("Start".into()));
         profiler
     }
 
@@ -200,12 +200,12 @@ impl Profiler {
 
     /// Milliseconds since the run began.
     pub fn elapsed_ms(&self) -> f64 {
-        self.watch.elapsed_ms()
+        self.stopwatch.elapsed_ms()
     }
 
     /// Takes checkpoints of this run on other threads.
     pub fn stopwatch(&self) -> &Stopwatch {
-        &self.watch
+        &self.stopwatch
     }
 
     /// The report so far: Quark's part, then these sections.
@@ -214,8 +214,8 @@ impl Profiler {
     }
 
     fn record(&mut self, step: String) {
-        self.records.extend(self.watch.growth());
-        self.records.push(self.watch.checkpoint(step));
+        self.records.extend(self.stopwatch.growth());
+        self.records.push(self.stopwatch.checkpoint(step));
     }
 }
 

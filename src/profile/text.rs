@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn csv_quotes_what_would_break_it_and_has_a_cell_for_each_column() {
+    fn csv_is_quoted_and_has_a_cell_for_each_column() {
         let layer = Layer {
             name: "a,\"b\"".into(),
             operator: "Conv".into(),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_in_float_is_said_once_a_reason() {
+    fn float_layers_are_grouped_by_reason() {
         let layer = |name: &str, reason: Option<&str>| Layer {
             name: name.into(),
             in_float: reason.map(Into::into),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_row_stays_one_line_whatever_a_name_holds() {
+    fn a_terminal_row_is_one_line_for_any_name() {
         let name = format!("x\n\u{1b}[31m{}", "é".repeat(60));
         let text = rows(&[Layer {
             name,

@@ -47,12 +47,12 @@ pub fn chrome(records: &[Record], profiles: &[Traced<'_>]) -> String {
             let mut slice = slice(&format!("run {}", number + 1), thread, begin, run.ms);
             slice["args"] = json!({ "ms": run.ms });
             events.push(slice);
-            for moment in &run.steps {
-                events.push(layer(profile, thread, start, moment));
+            for record in &run.steps {
+                events.push(layer(profile, thread, start, record));
                 events.push(json!({
                     "name": format!("live memory, {}", profile.name), "ph": "C", "pid": 1, "tid": thread,
-                    "ts": us(start + moment.begin_ms + moment.ms),
-                    "args": { "MB": moment.live as f64 / 1e6 },
+                    "ts": us(start + record.begin_ms + record.ms),
+                    "args": { "MB": record.live as f64 / 1e6 },
                 }));
             }
             free = begin + run.ms;
@@ -78,20 +78,20 @@ fn layer(
     profile: &Traced<'_>,
     thread: usize,
     start: f64,
-    moment: &super::recording::StepRecord,
+    record: &super::recording::StepRecord,
 ) -> Value {
     let row = profile
         .rows
-        .get(moment.step)
+        .get(record.step)
         .and_then(|&row| profile.table.layers.get(row));
     let name = row.map_or("?", |row| row.name.as_str());
-    let mut event = slice(name, thread, start + moment.begin_ms, moment.ms);
+    let mut event = slice(name, thread, start + record.begin_ms, record.ms);
     event["cat"] = json!(row.map_or("", |row| row.operator.as_str()));
     event["args"] = json!({
         "kernel": row.map_or("", |row| row.kernel.as_str()),
         "nodes": row.map(|row| row.nodes.as_slice()),
-        "peak bytes": moment.peak,
-        "live bytes": moment.live,
+        "peak bytes": record.peak,
+        "live bytes": record.live,
     });
     event
 }
@@ -139,15 +139,15 @@ pub fn speedscope(profiles: &[Traced<'_>]) -> String {
             let run = median_run(profile.runs)?;
             let mut events = Vec::new();
             let mut at = 0.0;
-            for moment in &run.steps {
-                let row = profile.table.layers.get(*profile.rows.get(moment.step)?)?;
+            for record in &run.steps {
+                let row = profile.table.layers.get(*profile.rows.get(record.step)?)?;
                 let name = format!("{} ({})", row.name, row.operator);
                 let frame = frames.iter().position(|f| *f == name).unwrap_or_else(|| {
                     frames.push(name);
                     frames.len() - 1
                 });
-                let begin = us(moment.begin_ms - run.begin_ms).max(at);
-                at = us(moment.begin_ms + moment.ms - run.begin_ms).max(begin);
+                let begin = us(record.begin_ms - run.begin_ms).max(at);
+                at = us(record.begin_ms + record.ms - run.begin_ms).max(begin);
                 events.push(json!({ "type": "O", "frame": frame, "at": begin }));
                 events.push(json!({ "type": "C", "frame": frame, "at": at }));
             }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn runs() -> Vec<RunRecord> {
-        let moment = |step, begin_ms, ms| StepRecord {
+        let record = |step, begin_ms, ms| StepRecord {
             step,
             begin_ms,
             ms,
@@ -223,13 +223,13 @@ mod tests {
         (0..3)
             .map(|i| {
                 let begin_ms = f64::from(i) * 4.0 * third;
-                let moments = (0..3)
-                    .map(|k| moment(k, begin_ms + k as f64 * third, third))
+                let records = (0..3)
+                    .map(|k| record(k, begin_ms + k as f64 * third, third))
                     .collect();
                 RunRecord {
                     begin_ms,
                     ms: 3.0 * third,
-                    steps: moments,
+                    steps: records,
                 }
             })
             .collect()
@@ -246,7 +246,7 @@ mod tests {
 
     /// Perfetto's rule for the slices of a thread.
     #[test]
-    fn slices_of_a_thread_lie_apart_or_inside_one_another() {
+    fn slices_of_a_thread_are_disjoint_or_nested() {
         let records = [
             record("Start", 0.0),
             record("Pre-process Start", 0.001),

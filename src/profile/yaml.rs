@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn records_and_summary_are_as_quark_has_them() {
+    fn records_and_summary_match_quark() {
         let text = write(&[record("Start", 0.0), record("End", 6.661_94)], &[]);
         let wanted = "# Quark Profiling Results\n\nmemory_usage:\n- step: \"Start\"\n  timestamp: 1795231848.25\n  \
                       relative_time_secs: 0.0\n  cpu_memory_mb: 639.92\n  disk_read_mb: 0.0\n  disk_write_mb: 0.0\n  \
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_left_out() {
+    fn unmeasured_quantities_are_left_out() {
         let mut bare = record("Start", 0.0);
         bare.usage = Usage {
             live: 1,

@@ -20,7 +20,7 @@ pub(super) fn shrink(
     used: IntegerBounds,
     powers: PowerOfTwo,
 ) -> Result<(), TensorError> {
-    if powers.is_asked() {
+    if powers.is_required() {
         return choose(found, tensor, channels, used, &POWERS);
     }
     let step = (1.0 - LEAST) / COARSE as f32;
@@ -111,7 +111,7 @@ mod tests {
             for (before, after) in before.iter().zip(&after) {
                 prop_assert!(*after <= before * (1.0 + 1e-9), "{} {}", before, after);
             }
-            for scale in least.scales.iter().filter(|_| powers.is_asked()) {
+            for scale in least.scales.iter().filter(|_| powers.is_required()) {
                 prop_assert_eq!(scale.log2().fract(), 0.0);
             }
         }

@@ -35,12 +35,12 @@ fn arrange(
     inputs: &[InputSpec],
     notes: &mut [Vec<String>],
 ) -> Result<Vec<Array>, SampleProblem> {
-    let given = list(arrays.iter().map(|a| a.name.as_str()));
+    let actual = list(arrays.iter().map(|a| a.name.as_str()));
     let all_named = arrays
         .iter()
         .all(|a| a.named && inputs.iter().any(|i| i.name == a.name));
     if !all_named && !arrays.is_empty() && arrays.iter().all(|a| a.position.is_some()) {
-        return by_position(arrays, inputs, given);
+        return by_position(arrays, inputs, actual);
     }
     if let ([array], [input]) = (arrays.as_slice(), inputs) {
         if array.named && array.name != input.name {
@@ -52,14 +52,14 @@ fn arrange(
         return Ok(arrays);
     }
     if arrays.iter().any(|a| !a.named) {
-        let wanted = format!(
+        let expected = format!(
             "{} inputs: {}",
             inputs.len(),
             list(inputs.iter().map(|i| i.name.as_str()))
         );
         return Err(SampleProblem::Count {
-            given: format!("the arrays {given}"),
-            wanted,
+            actual: format!("the arrays {actual}"),
+            expected,
         });
     }
     let mut by_name: BTreeMap<String, Array> =
@@ -69,7 +69,7 @@ fn arrange(
         let next = "name each array by the input it is for";
         let missing = || SampleProblem::Missing {
             input: input.name.clone(),
-            given: given.clone(),
+            actual: actual.clone(),
             next,
         };
         arranged.push(by_name.remove(&input.name).ok_or_else(missing)?);
@@ -86,7 +86,7 @@ fn arrange(
 fn by_position(
     arrays: Vec<Array>,
     inputs: &[InputSpec],
-    given: String,
+    actual: String,
 ) -> Result<Vec<Array>, SampleProblem> {
     let mut slots: BTreeMap<usize, Array> = BTreeMap::new();
     for array in arrays {
@@ -97,7 +97,7 @@ fn by_position(
         let next = "add the input_K.pb of that position, counted from 0";
         let missing = || SampleProblem::Missing {
             input: input.name.clone(),
-            given: given.clone(),
+            actual: actual.clone(),
             next,
         };
         arranged.push(slots.remove(&position).ok_or_else(missing)?);
@@ -107,8 +107,8 @@ fn by_position(
     }
     let files = arranged.len() + slots.len();
     Err(SampleProblem::Count {
-        given: format!("{files} input files"),
-        wanted: format!("{} inputs", inputs.len()),
+        actual: format!("{files} input files"),
+        expected: format!("{} inputs", inputs.len()),
     })
 }
 
@@ -125,32 +125,33 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// whole sample.
 pub(super) fn shape_fits<'a>(
     array: &str,
-    given: &[usize],
+    actual: &[usize],
     input: &'a InputSpec,
     sizes: &mut BTreeMap<&'a str, usize>,
 ) -> Result<(), SampleProblem> {
-    let wanted = &input.shape;
+    let expected = &input.shape;
     let wrong = |next: String| SampleProblem::Shape {
         array: array.into(),
-        given: format!("{given:?}"),
+        actual: format!("{actual:?}"),
         input: input.name.clone(),
-        wanted: shape_text(wanted),
+        expected: shape_text(expected),
         next,
     };
     let allows = |dims: &[Dim]| {
-        dims.len() == given.len()
+        dims.len() == actual.len()
             && dims
                 .iter()
-                .zip(given)
+                .zip(actual)
                 .all(|(d, &n)| !matches!(d, Dim::Known(k) if *k != n))
     };
-    if !allows(wanted) {
-        let batch_missing = wanted.split_first().is_some_and(|(batch, rest)| {
+    if !allows(expected) {
+        let batch_missing = expected.split_first().is_some_and(|(batch, rest)| {
             allows(rest) && matches!(batch, Dim::Known(1) | Dim::Named(_) | Dim::Unknown)
         });
-        let axes_swapped = match *given {
+        let axes_swapped = match *actual {
             [n, h, w, c] => {
-                wanted.len() == 4 && fits(&[n, c, h, w], wanted) || fits(&[n, w, h, c], wanted)
+                expected.len() == 4 && fits(&[n, c, h, w], expected)
+                    || fits(&[n, w, h, c], expected)
             }
             _ => false,
         };
@@ -158,13 +159,13 @@ pub(super) fn shape_fits<'a>(
             "add the batch axis in front".into()
         } else if axes_swapped {
             "the channel axis seems to be in another place: transpose the array".into()
-        } else if given.len() == wanted.len() && allows_but_batch(wanted, given) {
+        } else if actual.len() == expected.len() && allows_but_batch(expected, actual) {
             "split it: one sample a file".into()
         } else {
             "save the sample in that shape".into()
         }));
     }
-    for (dim, &size) in wanted.iter().zip(given) {
+    for (dim, &size) in expected.iter().zip(actual) {
         if let Dim::Named(name) = dim
             && *sizes.entry(name).or_insert(size) != size
         {
@@ -177,16 +178,16 @@ pub(super) fn shape_fits<'a>(
     Ok(())
 }
 
-fn fits(given: &[usize], wanted: &[Dim]) -> bool {
-    given.len() == wanted.len()
-        && wanted
+fn fits(actual: &[usize], expected: &[Dim]) -> bool {
+    actual.len() == expected.len()
+        && expected
             .iter()
-            .zip(given)
+            .zip(actual)
             .all(|(d, &n)| !matches!(d, Dim::Known(k) if *k != n))
 }
 
-fn allows_but_batch(wanted: &[Dim], given: &[usize]) -> bool {
-    matches!(wanted.first(), Some(Dim::Known(1))) && fits(&given[1..], &wanted[1..])
+fn allows_but_batch(expected: &[Dim], actual: &[usize]) -> bool {
+    matches!(expected.first(), Some(Dim::Known(1))) && fits(&actual[1..], &expected[1..])
 }
 
 #[inline(never)] // for the same reason as `npy::values`
@@ -243,7 +244,7 @@ mod tests {
         }
     }
 
-    fn said(arrays: Vec<Array>, inputs: &[InputSpec]) -> String {
+    fn message(arrays: Vec<Array>, inputs: &[InputSpec]) -> String {
         to_inputs(arrays, inputs).unwrap_err().to_string()
     }
 
@@ -253,12 +254,12 @@ mod tests {
             input("b", DataType::Float, &[1]),
             input("a", DataType::Float, &[1]),
         ];
-        let given = vec![
+        let arrays = vec![
             array("a", &[1], Values::F32(vec![1.0])),
             array("b", &[1], Values::F32(vec![2.0])),
             array("labels", &[1], Values::F32(vec![3.0])),
         ];
-        let decoded = to_inputs(given, &inputs).unwrap();
+        let decoded = to_inputs(arrays, &inputs).unwrap();
         assert_eq!(decoded.tensors[0].as_f32(), Some(&[2.0][..]));
         assert!(decoded.notes[0][0].contains("labels"));
     }
@@ -275,12 +276,12 @@ mod tests {
         };
         let decoded = to_inputs(vec![at(1, 1.0), at(0, 2.0)], &inputs).unwrap();
         assert_eq!(decoded.tensors[0].as_f32(), Some(&[2.0][..]));
-        assert!(said(vec![at(1, 1.0), at(2, 1.0)], &inputs).contains("\"b\" is missing"));
+        assert!(message(vec![at(1, 1.0), at(2, 1.0)], &inputs).contains("\"b\" is missing"));
     }
 
     #[test]
-    fn a_wrong_shape_is_said_with_the_likely_cause() {
-        let wanted = [input("x", DataType::Float, &[1, 3, 4, 5])];
+    fn a_wrong_shape_is_reported_with_its_likely_cause() {
+        let expected = [input("x", DataType::Float, &[1, 3, 4, 5])];
         for (shape, cause) in [
             (vec![3, 4, 5], "batch axis"),
             (vec![1, 4, 5, 3], "transpose"),
@@ -288,9 +289,9 @@ mod tests {
             (vec![1, 3, 4, 6], "in that shape"),
         ] {
             let count = shape.iter().product();
-            let text = said(
+            let text = message(
                 vec![array("x", &shape, Values::F32(vec![0.0; count]))],
-                &wanted,
+                &expected,
             );
             assert!(
                 text.contains(cause) && text.contains("[1, 3, 4, 5]"),
@@ -307,15 +308,15 @@ mod tests {
         };
         let ids = |name: &str, n: usize| array(name, &[n], Values::I64(vec![0; n]));
         assert!(to_inputs(vec![ids("a", 3), ids("b", 3)], &[named("a"), named("b")]).is_ok());
-        let text = said(vec![ids("a", 3), ids("b", 4)], &[named("a"), named("b")]);
+        let text = message(vec![ids("a", 3), ids("b", 4)], &[named("a"), named("b")]);
         assert!(text.contains("length is 3"), "{text}");
     }
 
     #[test]
-    fn what_is_no_number_is_found_and_its_place_told() {
+    fn non_finite_values_are_reported_with_their_index() {
         for (value, word) in [(f32::NAN, "NaN"), (f32::NEG_INFINITY, "-infinity")] {
             let values = Values::F32(vec![0.0, 0.0, 0.0, 0.0, value, 0.0]);
-            let text = said(
+            let text = message(
                 vec![array("x", &[2, 3], values)],
                 &[input("x", DataType::Float, &[2, 3])],
             );
@@ -324,12 +325,12 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_array_is_named_with_those_given() {
+    fn a_missing_array_is_reported_with_the_present_ones() {
         let inputs = [
             input("ids", DataType::Int64, &[1]),
             input("mask", DataType::Int64, &[1]),
         ];
-        let text = said(vec![array("ids", &[1], Values::I64(vec![1]))], &inputs);
+        let text = message(vec![array("ids", &[1], Values::I64(vec![1]))], &inputs);
         assert!(
             text.contains("\"mask\" is missing (given: \"ids\")"),
             "{text}"

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_that_is_told_of_a_picture_is_the_one_that_is_decoded() {
+    fn the_checked_shape_of_an_image_equals_the_decoded_one() {
         let ways = [
             ResizeMode::None,
             ResizeMode::Exact,
@@ -197,7 +197,7 @@ mod tests {
         {
             let (name, settings) = ("a.png", reading(resize, Some(40)));
             let bytes = picture(30, 50, format);
-            let told = check(name, &[file(name, bytes.clone())], &open(), &settings);
+            let predicted = check(name, &[file(name, bytes.clone())], &open(), &settings);
             let sample = Encoded {
                 name: name.into(),
                 parts: vec![(name.into(), bytes.into())],
@@ -206,12 +206,12 @@ mod tests {
                 Ok(tensors) => Ok(Some(vec![tensors[0].shape().to_vec()])),
                 Err(error) => Err(error),
             };
-            assert_eq!(told, shape, "{resize:?}");
+            assert_eq!(predicted, shape, "{resize:?}");
         }
     }
 
     #[test]
-    fn a_cut_picture_is_found_without_decoding_it() {
+    fn a_truncated_image_is_found_without_decoding() {
         for format in [ImageFormat::Png, ImageFormat::Jpeg] {
             let whole = picture(60, 40, format);
             for end in [0, 1, whole.len() / 2, whole.len() - 1] {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_array_the_header_is_enough() {
+    fn a_large_array_is_checked_by_its_header() {
         let side = 600;
         let values = vec![0; side * side * 3 * 4];
         let array = |shape: &str| npy::tests::file("<f4", false, shape, &values);
@@ -232,20 +232,20 @@ mod tests {
         let settings = Settings::default();
         let shapes = check("a.npy", &[good], &open(), &settings).unwrap();
         assert_eq!(shapes, Some(vec![vec![1, 3, side, side]]));
-        let said = |bytes: Vec<u8>| {
+        let message = |bytes: Vec<u8>| {
             let found = check("a.npy", &[file("a.npy", bytes)], &open(), &settings);
             found.unwrap_err().to_string()
         };
-        assert!(said(array("(3, 600, 600)")).contains("batch axis"));
+        assert!(message(array("(3, 600, 600)")).contains("batch axis"));
         let whole = npy::tests::file("<i4", false, "(1, 3, 600, 600)", &values);
-        assert!(said(whole).contains("int32"));
+        assert!(message(whole).contains("int32"));
         let mut cut = array("(1, 3, 600, 600)");
         cut.truncate(cut.len() - 1);
-        assert!(said(cut).contains("states"));
+        assert!(message(cut).contains("states"));
     }
 
     #[test]
-    fn what_is_too_large_to_be_read_twice_is_left_to_the_run() {
+    fn very_large_files_are_left_to_the_run() {
         assert_eq!(bytes_to_check("a.npz", 1 << 40), 0);
         let far = FileStart {
             path: "a.npz".into(),

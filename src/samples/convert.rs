@@ -16,47 +16,47 @@ pub(super) fn convert(
     input: &InputSpec,
     notes: &mut Vec<String>,
 ) -> Result<(), SampleProblem> {
-    let wanted = input.element;
-    let given = array.tensor.element_type();
+    let expected = input.element;
+    let actual = array.tensor.element_type();
     let mut note = || {
         notes.push(format!(
             "array {:?}, stored as {}, is converted to {}",
             array.name,
             array.stored,
-            type_name(wanted)
+            type_name(expected)
         ));
     };
-    if given == wanted {
-        if array.stored != type_name(wanted) {
+    if actual == expected {
+        if array.stored != type_name(expected) {
             note();
         }
         return Ok(());
     }
     let shape = array.tensor.shape().to_vec();
-    let converted = match (array.tensor.values(), wanted) {
+    let converted = match (array.tensor.values(), expected) {
         (Values::F64(v), DataType::Float) => Values::F32(v.iter().map(|&x| x as f32).collect()),
         (Values::F32(v), DataType::Double) => Values::F64(v.iter().map(|&x| x.into()).collect()),
         (Values::F32(v), half) if half.is_half() => halves(v.iter().copied(), array, input)?,
         (Values::F64(v), half) if half.is_half() => {
             halves(v.iter().map(|&x| x as f32), array, input)?
         }
-        (values, _) => match (whole_numbers(values), is_whole(wanted)) {
+        (values, _) => match (whole_numbers(values), is_whole(expected)) {
             (Some(numbers), true) => {
-                numbers_as(wanted, &numbers).map_err(|at| SampleProblem::Unfit {
+                numbers_as(expected, &numbers).map_err(|at| SampleProblem::Unfit {
                     array: array.name.clone(),
                     value: numbers[at].to_string(),
                     index: index_text(at, &shape),
                     input: input.name.clone(),
-                    wanted: type_name(wanted),
+                    expected: type_name(expected),
                 })?
             }
             _ => {
                 return Err(SampleProblem::Type {
                     array: array.name.clone(),
-                    given: array.stored,
+                    actual: array.stored,
                     input: input.name.clone(),
-                    wanted: type_name(wanted),
-                    next: match wanted {
+                    expected: type_name(expected),
+                    next: match expected {
                         DataType::String => {
                             "Octet can't feed that type yet: give the model a float32 input"
                         }
@@ -69,7 +69,7 @@ pub(super) fn convert(
             }
         },
     };
-    if array.stored != type_name(wanted) {
+    if array.stored != type_name(expected) {
         note();
     }
     if let Some(tensor) = Tensor::new(shape, converted) {
@@ -84,17 +84,17 @@ fn halves(
     array: &Array,
     input: &InputSpec,
 ) -> Result<Values, SampleProblem> {
-    let wanted = input.element;
-    let one = |(at, given): (usize, f32)| {
-        let rounded = wanted.rounded(given);
-        match given.is_finite() && rounded.is_infinite() {
+    let expected = input.element;
+    let one = |(at, actual): (usize, f32)| {
+        let rounded = expected.rounded(actual);
+        match actual.is_finite() && rounded.is_infinite() {
             false => Ok(rounded),
             true => Err(SampleProblem::Unfit {
                 array: array.name.clone(),
-                value: given.to_string(),
+                value: actual.to_string(),
                 index: index_text(at, array.tensor.shape()),
                 input: input.name.clone(),
-                wanted: type_name(wanted),
+                expected: type_name(expected),
             }),
         }
     };
@@ -127,7 +127,7 @@ fn whole_numbers(values: &Values) -> Option<Vec<i128>> {
 }
 
 /// Converts numbers to another type, or returns the index of the first that doesn't fit.
-fn numbers_as(wanted: DataType, numbers: &[i128]) -> Result<Values, usize> {
+fn numbers_as(expected: DataType, numbers: &[i128]) -> Result<Values, usize> {
     macro_rules! narrow {
         ($kind:ident, $type:ty) => {
             numbers
@@ -138,7 +138,7 @@ fn numbers_as(wanted: DataType, numbers: &[i128]) -> Result<Values, usize> {
                 .map(Values::$kind)
         };
     }
-    match wanted {
+    match expected {
         DataType::Int8 => narrow!(I8, i8),
         DataType::Int16 => narrow!(I16, i16),
         DataType::Int32 => narrow!(I32, i32),
@@ -229,14 +229,14 @@ mod tests {
                 Err("expects float16"),
             ),
         ];
-        for (given, wanted, result) in cases {
+        for (actual, expected, result) in cases {
             let input = InputSpec {
                 name: "x".into(),
-                element: wanted,
+                element: expected,
                 shape: vec![Dim::Known(1)],
             };
-            let stored = type_name(given.element_type());
-            let tensor = Tensor::new(vec![1], given).unwrap();
+            let stored = type_name(actual.element_type());
+            let tensor = Tensor::new(vec![1], actual).unwrap();
             let mut array = Array {
                 name: "x".into(),
                 named: true,

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_or_foreign_file_is_an_error() {
+    fn a_truncated_or_foreign_file_is_an_error() {
         let whole = jpeg();
         for end in 0..whole.len() {
             assert!(decode("a.jpg", &whole[..end]).is_err(), "cut at {end}");

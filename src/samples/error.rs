@@ -31,13 +31,13 @@ pub enum SampleError {
     },
     /// Demo data cannot be generated for an input.
     #[error(
-        "demo data cannot be generated for input {input:?} of type {wanted}; use your own samples"
+        "demo data cannot be generated for input {input:?} of type {expected}; use your own samples"
     )]
     Synthetic {
         /// Name of the model's input.
         input: String,
         /// Element type of the input.
-        wanted: &'static str,
+        expected: &'static str,
     },
 }
 
@@ -51,42 +51,44 @@ pub enum SampleProblem {
         why: String,
         next: String,
     },
-    #[error("the model's input {input:?} is missing (given: {given}); {next}")]
+    #[error("the model's input {input:?} is missing (given: {actual}); {next}")]
     Missing {
         input: String,
-        given: String,
+        actual: String,
         next: &'static str,
     },
-    #[error("{given} were given, but the model has {wanted}; give one for each input")]
-    Count { given: String, wanted: String },
-    #[error("array {array:?} is {given}, but the model's input {input:?} expects {wanted}; {next}")]
+    #[error("{actual} were given, but the model has {expected}; give one for each input")]
+    Count { actual: String, expected: String },
+    #[error(
+        "array {array:?} is {actual}, but the model's input {input:?} expects {expected}; {next}"
+    )]
     Type {
         array: String,
-        given: &'static str,
+        actual: &'static str,
         input: String,
-        wanted: &'static str,
+        expected: &'static str,
         next: &'static str,
     },
     #[error(
-        "array {array:?} has shape {given}, but the model's input {input:?} expects {wanted}; {next}"
+        "array {array:?} has shape {actual}, but the model's input {input:?} expects {expected}; {next}"
     )]
     Shape {
         array: String,
-        given: String,
+        actual: String,
         input: String,
-        wanted: String,
+        expected: String,
         next: String,
     },
     #[error(
-        "array {array:?} holds {value} at index {index}, which is not a {wanted}, as the model's input \
-         {input:?} expects; save the array as {wanted}"
+        "array {array:?} holds {value} at index {index}, which is not a {expected}, as the model's input \
+         {input:?} expects; save the array as {expected}"
     )]
     Unfit {
         array: String,
         value: String,
         index: String,
         input: String,
-        wanted: &'static str,
+        expected: &'static str,
     },
     #[error(
         "array {array:?} holds {value} at index {index}; ranges need finite values: repair or \
@@ -132,10 +134,10 @@ impl SampleProblem {
 
     /// Message for a list in which the sample's name stands beside it: the name is left out.
     pub fn message_for(&self, name: &str) -> String {
-        let said = self.to_string();
-        match said.strip_prefix(name) {
+        let message = self.to_string();
+        match message.strip_prefix(name) {
             Some(rest) if rest.starts_with(' ') => rest.trim_start().into(),
-            _ => said,
+            _ => message,
         }
     }
 

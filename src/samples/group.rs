@@ -159,8 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn samples_come_in_the_order_a_person_counts() {
-        let given = [
+    fn numbers_in_names_sort_by_value() {
+        let paths = [
             "d/img10.png",
             "d/img9.JPG",
             "d/img009.JPG",
@@ -168,7 +168,7 @@ mod tests {
             "img2.npz",
         ];
         assert_eq!(
-            names(&given),
+            names(&paths),
             [
                 "c/x.npy",
                 "d/img009.JPG",
@@ -177,9 +177,9 @@ mod tests {
                 "img2.npz"
             ]
         );
-        let mut turned = given;
+        let mut turned = paths;
         turned.reverse();
-        assert_eq!(names(&turned), names(&given));
+        assert_eq!(names(&turned), names(&paths));
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sample_is_refused_by_name() {
+    fn other_files_are_refused_by_name() {
         for (paths, word) in [
             (vec!["a/labels.txt"], "a/labels.txt"),
             (vec!["a.npy", "weights.pb"], "weights.pb"),
@@ -214,8 +214,8 @@ mod tests {
             (vec!["t/output_0.pb"], "no samples"),
         ] {
             let paths: Vec<String> = paths.into_iter().map(String::from).collect();
-            let said = group(&paths).unwrap_err().to_string();
-            assert!(said.contains(word), "{said}");
+            let message = group(&paths).unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
         }
     }
 }

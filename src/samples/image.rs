@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_resizing_gives_the_size_of_the_input() {
+    fn every_resize_mode_gives_the_size_of_the_input() {
         for resize in [
             ResizeMode::Shorter,
             ResizeMode::Exact,
@@ -198,20 +198,20 @@ mod tests {
             &settings,
         )
         .unwrap();
-        let wanted = [[114u8; 16].as_slice(), &[200; 32], &[114; 16]].concat();
-        assert_eq!(array.tensor.values(), &Values::U8(wanted));
+        let expected = [[114u8; 16].as_slice(), &[200; 32], &[114; 16]].concat();
+        assert_eq!(array.tensor.values(), &Values::U8(expected));
     }
 
     #[test]
     fn an_open_size_is_taken_from_the_settings_or_asked_for() {
         let file = png(6, 5, |_, _| [1; 3]);
         let open = input(DataType::Float, &[0, 3, 0, 0]);
-        let said = read("a.png", &file, &open, &ImageSettings::default())
+        let message = read("a.png", &file, &open, &ImageSettings::default())
             .unwrap_err()
             .to_string();
         assert!(
-            said.contains("leaves its size open") && said.contains("--image-size"),
-            "{said}"
+            message.contains("leaves its size open") && message.contains("--image-size"),
+            "{message}"
         );
         let set = ImageSettings {
             height: Some(4),
@@ -233,26 +233,26 @@ mod tests {
     }
 
     #[test]
-    fn an_input_no_picture_fits_is_said() {
+    fn an_input_that_takes_no_image_is_an_error() {
         let file = png(2, 2, |_, _| [0; 3]);
         for (shape, word) in [
             (&[1, 16][..], "[1, 16]"),
             (&[4, 3, 2, 2], "whole batch"),
             (&[1, 5, 2, 2], "1 or 3 channels"),
         ] {
-            let said = read(
+            let message = read(
                 "a.png",
                 &file,
                 &input(DataType::Float, shape),
                 &ImageSettings::default(),
             );
-            let said = said.unwrap_err().to_string();
-            assert!(said.contains(word), "{said}");
+            let message = message.unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
         }
     }
 
     #[test]
-    fn presets_normalise_as_their_models_were_trained() {
+    fn presets_normalize_as_their_models_were_trained() {
         for (preset, white) in [
             ("imagenet", 2.248_908_3),
             ("unit", 1.0),

@@ -33,6 +33,7 @@ pub struct ImageSettings {
 /// Way to bring an image to the height and width of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Resize")]
 pub enum ResizeMode {
     /// Resizes the shorter side to a given length, then crops the centre.
     Shorter,
@@ -48,6 +49,7 @@ pub enum ResizeMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
+#[schemars(rename = "Layout")]
 pub enum ImageLayout {
     Nchw,
     Nhwc,
@@ -57,6 +59,7 @@ pub enum ImageLayout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
+#[schemars(rename = "Order")]
 pub enum ChannelOrder {
     Rgb,
     Bgr,
@@ -200,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_listed_is_known() {
+    fn every_listed_preset_exists() {
         assert!(
             ImageSettings::PRESETS
                 .iter()
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_counts_over_what_is_proposed() {
+    fn changes_override_the_proposal() {
         let proposed = ImageSettings {
             resize: ResizeMode::Letterbox,
             height: Some(640),
@@ -223,8 +226,8 @@ mod tests {
         };
         let read = |text: &str| serde_json::from_str::<ImageChanges>(text).unwrap();
         assert_eq!(read("{}").over(&proposed), Ok(proposed.clone()));
-        let said = read(r#"{"preset": "signed", "width": 320, "pad": 0, "mean": [1, 2, 3]}"#);
-        let image = said.over(&proposed).unwrap();
+        let changes = read(r#"{"preset": "signed", "width": 320, "pad": 0, "mean": [1, 2, 3]}"#);
+        let image = changes.over(&proposed).unwrap();
         assert_eq!(
             (image.height, image.width, image.pad),
             (Some(640), Some(320), 0)

@@ -9,10 +9,10 @@ use super::resize::resize;
 pub(super) fn to_size(
     file: &str,
     picture: DecodedImage,
-    wanted: (Option<usize>, Option<usize>),
+    expected: (Option<usize>, Option<usize>),
     settings: &ImageSettings,
 ) -> Result<DecodedImage, SampleProblem> {
-    let (height, width) = size(file, (picture.height, picture.width), wanted, settings)?;
+    let (height, width) = size(file, (picture.height, picture.width), expected, settings)?;
     let (inner_height, inner_width) =
         inner((picture.height, picture.width), (height, width), settings);
     Ok(match settings.resize {
@@ -33,7 +33,7 @@ pub(super) fn size(
     (height, width): (Option<usize>, Option<usize>),
     settings: &ImageSettings,
 ) -> Result<(usize, usize), SampleProblem> {
-    let wanted = (height.unwrap_or(from.0), width.unwrap_or(from.1));
+    let expected = (height.unwrap_or(from.0), width.unwrap_or(from.1));
     let refused = |why, next| {
         Err(SampleProblem::NoPicture {
             file: file.into(),
@@ -41,14 +41,14 @@ pub(super) fn size(
             next,
         })
     };
-    if settings.resize == ResizeMode::None && wanted != from {
+    if settings.resize == ResizeMode::None && expected != from {
         let why = format!(
             "it is {} x {} (height x width), and the input expects {} x {}",
-            from.0, from.1, wanted.0, wanted.1
+            from.0, from.1, expected.0, expected.1
         );
         return refused(why, "choose a way of resizing");
     }
-    let inner = inner(from, wanted, settings);
+    let inner = inner(from, expected, settings);
     if inner.0.max(inner.1) > LONGEST_SIDE as usize {
         let why = format!(
             "with {} x {} (height x width) it is too long and narrow to be cropped",
@@ -56,7 +56,7 @@ pub(super) fn size(
         );
         return refused(why, "leave it out, or resize exactly");
     }
-    Ok(wanted)
+    Ok(expected)
 }
 
 /// Size to which the image is resized before it is cropped or padded.

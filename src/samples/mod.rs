@@ -83,9 +83,7 @@ pub struct Settings {
 }
 
 /// Treatment of a sample that cannot be read or run.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BadSamples {
     /// The sample is left out with its reason, and the run continues.
@@ -212,10 +210,13 @@ mod tests {
             name: "a.txt".into(),
             parts: vec![("a.txt".into(), Bytes::from_static(b"1"))],
         };
-        let said = decode(&sample, &[], &Settings::default())
+        let message = decode(&sample, &[], &Settings::default())
             .unwrap_err()
             .to_string();
-        assert!(said.contains("a.txt") && said.contains(".npz"), "{said}");
+        assert!(
+            message.contains("a.txt") && message.contains(".npz"),
+            "{message}"
+        );
     }
 
     #[test]

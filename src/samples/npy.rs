@@ -78,19 +78,19 @@ fn announced(
         .shape
         .iter()
         .try_fold(1u64, |n, &d| n.checked_mul(d as u64));
-    let wanted = count
+    let expected = count
         .and_then(|n| n.checked_mul(each as u64))
         .unwrap_or(u64::MAX);
-    if wanted > LARGEST_ARRAY {
+    if expected > LARGEST_ARRAY {
         return Err(SampleProblem::TooLarge {
             array: file.into(),
-            bytes: wanted,
+            bytes: expected,
             limit: LARGEST_ARRAY,
         });
     }
     let follow = size.saturating_sub(header.start as u64);
-    if follow != wanted {
-        let why = format!("its header states {wanted} bytes of values, but {follow} follow");
+    if follow != expected {
+        let why = format!("its header states {expected} bytes of values, but {follow} follow");
         return Err(SampleProblem::broken(file, why, CUT));
     }
     Ok((header, code, each))
@@ -318,14 +318,14 @@ pub(super) mod tests {
             ),
             ("b1", vec![1], Values::Bool(vec![true])),
         ];
-        for (descr, little, wanted) in cases {
+        for (descr, little, expected) in cases {
             let mut big = little.clone();
             big.reverse();
             for (order, data) in [('<', &little), ('>', &big)] {
                 let bytes = file(&format!("{order}{descr}"), false, "(1,)", data);
                 assert_eq!(
                     read("x.npy", &bytes).unwrap().tensor.values(),
-                    &wanted,
+                    &expected,
                     "{order}{descr}"
                 );
             }
@@ -370,7 +370,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn halves_have_their_value() {
+    fn half_precision_values_are_exact() {
         for (half, value) in [
             (0x0000, 0.0),
             (0x3c00, 1.0),
@@ -403,8 +403,11 @@ pub(super) mod tests {
             (file("<f4", false, "(-1,)", &[]), "header"),
             (b"<!DOCTYPE html>".to_vec(), "not a .npy"),
         ] {
-            let said = read("x.npy", &bytes).unwrap_err().to_string();
-            assert!(said.contains(word) && said.contains("x.npy"), "{said}");
+            let message = read("x.npy", &bytes).unwrap_err().to_string();
+            assert!(
+                message.contains(word) && message.contains("x.npy"),
+                "{message}"
+            );
         }
     }
 }

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_preview_tells_range_mean_and_deviation() {
+    fn a_preview_has_range_mean_and_deviation() {
         let tensor = Tensor::new(vec![2, 2], Values::F32(vec![1.0, 2.0, 3.0, 6.0])).unwrap();
         let stats = describe(&tensor);
         assert_eq!(

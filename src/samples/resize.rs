@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn results_equal_pillows() {
+    fn results_equal_those_of_pillow() {
         // Expected values from Pillow 12 for the same gradient.
         let cases: [((usize, usize), (usize, usize), &[u8]); 4] = [
             (
@@ -154,9 +154,9 @@ mod tests {
                 ],
             ),
         ];
-        for (from, to, wanted) in cases {
+        for (from, to, expected) in cases {
             let out = resize(&gradient(from.0, from.1), to.0, to.1);
-            assert_eq!(out.pixels.as_flattened(), wanted, "{from:?} to {to:?}");
+            assert_eq!(out.pixels.as_flattened(), expected, "{from:?} to {to:?}");
         }
         let large = resize(&gradient(300, 201), 97, 131);
         let sum = |total: u64, (i, &x): (usize, &u8)| total + (i as u64 + 1) * u64::from(x) % 65521;

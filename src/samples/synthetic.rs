@@ -39,7 +39,7 @@ fn one<'a>(
 ) -> Result<Tensor, SampleError> {
     let refused = || SampleError::Synthetic {
         input: input.name.clone(),
-        wanted: type_name(input.element),
+        expected: type_name(input.element),
     };
     let open = |axis: usize| match (axis, input.shape.len()) {
         (0, _) => 1,
@@ -140,12 +140,12 @@ mod tests {
                 Dim::Unknown,
             ],
         )];
-        let made = |index| synthetic(&inputs, &BTreeMap::new(), 1, index).unwrap();
-        assert_eq!(made(0), made(0));
-        assert_ne!(made(0), made(1));
-        let made = made(0);
-        assert_eq!(made[0].shape(), [1, 3, 224, 224]);
-        let seen = super::super::describe(&made[0]);
+        let generated = |index| synthetic(&inputs, &BTreeMap::new(), 1, index).unwrap();
+        assert_eq!(generated(0), generated(0));
+        assert_ne!(generated(0), generated(1));
+        let generated = generated(0);
+        assert_eq!(generated[0].shape(), [1, 3, 224, 224]);
+        let seen = super::super::describe(&generated[0]);
         assert!(
             seen.mean.unwrap().abs() < 0.01 && (seen.std.unwrap() - 1.0).abs() < 0.01,
             "{seen:?}"
@@ -159,18 +159,18 @@ mod tests {
             input("ids", DataType::Int64, dims()),
             input("attention_mask", DataType::Int64, dims()),
         ];
-        let made = synthetic(&inputs, &BTreeMap::new(), 7, 3).unwrap();
-        assert_eq!(made[0].shape(), made[1].shape());
-        assert_eq!(made[1].values(), &Values::I64(vec![1; 16]));
+        let generated = synthetic(&inputs, &BTreeMap::new(), 7, 3).unwrap();
+        assert_eq!(generated[0].shape(), generated[1].shape());
+        assert_eq!(generated[1].values(), &Values::I64(vec![1; 16]));
     }
 
     #[test]
-    fn places_in_a_table_are_among_its_rows() {
+    fn table_indices_are_below_the_row_count() {
         let inputs = [input("kinds", DataType::Int64, vec![Dim::Known(500)])];
         let tables = BTreeMap::from([("kinds".to_string(), 3)]);
-        let made = synthetic(&inputs, &tables, 7, 3).unwrap();
-        let Values::I64(places) = made[0].values() else {
-            panic!("{:?}", made[0].element_type())
+        let generated = synthetic(&inputs, &tables, 7, 3).unwrap();
+        let Values::I64(places) = generated[0].values() else {
+            panic!("{:?}", generated[0].element_type())
         };
         assert_eq!(
             places.iter().collect::<BTreeSet<_>>(),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_no_demo_data_fits_is_named() {
+    fn an_input_without_demo_data_is_named() {
         let inputs = [input("s", DataType::String, vec![])];
         let text = synthetic(&inputs, &BTreeMap::new(), 0, 0)
             .unwrap_err()

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tensor_is_an_error() {
+    fn files_without_a_tensor_are_errors() {
         for (bytes, word) in [
             (vec![], "empty"),
             (b"<!DOCTYPE html>".to_vec(), "not a tensor"),
@@ -112,8 +112,8 @@ mod tests {
                 "impossible shape",
             ),
         ] {
-            let said = read("input_0.pb", &bytes.into()).unwrap_err().to_string();
-            assert!(said.contains(word), "{said}");
+            let message = read("input_0.pb", &bytes.into()).unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
         }
     }
 }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_stays_float_in_blocks_is_named_with_the_scheme_that_takes_it() {
+    fn advice_names_a_float_table_and_the_scheme_that_quantizes_it() {
         let model = sample_model();
         let after = ModelSize {
             file: 150_000,
@@ -218,19 +218,19 @@ mod tests {
             file: 600_000,
             constants: 590_000,
         };
-        let said = advice(&model, before, after, &how(r#"{"scheme": "blocks"}"#));
-        let [said] = said.as_slice() else {
-            panic!("{said:?}")
+        let message = advice(&model, before, after, &how(r#"{"scheme": "blocks"}"#));
+        let [message] = message.as_slice() else {
+            panic!("{message:?}")
         };
         assert!(
-            said.starts_with(
+            message.starts_with(
                 "93 % of the bytes stay float32, most of them embedding tables (`table`, 100 kB)"
             ),
-            "{said}"
+            "{message}"
         );
         assert!(
-            said.contains("choose the scheme weights or dynamic"),
-            "{said}"
+            message.contains("choose the scheme weights or dynamic"),
+            "{message}"
         );
         // A file that holds mostly other bytes gets no advice.
         let large = ModelSize {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_grew_says_by_what_and_what_to_choose() {
+    fn advice_for_a_model_that_grew_has_cause_and_choice() {
         let model = ModelProto::default();
         let before = ModelSize {
             file: 230_000,
@@ -260,26 +260,29 @@ mod tests {
             file: 359_000,
             constants: 60_000,
         };
-        let said = advice(&model, before, by_nodes, &how("{}"));
+        let message = advice(&model, before, by_nodes, &how("{}"));
         assert!(
-            said[0].starts_with("the model grew from 230 kB to 359 kB, because the Q/DQ nodes")
-                && said[0].contains("269 kB")
-                && said[0].contains("float16"),
-            "{said:?}"
+            message[0].starts_with("the model grew from 230 kB to 359 kB, because the Q/DQ nodes")
+                && message[0].contains("269 kB")
+                && message[0].contains("float16"),
+            "{message:?}"
         );
         let by_weights = ModelSize {
             file: 400_000,
             constants: 365_000,
         };
-        let said = advice(
+        let message = advice(
             &model,
             before,
             by_weights,
             &how(r#"{"format": "simulated"}"#),
         );
-        assert!(said[0].contains("choose the format qdq"), "{said:?}");
-        let said = advice(&model, before, by_weights, &how("{}"));
-        assert!(said[0].contains("constants take 165 kB more"), "{said:?}");
+        assert!(message[0].contains("choose the format qdq"), "{message:?}");
+        let message = advice(&model, before, by_weights, &how("{}"));
+        assert!(
+            message[0].contains("constants take 165 kB more"),
+            "{message:?}"
+        );
     }
 
     #[test]

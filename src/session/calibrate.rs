@@ -20,7 +20,7 @@ impl Session {
         self.equalize(settings.equalizes());
         self.begin_calibration(decoding.clone())?;
         self.feed(samples.to_vec(), &())?;
-        while self.begin_further_pass(method, settings.need_moments())? {
+        while self.begin_extra_pass(method, settings.need_moments())? {
             self.feed(samples.to_vec(), &())?;
         }
         self.finish_calibration(method)

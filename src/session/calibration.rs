@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::{Error, Event, ProgressMonitor, RangeSource, Session, sample_checks};
-use crate::calibrate::run::{Calibration, Further, Watched};
+use crate::calibrate::run::{CalibrationRun, ExtraPass, WatchedValue};
 use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::prepare::equalize;
 use crate::profile::{Record, Stopwatch, memory};
@@ -33,14 +33,14 @@ fn sample_done(
     done: usize,
     stopwatch: &Stopwatch,
     checkpoints: &Mutex<Vec<Record>>,
-    watch: &dyn ProgressMonitor,
+    monitor: &dyn ProgressMonitor,
 ) {
     let checkpoint = stopwatch.checkpoint(format!("Calibration sample {name} done"));
     let mut checkpoints = checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
     checkpoints.push(checkpoint);
     drop(checkpoints);
     let name = name.to_string();
-    watch.event(&Event::Sample { done, name });
+    monitor.event(&Event::Sample { done, name });
 }
 
 impl Session {
@@ -88,21 +88,21 @@ impl Session {
             None => BTreeMap::new(),
         };
         let mut spread = quantize::inlet_axes(&ready.model);
-        let watch = |name: String| WatchedValue {
+        let observation = |name: String| WatchedValue {
             channel_means: means.remove(&name),
             channel_abs_max: reach.remove(&name),
             channel_variance: spread.remove(&name),
             name,
         };
-        let watched = watched.into_iter().map(watch).collect();
+        let watched = watched.into_iter().map(observation).collect();
         let graph = ready.model.graph.clone();
         let open = sample_checks::any_open(&inputs);
         let explain = move |shapes: &[&[usize]]| match open {
             true => ShapeMismatch::find(&graph, shapes),
             false => None,
         };
-        let begun = Calibration::new(engine, watched, inputs, samples, observed);
-        self.calibration = Some(begun.explaining(Box::new(explain)));
+        let begun = CalibrationRun::new(engine, watched, inputs, samples, observed);
+        self.calibration = Some(begun.with_explanation(Box::new(explain)));
         self.profiler.begin("Calibration");
         Ok(())
     }
@@ -112,13 +112,13 @@ impl Session {
     pub fn feed(
         &mut self,
         samples: Vec<Encoded>,
-        watch: &dyn ProgressMonitor,
+        monitor: &dyn ProgressMonitor,
     ) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let checkpoints = &self.checkpoints;
         let stopwatch = self.profiler.stopwatch();
-        let finished = |name: &str, done| sample_done(name, done, stopwatch, checkpoints, watch);
-        let fed = calibration.feed(samples, finished, || watch.cancelled());
+        let finished = |name: &str, done| sample_done(name, done, stopwatch, checkpoints, monitor);
+        let fed = calibration.feed(samples, finished, || monitor.cancelled());
         self.record_checkpoints();
         Ok(fed?)
     }
@@ -131,14 +131,14 @@ impl Session {
     pub fn begin_sample(
         &mut self,
         sample: Encoded,
-        watch: &'static dyn ProgressMonitor,
+        monitor: &'static dyn ProgressMonitor,
     ) -> Result<bool, Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let checkpoints = Arc::clone(&self.checkpoints);
         let stopwatch = self.profiler.stopwatch().clone();
         let finished =
-            move |name: &str, done| sample_done(name, done, &stopwatch, &checkpoints, watch);
-        let (stop, ended) = (|| watch.cancelled(), || watch.ended());
+            move |name: &str, done| sample_done(name, done, &stopwatch, &checkpoints, monitor);
+        let (stop, ended) = (|| monitor.cancelled(), || monitor.ended());
         Ok(calibration.begin(sample, finished, stop, ended))
     }
 
@@ -184,7 +184,7 @@ impl Session {
     /// Three things need one: a method of two passes, Gram matrices for GPTQ (`moments`), and
     /// equalization. After a true result, feed the same samples again before the calibration is
     /// finished.
-    pub fn begin_further_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
+    pub fn begin_extra_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
         if self.awaits_equalization() && self.apply_equalization()? {
             return Ok(true);
         }

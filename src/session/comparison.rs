@@ -18,12 +18,12 @@ impl Session {
     }
 
     /// Ends the comparison and puts its results into the report.
-    pub fn finish_comparison(&mut self, found: &Comparison) {
+    pub fn finish_comparison(&mut self, result: &Comparison) {
         self.profiler.finish();
-        self.report.compared(Some(found));
-        self.comparison = Some(found.clone());
+        self.report.compared(Some(result));
+        self.comparison = Some(result.clone());
         self.comparisons
-            .insert(self.result_settings.clone(), found.clone());
+            .insert(self.result_settings.clone(), result.clone());
     }
 
     /// Sets the current result's settings. Restores its comparison if these settings were compared
@@ -40,9 +40,9 @@ pub fn compare_sample(
     comparing: &mut Comparing,
     inputs: &[Tensor],
     label: Option<usize>,
-    watch: &dyn ProgressMonitor,
+    monitor: &dyn ProgressMonitor,
 ) -> Result<(), Error> {
-    Ok(comparing.feed(inputs, label, || watch.cancelled())?)
+    Ok(comparing.feed(inputs, label, || monitor.cancelled())?)
 }
 
 impl From<CompareError> for Error {

@@ -32,7 +32,7 @@ impl Session {
 fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
     let constants = graph.initializer.iter();
     let shapes: HashMap<_, _> = constants.map(|t| (t.name.as_deref(), &t.dims)).collect();
-    let mut found = BTreeMap::new();
+    let mut row_counts = BTreeMap::new();
     // For each value that is a copy: the values it was copied from. Nodes are in the order they
     // run.
     let mut moved: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -47,7 +47,7 @@ fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
                 .get(&node.input_at(0))
                 .and_then(|dims| u64::try_from(dims[position(axis, dims.len())?]).ok());
             for (places, rows) in origins(1).into_iter().zip(rows.iter().cycle()) {
-                let least = found.entry(places.to_string()).or_insert(*rows);
+                let least = row_counts.entry(places.to_string()).or_insert(*rows);
                 *least = (*least).min(*rows);
             }
         }
@@ -62,7 +62,7 @@ fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
             moved.insert(to, from);
         }
     }
-    found
+    row_counts
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
     use crate::onnx::schema::{AttributeProto, NodeProto, TensorProto};
 
     #[test]
-    fn places_in_tables_are_known_through_what_only_moves_them() {
+    fn table_indices_are_traced_through_moves() {
         let node = NodeProto::new;
         let graph = GraphProto {
             node: vec![
@@ -91,9 +91,9 @@ mod tests {
             ],
             ..Default::default()
         };
-        let found = tables(&graph);
+        let row_counts = tables(&graph);
         let known = [("ids", 3), ("last", 100), ("more", 5)];
         let known = known.map(|(name, rows)| (name.to_string(), rows));
-        assert_eq!(found, BTreeMap::from(known));
+        assert_eq!(row_counts, BTreeMap::from(known));
     }
 }

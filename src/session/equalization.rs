@@ -19,7 +19,7 @@ pub(super) struct Equalized {
 
 impl Session {
     /// Sets the strength of equalization for later calibrations; `None` turns it off. It needs one
-    /// extra pass: see [`Session::begin_further_pass`].
+    /// extra pass: see [`Session::begin_extra_pass`].
     pub fn equalize(&mut self, strength: Option<f32>) {
         self.equalize = strength;
     }
@@ -36,14 +36,12 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         calibration.settle()?;
         if calibration.done() == 0 {
-            return Err(calibration
-                .first_error()
-                .map_or(Error::NoSamples, Error::from));
+            return Err(calibration.first_error().map_or(Error::NoSamples, Error::from));
         }
         let strength = self.equalize.unwrap_or_default();
-        let reaches = calibration.channel_abs_max();
-        let reach = |value: &str| reaches.get(value).map(|reach| reach.greatest());
-        let factors = ChannelFactors::from_magnitudes(&ready.model, reach, strength)?;
+        let abs_max = calibration.channel_abs_max();
+        let greatest = |value: &str| abs_max.get(value).map(|channels| channels.greatest());
+        let factors = ChannelFactors::from_magnitudes(&ready.model, greatest, strength)?;
         let model = factors.applied(&ready.model)?;
         let any = !factors.is_empty();
         if any {
@@ -78,10 +76,13 @@ impl Session {
         if !settings.need_samples() {
             return Ok(&ready.model);
         }
-        let alike = self.calibrated_equalization();
-        let (wanted, done) = (settings.equalizes(), alike.map(|alike| alike.strength));
+        let equalized = self.calibrated_equalization();
+        let (wanted, done) = (
+            settings.equalizes(),
+            equalized.map(|equalized| equalized.strength),
+        );
         match wanted == done {
-            true => Ok(alike.map_or(&ready.model, |alike| &alike.model)),
+            true => Ok(equalized.map_or(&ready.model, |equalized| &equalized.model)),
             false => Err(Error::OtherEqualization { wanted, done }),
         }
     }

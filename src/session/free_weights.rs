@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_anew_is_let_go_and_the_rest_stays_as_it_was() {
+    fn replaced_weights_are_freed_and_the_others_unchanged() {
         for anew in [&["a"][..], &["b"], &["c"], &["a", "c"], &["a", "b", "c"]] {
             let mut file = file();
             let (mut header, mut model) = opened(&file, anew);
@@ -176,24 +176,24 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_needed_or_held_elsewhere_stays() {
+    fn a_file_that_is_needed_or_shared_stays() {
         let mut needed = file();
         let (mut header, mut model) = opened(&needed, &[]);
         let before = (header.clone(), model.clone());
         free_unused(&mut needed, &mut header, &mut model).unwrap();
         assert_eq!((header, model), before);
-        let mut held = file();
-        let other = held.clone();
-        let (mut header, mut model) = opened(&held, &["b"]);
+        let mut shared = file();
+        let other = shared.clone();
+        let (mut header, mut model) = opened(&shared, &["b"]);
         let before = model.clone();
-        free_unused(&mut held, &mut header, &mut model).unwrap();
+        free_unused(&mut shared, &mut header, &mut model).unwrap();
         assert_eq!(model, before);
-        assert_eq!(held, other);
+        assert_eq!(shared, other);
     }
 
     #[test]
-    fn stretches_that_overlap_are_one() {
-        let found = merged(vec![(10, 5), (0, 4), (12, 9), (21, 1), (4, 2)]);
-        assert_eq!(found, [(0, 4), (4, 2), (10, 11), (21, 1)]);
+    fn overlapping_slices_are_merged() {
+        let slices = merged(vec![(10, 5), (0, 4), (12, 9), (21, 1), (4, 2)]);
+        assert_eq!(slices, [(0, 4), (4, 2), (10, 11), (21, 1)]);
     }
 }

@@ -59,8 +59,8 @@ pub(super) fn write(report: &HtmlReport<'_>) -> String {
         outputs(&mut out, comparison);
         errors(&mut out, comparison);
     }
-    for kept in report.profiles {
-        layers(&mut out, &kept.name, &kept.table);
+    for stored in report.profiles {
+        layers(&mut out, &stored.name, &stored.table);
     }
     let _ = writeln!(
         out,
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_a_model_stays_text() {
+    fn text_of_a_model_is_escaped() {
         assert_eq!(escaped("<script>'\"&"), "&lt;script&gt;&#39;&quot;&amp;");
         let mut out = String::new();
         words(&mut out, "\"><img src=x>");

@@ -64,10 +64,10 @@ impl GraphView {
         let names = known.filter_map(|value| value.name.as_deref());
         let constants = graph.initializers.iter().filter_map(|t| t.name.as_deref());
         for name in names.chain(constants) {
-            if let Some(found) = graph.tensor_type(name) {
+            if let Some(tensor_type) = graph.tensor_type(name) {
                 let value = ValueView {
-                    element: found.element.name(),
-                    shape: shape_text(&found),
+                    element: tensor_type.element.name(),
+                    shape: shape_text(&tensor_type),
                     constant: graph.initializers.contains(name),
                 };
                 values.insert(name.to_string(), value);
@@ -106,13 +106,14 @@ impl GraphView {
     }
 
     /// View of a model file, float or quantized.
-    pub fn of_file(file: bytes::Bytes) -> Result<GraphView, Error> {
+    pub fn from_file(file: bytes::Bytes) -> Result<GraphView, Error> {
         Ok(GraphView::new(&Model::from_proto(onnx::read(file)?)?))
     }
 }
 
 /// Distribution of a value's elements in calibration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Distribution")]
 pub struct ValueDistribution {
     /// Minimum and maximum of the finite elements.
     pub ends: Range,
@@ -181,7 +182,8 @@ fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
 }
 
 /// Minimum and maximum of each channel of a weight.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Channels")]
 pub struct ChannelRanges {
     /// The channel axis.
     pub axis: usize,
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_hold_every_value_once_and_where_it_lies() {
+    fn bars_count_every_value_once_in_its_place() {
         let values: Vec<f32> = (0..5000)
             .map(|i| (i as f32 * 0.37).sin() * 3.0 + 1.0)
             .collect();
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_value_is_one_bar_and_nothing_seen_is_none() {
+    fn a_constant_value_is_one_bar_and_no_statistics_give_none() {
         assert_eq!(
             ValueDistribution::new(&seen(&[2.5; 7]), ElementType::U8, None)
                 .unwrap()

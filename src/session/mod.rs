@@ -1,6 +1,6 @@
 //! The pipeline for its callers: the page, the command line and the library.
 //!
-//! A session holds one model. Opening reads and summarizes it. Calibration prepares it and collects
+//! A session holds one model. Opening reads and summarizes it. CalibrationRun prepares it and collects
 //! statistics. Quantization turns these into a new file; it can be repeated with other settings
 //! without another calibration. A call that fails leaves the session unchanged.
 
@@ -60,14 +60,14 @@ use crate::quantize::{self, NodeChoice, QuantizedTensor, Scheme};
 use crate::samples::ShapeMismatch;
 
 /// Range of each value, by its name.
-pub type Ranges = BTreeMap<String, Range>;
+pub type ValueRanges = BTreeMap<String, Range>;
 
 /// Source of the values' ranges.
 enum RangeSource {
     /// Statistics of a calibration, its method, and the equalized model that they belong to.
     Statistics(Observations, Method, Option<Equalized>),
     /// Ranges that the caller set.
-    Fixed(Ranges),
+    Fixed(ValueRanges),
 }
 
 /// One model on its way from float to int8.
@@ -84,7 +84,7 @@ pub struct Session {
     /// Engine for calibration, kept from a forecast or the begin of a calibration to its end.
     planned: Option<forecast::Planned>,
     calibration: Option<CalibrationRun>,
-    /// By how much calibrations make channels alike that begin from here on, if they do.
+    /// Strength of equalization for later calibrations; `None` turns it off.
     equalize: Option<f32>,
     /// Equalized model of the current calibration.
     equalized: Option<Equalized>,
@@ -109,7 +109,7 @@ pub struct QuantizationResult {
     /// The file.
     pub model: onnx::Pieces,
     /// Ranges in use, by the name of the observed value.
-    pub ranges: Ranges,
+    pub ranges: ValueRanges,
     /// Summary of the quantization.
     pub summary: QuantizationSummary,
 }
@@ -117,6 +117,7 @@ pub struct QuantizationResult {
 /// Summary of a quantization.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Summary")]
 pub struct QuantizationSummary {
     /// The scheme. A `quantized` node holds integers, or half-precision floats with scheme
     /// `float16`.
@@ -221,7 +222,7 @@ impl Session {
     }
 
     /// Sets ranges from elsewhere in place of a calibration.
-    pub fn set_ranges(&mut self, ranges: Ranges) -> Result<(), Error> {
+    pub fn set_ranges(&mut self, ranges: ValueRanges) -> Result<(), Error> {
         self.prepare()?;
         self.range_source = Some(RangeSource::Fixed(ranges));
         Ok(())
@@ -254,8 +255,8 @@ impl Session {
         let mut model = quantized.model;
         let restored = ready.upcast.restore(&mut model);
         model.graph.value_info = remaining_declarations(&model.graph, &ready.declared);
-        let made = model.to_proto();
-        let file = onnx::pieces(&made);
+        let proto = model.to_proto();
+        let file = onnx::pieces(&proto);
         self.profiler.end();
         let rounded = restored.map_err(quantize::QuantizeError::from)?;
         let file = file?;
@@ -266,12 +267,12 @@ impl Session {
         };
         let after = advice::ModelSize {
             file: file.bytes(),
-            constants: advice::constants(&made),
+            constants: advice::constants(&proto),
         };
         let summary = QuantizationSummary {
             scheme: settings.scheme,
             file_name: settings.file_name(&self.summary.name),
-            advice: advice::advice(&made, before, after, settings),
+            advice: advice::advice(&proto, before, after, settings),
             bytes_before: before.file,
             bytes_after: after.file,
             nodes: quantized.nodes,
@@ -292,7 +293,7 @@ impl Session {
 
     fn quantized(&self, settings: &quantize::Settings) -> Result<quantize::Quantized, Error> {
         let model = self.model_for(settings)?;
-        let ranges = self.range_source.as_ref().map(|found| match found {
+        let ranges = self.range_source.as_ref().map(|source| match source {
             RangeSource::Statistics(observations, method, _) => {
                 quantize::Ranges::Seen(observations, *method)
             }

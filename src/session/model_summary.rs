@@ -14,6 +14,7 @@ use crate::samples::{InputSpec, Proposal};
 /// Identity and contents of a model.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Card")]
 pub struct ModelSummary {
     /// Name of the file.
     pub name: String,
@@ -62,6 +63,7 @@ pub struct DataFile {
 /// A graph input or output.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Port")]
 pub struct GraphPort {
     /// Name of the value.
     pub name: String,

@@ -104,9 +104,9 @@ fn declare(model: &mut Model, types: &BTreeMap<String, TensorType>) {
     graph
         .value_info
         .retain(|v| v.name.as_ref().is_some_and(|n| !types.contains_key(n)));
-    for (name, found) in types {
+    for (name, inferred) in types {
         if !ports.contains(name) && !graph.initializers.contains(name) {
-            graph.value_info.push(ValueInfoProto::of(name, found));
+            graph.value_info.push(ValueInfoProto::of(name, inferred));
         }
     }
 }

@@ -78,9 +78,9 @@ struct ProfileSection<'a> {
 }
 
 impl Report {
-    pub(super) fn forecast(&mut self, found: &Forecast) {
+    pub(super) fn forecast(&mut self, result: &Forecast) {
         self.forecast = Some(ForecastEntry {
-            forecast: found.clone(),
+            forecast: result.clone(),
             actual: None,
         });
     }
@@ -198,20 +198,20 @@ impl Report {
                        ran, beyond residentBytes, which stay through the run; sumBytes: outputs of all layers.";
         let tables: Vec<ProfileSection<'_>> = profiles
             .iter()
-            .map(|kept| ProfileSection {
-                profile: &kept.name,
-                table: &kept.table,
+            .map(|stored| ProfileSection {
+                profile: &stored.name,
+                table: &stored.table,
             })
             .collect();
         self.layers = Some(Section::new("profiles", comment, &tables));
     }
 
     /// Sets the comparison of the latest result; `None` if it was not compared.
-    pub(super) fn compared(&mut self, found: Option<&Comparison>) {
+    pub(super) fn compared(&mut self, result: Option<&Comparison>) {
         let comment = "The quantized model against the float model. accumulated: error reached after all layers so far;\n\
                        added: own error of this layer, on the float model's values; weightsOnly, activationsOnly: SQNR\n\
                        with only these quantized; harm: share of the own errors of all layers. sqnr: in dB, 200 for equal.";
-        self.comparison = found.map(|found| Section::new("comparison", comment, found));
+        self.comparison = result.map(|result| Section::new("comparison", comment, result));
     }
 
     pub(super) fn sections(&self) -> Vec<Section> {

@@ -80,7 +80,7 @@ impl Session {
         inputs: &[Tensor],
         repeats: Repeats,
         kernels: Option<FloatKernels>,
-        watch: &dyn ProgressMonitor,
+        monitor: &dyn ProgressMonitor,
     ) -> Result<Profile, Error> {
         let runner = self.runner()?.with_float_kernels(kernels);
         self.profiles.clear();
@@ -89,7 +89,7 @@ impl Session {
         } else {
             "float"
         };
-        self.profile_of(name, &runner, inputs, repeats, watch)
+        self.profile_of(name, &runner, inputs, repeats, monitor)
     }
 
     /// Profiles another model under a name of its own, such as the quantized one, to be shown
@@ -100,15 +100,15 @@ impl Session {
         runner: &Runner,
         inputs: &[Tensor],
         repeats: Repeats,
-        watch: &dyn ProgressMonitor,
+        monitor: &dyn ProgressMonitor,
     ) -> Result<Profile, Error> {
         self.profiler.resume();
         self.profiler.begin("Profiling");
-        let profile = runner.profile(inputs, repeats, watch);
+        let profile = runner.profile(inputs, repeats, monitor);
         self.profiler.end();
         self.profiler.finish();
         let profile = profile?;
-        self.profiles.retain(|kept| kept.name != name);
+        self.profiles.retain(|stored| stored.name != name);
         self.profiles.push(StoredProfile {
             name: name.to_string(),
             table: profile.table.clone(),
@@ -148,9 +148,9 @@ impl Runner {
             let nodes = model.graph.nodes.iter();
             nodes.map(|n| n.title().to_string()).collect()
         };
-        let kept: std::collections::HashSet<String> = titles(&model).into_iter().collect();
+        let remaining: std::collections::HashSet<String> = titles(&model).into_iter().collect();
         let all = titles(from).into_iter();
-        let dropped = all.filter(|n| !kept.contains(n)).collect();
+        let dropped = all.filter(|n| !remaining.contains(n)).collect();
         Runner {
             engine: Engine::new(model.clone(), Vec::new()).on_integers(),
             model,
@@ -177,11 +177,11 @@ impl Runner {
     pub fn run(
         &self,
         inputs: &[Tensor],
-        watch: &dyn ProgressMonitor,
+        monitor: &dyn ProgressMonitor,
     ) -> Result<Vec<(String, Tensor)>, Error> {
         let outputs = self
             .engine
-            .run(inputs, |_, _| {}, || watch.cancelled())
+            .run(inputs, |_, _| {}, || monitor.cancelled())
             .map_err(|error| self.failed(error))?;
         Ok(self.named(outputs))
     }
@@ -191,17 +191,17 @@ impl Runner {
         &self,
         inputs: &[Tensor],
         repeats: Repeats,
-        watch: &dyn ProgressMonitor,
+        monitor: &dyn ProgressMonitor,
     ) -> Result<Profile, Error> {
-        let steps = self.engine.steps(inputs, &|| watch.cancelled());
+        let steps = self.engine.steps(inputs, &|| monitor.cancelled());
         let steps = steps.map_err(|error| self.failed(error))?;
-        let known = RunValues::new(&self.model, inputs)?;
+        let known = TypedModel::new(&self.model, inputs)?;
         let resolution_ms = clock_resolution_ms();
         let mut recording = Recording::start(&SystemClock, steps.steps.len(), repeats);
         let outputs = self
             .engine
             .run_timed(inputs, &mut recording, Recording::again, || {
-                watch.cancelled()
+                monitor.cancelled()
             })?;
         let (runs, resident) = recording.finish();
         let measured = LayerMeasurements {
@@ -229,17 +229,17 @@ impl Runner {
         &self,
         inputs: &[Tensor],
         pairs: usize,
-        watch: &dyn ProgressMonitor,
+        monitor: &dyn ProgressMonitor,
     ) -> Result<f64, Error> {
-        let steps = self.engine.steps(inputs, &|| watch.cancelled())?;
+        let steps = self.engine.steps(inputs, &|| monitor.cancelled())?;
         let steps = steps.steps.len();
         let timed = |work: &dyn Fn() -> Result<(), EngineError>| {
             let began = SystemClock.now_ms();
             work().map(|()| SystemClock.now_ms() - began)
         };
         let plain = || {
-            let made = self.engine.run(inputs, |_, _| {}, || watch.cancelled());
-            made.map(|_| ())
+            let outputs = self.engine.run(inputs, |_, _| {}, || monitor.cancelled());
+            outputs.map(|_| ())
         };
         let measured = || {
             let once = Repeats {
@@ -247,13 +247,13 @@ impl Runner {
                 warm_up: 0,
             };
             let mut recording = Recording::start(&SystemClock, steps, once);
-            let made = self
+            let outputs = self
                 .engine
                 .run_timed(inputs, &mut recording, Recording::again, || {
-                    watch.cancelled()
+                    monitor.cancelled()
                 });
             recording.finish();
-            made.map(|_| ())
+            outputs.map(|_| ())
         };
         let mut shares = Vec::with_capacity(pairs);
         // The first pair warms the caches and does not count.
@@ -297,15 +297,15 @@ fn inline_functions(model: &mut Model) -> Option<PrepareError> {
 }
 
 /// Types and uses of a model's values, for samples of certain shapes.
-struct RunValues<'a> {
+struct TypedModel<'a> {
     model: &'a Model,
     uses: Uses,
     types: BTreeMap<String, TensorType>,
 }
 
-impl<'a> RunValues<'a> {
-    fn new(model: &'a Model, inputs: &[Tensor]) -> Result<RunValues<'a>, Error> {
-        Ok(RunValues {
+impl<'a> TypedModel<'a> {
+    fn new(model: &'a Model, inputs: &[Tensor]) -> Result<TypedModel<'a>, Error> {
+        Ok(TypedModel {
             model,
             uses: model.graph.uses(),
             types: engine::infer_types_of(model, inputs)?,
@@ -313,30 +313,30 @@ impl<'a> RunValues<'a> {
     }
 
     fn type_and_sizes(&self, name: &str) -> Option<(TensorType, Vec<usize>)> {
-        let found = self
+        let tensor_type = self
             .types
             .get(name)
             .cloned()
             .or_else(|| self.model.graph.tensor_type(name))?;
-        let dims = found.shape.clone().unwrap_or_default();
+        let dims = tensor_type.shape.clone().unwrap_or_default();
         let sizes = dims.iter().map(|d| match d {
             Dim::Known(size) => *size,
             _ => 0,
         });
         let sizes = sizes.collect();
-        Some((found, sizes))
+        Some((tensor_type, sizes))
     }
 }
 
-impl ModelValues for RunValues<'_> {
+impl ModelValues for TypedModel<'_> {
     fn port(&self, name: &str) -> Option<LayerPort> {
         if name.is_empty() || self.model.graph.initializers.contains(name) {
             return None;
         }
-        let (found, shape) = self.type_and_sizes(name)?;
+        let (tensor_type, shape) = self.type_and_sizes(name)?;
         Some(LayerPort {
             name: name.to_string(),
-            element: found.element.name().to_string(),
+            element: tensor_type.element.name().to_string(),
             shape,
         })
     }

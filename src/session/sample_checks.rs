@@ -14,6 +14,7 @@ use crate::samples::{
 /// A sample that cannot be used with the current preprocessing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Misfit")]
 pub struct UnusableSample {
     /// Name of the sample.
     pub sample: String,
@@ -78,20 +79,20 @@ impl Session {
         if let Some(known) = self.refusals.get(shapes) {
             return known.clone();
         }
-        let given: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
-        let found = match &self.prepared {
-            Some(ready) => ShapeMismatch::find(&ready.model.graph, &given),
+        let slices: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
+        let mismatch = match &self.prepared {
+            Some(ready) => ShapeMismatch::find(&ready.model.graph, &slices),
             None => {
                 let model = Model::from_proto(self.header.clone()).ok()?;
                 // The shape rules take one shape for each graph input; old files list initializers
                 // among these.
-                let fed = model.graph.inputs.len() == given.len();
-                fed.then(|| ShapeMismatch::find(&model.graph, &given))
+                let fed = model.graph.inputs.len() == slices.len();
+                fed.then(|| ShapeMismatch::find(&model.graph, &slices))
                     .flatten()
             }
         };
-        self.refusals.insert(shapes.to_vec(), found.clone());
-        found
+        self.refusals.insert(shapes.to_vec(), mismatch.clone());
+        mismatch
     }
 }
 

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_the_same_however_the_bytes_come() {
+    fn the_checksum_does_not_depend_on_the_pieces() {
         let bytes: Vec<u8> = (0..200_000u32).map(|at| at as u8).collect();
         let whole = Source::new("a", bytes.clone().into()).sha256;
         let mut pieces = Checksum::new();

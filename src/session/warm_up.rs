@@ -188,7 +188,7 @@ mod tests {
     use crate::session::{Session, Source};
 
     #[test]
-    fn the_little_model_goes_the_whole_way() {
+    fn the_warm_up_model_passes_the_whole_pipeline() {
         let file = super::warm_up().unwrap();
         let mut session = Session::open(Source::new("warm-up", file.into())).unwrap();
         session

@@ -7,6 +7,7 @@ use js_sys::{Int32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::to_js;
+use crate::profile::memory;
 use crate::session::{Event, ProgressMonitor};
 
 /// The words shared with the page; places as in `www/types.js`.

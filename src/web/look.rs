@@ -13,7 +13,7 @@ use crate::session::GraphView;
 #[wasm_bindgen(js_name = graphOf)]
 pub async fn graph_of(name: String, file: web_sys::Blob) -> Result<JsValue, JsValue> {
     let bytes = read(&name, file).await?;
-    to_js(&GraphView::of_file(bytes).map_err(error)?)
+    to_js(&GraphView::from_file(bytes).map_err(error)?)
 }
 
 #[wasm_bindgen]

@@ -1,4 +1,4 @@
-//! The example for users of the crate does the work of the command line.
+//! The example for users of the crate gives the same result as the command line.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Where results go and how large they are told to be; the one name of samples; the method that is taken.
+//! Output files and their printed sizes, names of options for samples, and the method that is used.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn the_result_goes_beside_the_model_under_a_name_by_scheme() {
         );
         let out = folder.join("models").join(name);
         let made = fs::read(&out).unwrap();
-        // What is there is not replaced unless it is named.
+        // Existing files are replaced only if they are named.
         misused(
             &folder,
             &[&quantize, options].concat(),

@@ -1,4 +1,4 @@
-//! The small models and samples of the command line's tests.
+//! Small models and samples for the tests of the command line.
 
 use std::io::{Cursor, Write};
 
@@ -73,7 +73,7 @@ fn model(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>) -> ModelProto {
     }
 }
 
-/// The bytes of the convolution's weight.
+/// Bytes of the convolution's weight.
 fn weight() -> Vec<u8> {
     (0..54)
         .flat_map(|i| ((i * 11 % 23) as f32 / 11.5 - 1.0).to_le_bytes())
@@ -104,7 +104,7 @@ pub fn convolution() -> ModelProto {
     )
 }
 
-/// The same with its weight in another file, and that file's content.
+/// The convolution with its weight in external data, and the bytes of that file.
 pub fn external(location: &str) -> (ModelProto, Vec<u8>) {
     let mut model = convolution();
     let weight_tensor = &mut model.graph.as_mut().unwrap().initializer[0];
@@ -118,7 +118,7 @@ pub fn external(location: &str) -> (ModelProto, Vec<u8>) {
     (model, weight())
 }
 
-/// The same with its weight and bias as Constant nodes.
+/// The convolution with weight and bias as Constant nodes.
 pub fn of_constants() -> ModelProto {
     let mut model = convolution();
     let graph = model.graph.as_mut().unwrap();
@@ -138,14 +138,14 @@ pub fn of_constants() -> ModelProto {
     model
 }
 
-/// A model with an operator nobody knows.
+/// A model with an unknown operator.
 pub fn unknown_operator() -> ModelProto {
     let mut model = convolution();
     model.graph.as_mut().unwrap().node[1] = node("Frobnicate", "frob", &["c"], "y");
     model
 }
 
-/// A model another tool has quantized.
+/// A model that another tool has quantized.
 pub fn already_quantized() -> ModelProto {
     let nodes = vec![
         node("QuantizeLinear", "q", &["x", "scale", "zero"], "i"),
@@ -173,7 +173,7 @@ pub fn zip(name: &str, array: &[u8]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// A `.npz` file with one array of `float32`.
+/// A `.npz` file with one `float32` array.
 pub fn npz(name: &str, shape: &[usize], values: &[f32]) -> Vec<u8> {
     let shape = format!("{shape:?}").replace('[', "(").replace(']', ",)");
     let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();

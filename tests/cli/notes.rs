@@ -1,4 +1,5 @@
-//! What is said beside the answer: that a model grew, notes by the handful, names that were meant, codes.
+//! Notes beside the result: models that grew, shortened lists of notes, suggestions for misspelt
+//! names, and exit codes.
 
 use std::fs;
 
@@ -28,7 +29,7 @@ fn a_table_that_stays_float_in_blocks_is_named() {
     let folder = folder("table");
     let mut model = convolution();
     let graph = model.graph.as_mut().unwrap();
-    // A table of 64 kB is looked up, a matrix of 16 kB multiplied with.
+    // A lookup table of 64 kB and a MatMul weight of 16 kB.
     graph.initializer = vec![
         TensorProto::from_f32("table", &[256, 64], &[0.25; 256 * 64]),
         TensorProto::from_f32("weight", &[64, 64], &[0.5; 64 * 64]),

@@ -11,7 +11,8 @@ use octet::onnx::schema::{
 
 use super::{folder, octet, refusal, save, schema};
 
-/// Halves a picture five times and joins the last two scales: sides must be multiples of 32.
+/// Halves an image five times and joins the last two scales. Height and width must be multiples of
+/// 32.
 fn detector(metadata: &[(&str, &str)]) -> ModelProto {
     let halve = |at: usize| {
         let (from, name) = match at {
@@ -87,7 +88,8 @@ fn picture(path: &Path, width: u32, height: u32) {
         .unwrap();
 }
 
-/// `m.onnx`, and in `photos` two whose sides are multiples of 32, two whose sides are not, and one that is cut.
+/// `m.onnx`, and `photos` with two images whose sides are multiples of 32, two others, and one
+/// truncated file.
 fn prepared(test: &str, metadata: &[(&str, &str)]) -> std::path::PathBuf {
     let folder = folder(test);
     save(&folder, "m.onnx", &detector(metadata));
@@ -108,7 +110,7 @@ const QUANTIZE: [&str; 8] = [
     "quantize", "m.onnx", "--calib", "photos", "--out", "q.onnx", "--report", "r.yaml",
 ];
 
-/// What was said, and the report.
+/// Messages and report of a run that must succeed.
 fn done(folder: &Path, more: &[&str]) -> (String, serde_json::Value) {
     let output = octet(folder, &[&QUANTIZE[..], more].concat());
     let said = String::from_utf8(output.stderr).unwrap();

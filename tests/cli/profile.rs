@@ -1,4 +1,4 @@
-//! What `octet run` and `octet compare` promise.
+//! Contract of `octet run` and `octet compare`.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{QUANTIZE, misused, octet, prepared, refused, schema};
 
-/// What the program printed; it must have succeeded.
+/// Standard output of a call that must succeed.
 #[track_caller]
 fn said(folder: &Path, arguments: &[&str]) -> String {
     let output = octet(folder, arguments);
@@ -41,7 +41,7 @@ fn run_tells_the_outputs_and_with_profile_every_layer() {
             .map(|row| row[place(name)].parse().unwrap_or(0.0))
             .sum()
     };
-    // 2×4×4 results, each of 3×3×3 products.
+    // 2×4×4 outputs, each with 3×3×3 multiply-accumulates.
     assert_eq!(sum("macs"), 864.0);
     assert!((sum("share") - 1.0).abs() < 1e-9);
     let nodes: Vec<&str> = rows
@@ -70,7 +70,7 @@ fn float_convolutions_run_by_the_kernels_that_are_asked_for() {
     };
     let (octet, ours) = run(&["--float-kernels", "octet"]);
     let (tract, theirs) = run(&["--float-kernels", "tract"]);
-    // Ours has the clamp in it.
+    // Our kernel includes the clamp.
     assert_eq!(octet, ["conv"]);
     assert_eq!(tract, ["conv", "relu"]);
     assert_eq!(tract, run(&[]).0, "tract's are the faster ones natively");
@@ -151,7 +151,7 @@ fn files_for_other_tools_are_written_and_the_page_asks_nobody() {
     }
 }
 
-/// The program is ended without warning while it calibrates: what it had written by then is a whole report.
+/// A program that is killed while it calibrates leaves a complete report of its progress.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_that_is_killed_leaves_a_report_up_to_there() {
@@ -160,7 +160,8 @@ fn a_run_that_is_killed_leaves_a_report_up_to_there() {
     use std::time::{Duration, Instant};
 
     let folder = prepared("killed");
-    // A sample that never comes to its end: the program waits for it, with the report of what came before written.
+    // A sample that never ends: the program waits for it and has written the report of the samples
+    // before it.
     let made = Command::new("mkfifo")
         .arg(folder.join("data/s9.npz"))
         .status();
@@ -254,7 +255,7 @@ fn compare_finds_the_error_of_each_layer_and_none_between_a_model_and_itself() {
     let layers = found["layers"].as_array().unwrap();
     let last = layers.iter().find(|l| l["value"] == "y").unwrap();
     assert_eq!(last["layer"], "conv");
-    // It is the only layer: what it adds is all there is.
+    // It is the only layer, so its own error is the whole error.
     assert_eq!(last["accumulated"], last["added"]);
     assert_eq!(
         (last["harm"].as_f64(), &found["worst"][0]),

@@ -1,4 +1,4 @@
-//! Bad input: what is said of it, and that nothing is lost.
+//! Bad input: the messages, and that no file is lost.
 
 use std::fs;
 use std::process::Command;
@@ -48,7 +48,7 @@ fn a_model_that_cannot_be_quantized_is_refused() {
     refused(&folder, &QUANTIZE, &["m.onnx", "Frobnicate"]);
     save(&folder, "m.onnx", &models::already_quantized());
     refused(&folder, &QUANTIZE, &["m.onnx", "quantized already"]);
-    // Whatever the samples are: they would do as little for it in another shape.
+    // The samples don't matter: the refusal precedes them.
     let other = npz("x", &[1, 2], &[0.0; 2]);
     (0..4).for_each(|i| fs::write(folder.join(format!("data/s{i}.npz")), &other).unwrap());
     refused(&folder, &QUANTIZE, &["m.onnx", "quantized already"]);
@@ -67,7 +67,7 @@ fn what_makes_no_sense_is_refused_where_nothing_is_run_too() {
         save(&folder, "m.onnx", &group(convolution()));
         let words = ["m.onnx", "Conv (node `conv`)", "the channels of its input"];
         refused(&folder, &quantize, &words);
-        // An operator that nobody knows may be right.
+        // An unknown operator may be valid.
         save(&folder, "m.onnx", &models::unknown_operator());
         assert!(octet(&folder, &quantize).status.success(), "{scheme}");
     }
@@ -154,7 +154,7 @@ fn options_that_are_not_there_are_refused_with_what_is() {
     refused(&folder, &with_ranges, &["r.json", "from 2 to 1"]);
     fs::write(folder.join("r.json"), "{}").unwrap();
     refused(&folder, &with_ranges, &["no range"]);
-    // They are of the model as it came.
+    // The ranges belong to the model before equalization.
     let equalized = [&with_ranges[..], &["--equalize"]].concat();
     misused(&folder, &equalized, &["`equalize: 0.5`", "no `equalize`"]);
 }
@@ -225,7 +225,7 @@ fn a_full_disk_is_said_with_file_and_size_and_loses_nothing() {
         &["/dev/full", "bytes", "no space left", "free some space"],
     );
 
-    // A limit on the size of files stands for a disk that fills while the model is written.
+    // A limit on file sizes simulates a disk that fills up while the model is written.
     fs::write(folder.join("q.onnx"), "what was there before").unwrap();
     let command = format!(
         "trap '' XFSZ; ulimit -f 0; exec '{}' {} --weights u8",
@@ -256,7 +256,7 @@ fn a_full_disk_is_said_with_file_and_size_and_loses_nothing() {
 #[test]
 fn a_run_that_fails_leaves_a_report_of_what_was_done() {
     let folder = prepared("unfinished");
-    // The header of this picture is good, so only the run finds that its pixels are damaged.
+    // The header of this image is valid, so only the run finds the damaged pixels.
     let photo = folder.join("data/t9.png");
     image::RgbImage::from_fn(40, 40, |x, y| image::Rgb([(x * y) as u8, x as u8, y as u8]))
         .save(&photo)

@@ -1,9 +1,9 @@
-//! Every report is as `docs/report.schema.json` says. The part of JSON Schema that it uses is read here; a word that is
-//! not known fails, so that none is passed over.
+//! Every report conforms to `docs/report.schema.json`. This reads the part of JSON Schema that the
+//! file uses. An unknown keyword fails, so that none is ignored.
 
 use serde_json::Value;
 
-/// Holds a report against the schema; `place` is for the message.
+/// Checks a report against the schema; `place` is part of the message.
 pub fn check(report: &str) {
     let schema: Value =
         serde_json::from_str(include_str!("../../docs/report.schema.json")).unwrap();

@@ -41,14 +41,14 @@ fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
 
 /// The types that Rust hands to JavaScript.
 fn add_written(generator: &mut SchemaGenerator) {
-    add::<octet::session::Card>(generator);
-    add::<octet::session::Misfit>(generator);
+    add::<octet::session::ModelSummary>(generator);
+    add::<octet::session::UnusableSample>(generator);
     add::<octet::session::Forecast>(generator);
     add::<octet::session::CalibrationSummary>(generator);
-    add::<octet::session::Summary>(generator);
+    add::<octet::session::QuantizationSummary>(generator);
     add::<octet::session::GraphView>(generator);
-    add::<octet::session::Distribution>(generator);
-    add::<octet::session::Channels>(generator);
+    add::<octet::session::ValueDistribution>(generator);
+    add::<octet::session::ChannelRanges>(generator);
     add::<octet::compare::Comparison>(generator);
     add::<octet::profile::LayerTable>(generator);
     add::<octet::profile::memory::Memory>(generator);

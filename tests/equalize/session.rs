@@ -80,7 +80,7 @@ fn calibrate(session: &mut Session, equalize: Option<f32>, portion: usize) -> us
         .unwrap();
     feed(session, portion);
     let mut passes = 1;
-    while session.begin_further_pass(Method::MinMax, false).unwrap() {
+    while session.begin_extra_pass(Method::MinMax, false).unwrap() {
         feed(session, portion);
         passes += 1;
     }
@@ -207,13 +207,13 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
         .begin_calibration(samples::Settings::default())
         .unwrap();
     assert!(matches!(
-        session.begin_further_pass(Method::MinMax, false),
+        session.begin_extra_pass(Method::MinMax, false),
         Err(Error::NoSamples)
     ));
     feed(&mut session, 9);
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
     assert!(matches!(refused, Error::EqualizationPending), "{refused}");
-    assert!(session.begin_further_pass(Method::MinMax, false).unwrap());
+    assert!(session.begin_extra_pass(Method::MinMax, false).unwrap());
     session.feed(vec![sample(0)], &()).unwrap();
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
     assert!(refused.to_string().contains("1 of 9"), "{refused}");

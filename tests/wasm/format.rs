@@ -1,4 +1,4 @@
-//! ONNX files are read and written in the browser as they are natively.
+//! ONNX files are read and written in the browser as they are by the native build.
 
 use bytes::Bytes;
 use octet::onnx;

@@ -1,4 +1,4 @@
-//! What calibration remembers is the same bits in the browser, however the data was cut.
+//! Tensor statistics have identical bits in the browser, for any division of the data.
 
 use octet::calibrate::Observation;
 use wasm_bindgen_test::wasm_bindgen_test;
@@ -13,7 +13,7 @@ fn seen(values: &[f32]) -> Observation {
 
 #[wasm_bindgen_test]
 fn any_cut_and_order_gives_the_same_bits() {
-    // Scales far apart, so that the range doubles many times.
+    // Magnitudes that differ widely, so that the range doubles many times.
     let values: Vec<f32> = recorded::numbers(4096, 7)
         .iter()
         .enumerate()

@@ -8,14 +8,14 @@ import { model } from '../state.js';
 import { table } from './model.js';
 
 /** @import { Row } from '../layers.js' */
-/** @import { Channels } from '../types.js' */
+/** @import { ChannelRanges } from '../types.js' */
 
 const [width, height] = [320, 90];
 const listed = 256;
 
 /** @param {{ readonly value: Row | null }} row */
 export function strip(row) {
-  /** @type {import('../signals.js').Signal<{ weight: string, channels: Channels } | null>} */
+  /** @type {import('../signals.js').Signal<{ weight: string, channels: ChannelRanges } | null>} */
   const found = signal(/** @type {any} */ (null));
   const weight = computed(() => row.value?.weightName ?? '');
   effect(() => {
@@ -27,7 +27,7 @@ export function strip(row) {
   return h('div', {}, () => found.value && picture(found.value.weight, found.value.channels));
 }
 
-/** @param {string} weight @param {Channels} channels */
+/** @param {string} weight @param {ChannelRanges} channels */
 function picture(weight, { min, max }) {
   const reach = Math.max(...max.map(Math.abs), ...min.map(Math.abs)) || 1;
   const step = width / Math.max(1, min.length);

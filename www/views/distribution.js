@@ -10,7 +10,7 @@ import { computed, effect, signal } from '../signals.js';
 import { done, model, run, settings } from '../state.js';
 
 /** @import { Row } from '../layers.js' */
-/** @import { Distribution, ElementType } from '../types.js' */
+/** @import { ValueDistribution, ElementType } from '../types.js' */
 
 const [width, height] = [320, 140];
 const base = height - 18;
@@ -23,7 +23,7 @@ export const elementOf = (element) => types[element.toLowerCase()] ?? 'u8';
 
 /** @param {{ readonly value: Row | null }} row */
 export function distributionView(row) {
-  /** @type {import('../signals.js').Signal<{ value: string, seen: Distribution | null, failure: string } | null>} */
+  /** @type {import('../signals.js').Signal<{ value: string, seen: ValueDistribution | null, failure: string } | null>} */
   const found = signal(/** @type {any} */ (null));
   const what = computed(() => {
     const now = row.value;
@@ -55,7 +55,7 @@ export function distributionView(row) {
 /**
  * The bars of a histogram as a path, their heights logarithms.
  *
- * @param {Distribution} seen
+ * @param {ValueDistribution} seen
  * @param {(value: number) => number} x
  * @param {number} foot where they stand
  */
@@ -68,7 +68,7 @@ export function barsOf(seen, x, foot) {
   }).join('');
 }
 
-/** @param {string} name @param {Distribution} seen @param {[number, number]} has the range it has now */
+/** @param {string} name @param {ValueDistribution} seen @param {[number, number]} has the range it has now */
 function histogram(name, seen, has) {
   const low = Math.min(seen.low, has[0]);
   const high = Math.max(seen.low + seen.width * seen.counts.length, has[1]);

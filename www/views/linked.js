@@ -16,7 +16,7 @@ import { virtual } from './virtual.js';
 
 /** @import { Row } from '../layers.js' */
 /** @import { Line, Measure } from '../comparison-pair.js' */
-/** @import { Distribution } from '../types.js' */
+/** @import { ValueDistribution } from '../types.js' */
 
 const measure = signal('bits');
 const onlyDifferent = signal(false);
@@ -146,7 +146,7 @@ const [width, foot, lane] = [640, 70, 16];
 function ranges({ left, right }, names) {
   const shown = right.tensor ?? left.tensor;
   if (!shown || shown.kind !== 'activation') return h('p', { class: 'note' }, shown ? '' : 'Float on both sides: there is no range to compare.');
-  /** @type {import('../signals.js').Signal<Distribution | null>} */
+  /** @type {import('../signals.js').Signal<ValueDistribution | null>} */
   const seen = signal(/** @type {any} */ (null));
   const open = model.peek();
   const output = right.tensor ? right.output : left.output;

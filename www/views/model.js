@@ -74,7 +74,7 @@ export function modelCard() {
   );
 }
 
-/** The size of the model with the files beside it. @param {import('../types.js').Card} card */
+/** The size of the model with the files beside it. @param {import('../types.js').ModelSummary} card */
 const whole = (card) => card.dataFiles.reduce((sum, file) => sum + file.bytes, card.bytes);
 
 /** @param {string} name @param {import('../dom.js').Leaf} value */

@@ -8,7 +8,7 @@ import { asProposed, hasPictures, proposal } from '../image-settings.js';
 import { misfits, model, modelChanged, preview, randomData, samples, settings } from '../state.js';
 import { forecastView } from './forecast.js';
 
-/** @import { Card } from '../types.js' */
+/** @import { ModelSummary } from '../types.js' */
 
 /** @typedef {{ level: 'good' | 'fair', text: string }} Finding */
 
@@ -29,7 +29,7 @@ export function preflight() {
     () => forecastView());
 }
 
-/** @param {Card} card @returns {Finding[]} */
+/** @param {ModelSummary} card @returns {Finding[]} */
 function whatBecomes({ operators, quantizable, float, warnings, parameters }) {
   const scheme = settings.value.document.scheme ?? 'static';
   const nodes = operators.reduce((sum, [, times]) => sum + times, 0);

@@ -32,7 +32,7 @@ const formats = [
   ['simulated', 'Simulated: same results, float weights'],
 ];
 
-/** Presets of the whole document. @type {[string, string, import('../types.js').QuantizeSettings][]} */
+/** Presets of the whole document. @type {[string, string, import('../types.js').Settings][]} */
 const careful = [
   ['balanced', 'Balanced', {}],
   ['fast', 'Fast: no mixed precision', { guard: false }],

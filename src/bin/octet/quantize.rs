@@ -198,7 +198,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             };
             pass(&mut session)?;
             let moments = settings.need_moments();
-            while session.begin_further_pass(method, moments).map_err(named)? {
+            while session.begin_extra_pass(method, moments).map_err(named)? {
                 progress.stage("Counting");
                 pass(&mut session)?;
             }

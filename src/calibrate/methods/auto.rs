@@ -35,7 +35,7 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
     let percentiles = percentile::ranges(stats, PERCENTILES, target);
     let any_scale = [all].into_iter().chain(percentiles);
     let proposed = any_scale
-        .map(|range| match target.power_of_two.is_asked() {
+        .map(|range| match target.power_of_two.is_required() {
             true => target.power_of_two_range(range),
             false => range,
         })
@@ -71,7 +71,7 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
     }
     // A symmetric range usually has headroom at one end, and a range with a power-of-two scale at
     // both.
-    let headroom = match target.symmetric || target.power_of_two.is_asked() {
+    let headroom = match target.symmetric || target.power_of_two.is_required() {
         true => None,
         false => Headroom::new(stats),
     };
@@ -106,17 +106,17 @@ mod tests {
     }
 
     #[test]
-    fn it_is_nearly_as_good_as_the_best_and_no_narrower() {
+    fn auto_is_nearly_as_good_as_the_best_and_no_narrower() {
         let values: Vec<f32> = (-3000..5000).map(|i| (i as f32 / 2000.0).powi(5)).collect();
         let stats = Observation::from_values(&values);
         let target = IntegerRange::default();
-        let (found, best) = (range(&stats, &target), mse::range(&stats, &target));
-        assert!(cost(&stats, found) <= cost(&stats, best) * NEARLY_OF_PLENTY);
-        assert!(found.max - found.min >= best.max - best.min);
+        let (actual, best) = (range(&stats, &target), mse::range(&stats, &target));
+        assert!(cost(&stats, actual) <= cost(&stats, best) * NEARLY_OF_PLENTY);
+        assert!(actual.max - actual.min >= best.max - best.min);
     }
 
     #[test]
-    fn a_tail_is_cut_sooner_where_integers_are_scarce() {
+    fn outliers_are_clipped_sooner_with_fewer_integers() {
         // One value at 1.2, the others within ±1. Steps of 2.2/255 instead of 2/255 cost (2.2/2)² =
         // 1.21 times as much, and clipping the outlier costs next to nothing.
         let whole = |factor: f32| {
@@ -130,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn few_values_have_headroom_and_many_do_not() {
+    fn few_values_get_headroom_and_many_do_not() {
         // Ten uniform samples; their maximum is 1 in five of them and greater in the others.
-        let found = |values: usize| {
+        let actual = |values: usize| {
             let mut all = Observation::new();
             for sample in 0..10 {
                 let end = 1.0 + (sample as f32 - 4.0).max(0.0) / 20.0;
@@ -143,12 +143,12 @@ mod tests {
             }
             range(&all, &IntegerRange::default()).max
         };
-        assert!(found(100) > 1.26, "{}", found(100));
-        assert!(found(100_000) <= 1.25, "{}", found(100_000));
+        assert!(actual(100) > 1.26, "{}", actual(100));
+        assert!(actual(100_000) <= 1.25, "{}", actual(100_000));
     }
 
     #[test]
-    fn a_tail_that_costs_next_to_nothing_stays() {
+    fn outliers_that_cost_little_are_not_clipped() {
         let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).collect();
         let stats = Observation::from_values(&values);
         let all = Range::new(0.0, 0.999);

@@ -35,10 +35,10 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
         true => ValueDistribution::from_magnitudes(stats),
         false => ValueDistribution::from_statistics(stats),
     };
-    let Some(bins) = values.as_ref().and_then(Bins::new) else {
+    let Some(bins) = values.as_ref().and_then(BinSums::new) else {
         return all;
     };
-    let found = if target.symmetric {
+    let candidate = if target.symmetric {
         // Magnitudes use the integers on one side of zero.
         let levels = (target.steps() / 2.0).floor() as usize + 1;
         let (_, end) = bins.best_upper(0, levels);
@@ -50,22 +50,22 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
         let mut lower = 0;
         if all.min < 0.0 && all.max > 0.0 {
             // Optimizes one end at a time, with the best other end so far.
-            let (cost, found) = bins.best_lower(upper, levels);
+            let (cost, end) = bins.best_lower(upper, levels);
             if cost < least {
-                (least, lower) = (cost, found);
-                let (cost, found) = bins.best_upper(lower, levels);
+                (least, lower) = (cost, end);
+                let (cost, end) = bins.best_upper(lower, levels);
                 if cost < least {
-                    upper = found;
+                    upper = end;
                 }
             }
         }
         Range::new(bins.edge(lower) as f32, bins.edge(upper) as f32)
     };
-    found.within(all)
+    candidate.within(all)
 }
 
 /// Consecutive bins with running sums: entry i sums the bins before bin i.
-struct Bins {
+struct BinSums {
     counts: Vec<f64>,
     mass: Vec<f64>,
     filled: Vec<f64>,
@@ -75,19 +75,19 @@ struct Bins {
     width: f64,
 }
 
-impl Bins {
+impl BinSums {
     /// The bins from the first to the last that hold nonzero values, or `None` if all values are
     /// zero.
-    fn new(values: &ValueDistribution) -> Option<Bins> {
-        let kept = || {
+    fn new(values: &ValueDistribution) -> Option<BinSums> {
+        let nonzero = || {
             values
                 .bins
                 .iter()
                 .filter(|bin| (bin.lower, bin.upper) != (0.0, 0.0))
         };
-        let (first, last) = (kept().next()?.index, kept().next_back()?.index);
+        let (first, last) = (nonzero().next()?.index, nonzero().next_back()?.index);
         let mut counts = vec![0.0; (last - first) as usize + 1];
-        for bin in kept() {
+        for bin in nonzero() {
             counts[(bin.index - first) as usize] += bin.count;
         }
         let running = |term: &dyn Fn(f64) -> f64| {
@@ -98,7 +98,7 @@ impl Bins {
             });
             std::iter::once(0.0).chain(sums).collect()
         };
-        Some(Bins {
+        Some(BinSums {
             mass: running(&|count| count),
             filled: running(&|_| 1.0),
             information: running(&|count| count * log2(count)),
@@ -145,14 +145,15 @@ impl Bins {
 
     /// Returns true if most values are inside. A distribution clipped to very few bins cannot
     /// differ any more and would appear to lose nothing.
-    fn holds_most(&self, start: usize, end: usize) -> bool {
+    fn contains_most(&self, start: usize, end: usize) -> bool {
         2.0 * (self.mass[end] - self.mass[start]) >= self.mass[self.len()]
     }
 
     /// The upper end with the least divergence, and that divergence. Ties go to the widest range.
     fn best_upper(&self, start: usize, levels: usize) -> (f64, usize) {
         let ends = (start + 1..=self.len()).rev();
-        let filled = ends.filter(|&end| self.counts[end - 1] > 0.0 && self.holds_most(start, end));
+        let filled =
+            ends.filter(|&end| self.counts[end - 1] > 0.0 && self.contains_most(start, end));
         let ends = down_to(levels, filled, |end| end - start);
         best(ends, |end| self.divergence(start, end, levels))
     }
@@ -161,7 +162,7 @@ impl Bins {
     fn best_lower(&self, end: usize, levels: usize) -> (f64, usize) {
         let starts = 0..end;
         let filled =
-            starts.filter(|&start| self.counts[start] > 0.0 && self.holds_most(start, end));
+            starts.filter(|&start| self.counts[start] > 0.0 && self.contains_most(start, end));
         let starts = down_to(levels, filled, |start| end - start);
         best(starts, |start| self.divergence(start, end, levels))
     }
@@ -174,14 +175,14 @@ fn down_to(
     places: impl Iterator<Item = usize>,
     width: impl Fn(usize) -> usize,
 ) -> Vec<usize> {
-    let mut kept = Vec::new();
+    let mut nonzero = Vec::new();
     for place in places {
-        kept.push(place);
+        nonzero.push(place);
         if width(place) <= levels {
             break;
         }
     }
-    kept
+    nonzero
 }
 
 /// Returns the least cost and its candidate; ties go to the first. About 64 evenly spaced
@@ -193,9 +194,9 @@ fn best(places: Vec<usize>, cost: impl Fn(usize) -> f64) -> (f64, usize) {
     let mut best = (f64::INFINITY, 0);
     loop {
         for at in (from..to).step_by(step) {
-            let found = cost(places[at]);
-            if found < best.0 {
-                best = (found, at);
+            let value = cost(places[at]);
+            if value < best.0 {
+                best = (value, at);
             }
         }
         if step == 1 {
@@ -213,7 +214,7 @@ fn best(places: Vec<usize>, cost: impl Fn(usize) -> f64) -> (f64, usize) {
 mod tests {
     use super::*;
 
-    fn bins(counts: &[f64]) -> Bins {
+    fn bins(counts: &[f64]) -> BinSums {
         let bins = (0..).zip(counts).filter(|&(_, &count)| count > 0.0);
         let bins = bins.map(|(index, &count)| Bin {
             index,
@@ -226,7 +227,7 @@ mod tests {
             total: counts.iter().sum(),
             width: 1.0,
         };
-        Bins::new(&values).unwrap()
+        BinSums::new(&values).unwrap()
     }
 
     /// The divergence by its definition.
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_divergence_is_the_one_defined() {
+    fn the_divergence_matches_its_definition() {
         let counts = [3.0, 0.0, 5.0, 1.0, 8.0, 8.0, 0.0, 2.0, 1.0, 4.0];
         let bins = bins(&counts);
         for (start, end, levels) in [
@@ -277,13 +278,13 @@ mod tests {
             (3, 8, 4),
             (4, 9, 3),
         ] {
-            let (found, defined) = (
+            let (actual, defined) = (
                 bins.divergence(start, end, levels),
                 defined(&counts, start, end, levels),
             );
             assert!(
-                (found - defined).abs() < 1e-12,
-                "{start}..{end}: {found} for {defined}"
+                (actual - defined).abs() < 1e-12,
+                "{start}..{end}: {actual} for {defined}"
             );
         }
         // One bin per level and no outliers: nothing is lost.
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_thin_tail_is_cut() {
+    fn a_long_thin_tail_is_clipped() {
         // A bell curve with one outlier: the loss inside the bell outweighs the outlier.
         let mut values = Vec::new();
         for i in -400..=400 {
@@ -300,8 +301,8 @@ mod tests {
             values.extend(std::iter::repeat_n(x, copies));
         }
         values.push(80.0);
-        let found = range(&Observation::from_values(&values), &IntegerRange::default());
-        assert!(found.max > 2.0 && found.max < 40.0, "{found:?}");
+        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        assert!(actual.max > 2.0 && actual.max < 40.0, "{actual:?}");
         let mirrored = range(
             &Observation::from_values(&values),
             &IntegerRange::new(-127, 127, true),
@@ -310,15 +311,15 @@ mod tests {
     }
 
     #[test]
-    fn a_far_value_on_each_side_does_not_take_the_range_with_it() {
+    fn outliers_on_both_sides_are_clipped() {
         let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
         values.extend([-40.0, 50.0]);
-        let found = range(&Observation::from_values(&values), &IntegerRange::default());
-        assert!(found.min <= -0.99 && found.max >= 0.99, "{found:?}");
+        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        assert!(actual.min <= -0.99 && actual.max >= 0.99, "{actual:?}");
     }
 
     #[test]
-    fn zeros_change_nothing() {
+    fn zeros_do_not_change_the_range() {
         let values: Vec<f32> = (1..5000).map(|i| (i as f32 / 500.0).powi(2)).collect();
         let mut more = values.clone();
         more.extend([0.0; 100_000]);

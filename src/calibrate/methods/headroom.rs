@@ -56,18 +56,18 @@ impl Headroom {
         // Zero always has an integer, so an end at zero has nothing to gain.
         let upwards = range.max >= self.observed.max && range.max > 0.0 && self.above > 0.0;
         let downwards = range.min <= self.observed.min && range.min < 0.0 && self.below > 0.0;
-        let mut found = Vec::new();
+        let mut candidates = Vec::new();
         for up in 0..=if upwards { STEPS } else { 0 } {
             for down in 0..=if downwards { STEPS } else { 0 } {
                 let max = if up > 0 { upper(up) } else { range.max };
                 let min = if down > 0 { lower(down) } else { range.min };
                 if min.is_finite() && max.is_finite() {
                     let cost = self.cost(self.above, up) + self.cost(self.below, down);
-                    found.push((Range::new(min, max), cost));
+                    candidates.push((Range::new(min, max), cost));
                 }
             }
         }
-        found
+        candidates
     }
 
     /// Expected cost beyond an end after this number of steps outwards.
@@ -93,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_falls_by_the_number_of_samples_on_the_whole_way() {
+    fn the_last_step_divides_the_cost_by_the_number_of_samples() {
         // The maxima 1 and 3 have the mean 2, so β = 1 / ln 2, and the last step moves the end by
         // 1.
         let headroom = Headroom::new(&samples([vec![0.0, 1.0], vec![0.0, 3.0]])).unwrap();
-        let found = headroom.wider(Range::new(0.0, 3.0));
-        let (first, last) = (found[0], found[STEPS as usize]);
+        let candidates = headroom.wider(Range::new(0.0, 3.0));
+        let (first, last) = (candidates[0], candidates[STEPS as usize]);
         let typical = 1.0 / std::f64::consts::LN_2;
         assert_eq!((first.0.max, last.0.max), (3.0, 4.0));
         assert!((first.1 - 2.0 * typical * typical / 4.0).abs() < 1e-12);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_never_move_have_none() {
+    fn constant_ends_have_no_headroom() {
         let clipped = samples([vec![0.0, 1.0, 6.0], vec![0.0, 2.0, 6.0]]);
         let range = Range::new(0.0, 6.0);
         assert_eq!(
@@ -117,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_was_cut_stays_cut() {
+    fn a_clipped_end_gets_no_headroom() {
         let headroom = Headroom::new(&samples([vec![-1.0, 1.0], vec![-2.0, 3.0]])).unwrap();
-        let found = headroom.wider(Range::new(-2.0, 2.5));
-        assert!(found.iter().all(|(range, _)| range.max == 2.5));
-        assert_eq!(found.len(), STEPS as usize + 1);
-        assert_eq!(found.last().map(|(range, _)| range.min), Some(-2.5));
+        let candidates = headroom.wider(Range::new(-2.0, 2.5));
+        assert!(candidates.iter().all(|(range, _)| range.max == 2.5));
+        assert_eq!(candidates.len(), STEPS as usize + 1);
+        assert_eq!(candidates.last().map(|(range, _)| range.min), Some(-2.5));
     }
 }

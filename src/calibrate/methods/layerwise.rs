@@ -35,14 +35,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lone_outlier_is_cut_by_the_absolute_error_and_kept_by_the_squared_one() {
+    fn the_absolute_error_clips_an_outlier_that_the_squared_error_does_not() {
         // A million values up to 1 and thirty at 20: clipping them makes the steps of all others 20
         // times finer.
         let mut values: Vec<f32> = (0..1_000_000).map(|i| i as f32 * 1e-6).collect();
         values.extend([20.0; 30]);
         let stats = Observation::from_values(&values);
-        let found = |measure| range(&stats, measure, &IntegerRange::default()).max;
-        assert!(found(Measure::Mae) < 1.01, "{}", found(Measure::Mae));
-        assert_eq!(found(Measure::Mse), 20.0);
+        let actual = |measure| range(&stats, measure, &IntegerRange::default()).max;
+        assert!(actual(Measure::Mae) < 1.01, "{}", actual(Measure::Mae));
+        assert_eq!(actual(Measure::Mse), 20.0);
     }
 }

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn min_max_is_from_the_least_to_the_greatest_value() {
+    fn min_max_is_the_full_range() {
         let stats = Observation::from_values(&[0.25, -1.5, 3.0]);
         let range = |stats| {
             Method::MinMax
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moving_average_is_the_mean_of_the_samples_ends() {
+    fn moving_average_is_the_mean_of_the_ends_of_samples() {
         let mut stats = Observation::new();
         for values in [[-1.0, 2.0], [-2.0, 5.0], [0.0, 2.0]] {
             let mut sample = Observation::new();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_pass_that_was_not_made_is_asked_for() {
+    fn a_missing_second_pass_is_an_error() {
         let stats = Observation::from_values(&[1.0, 2.0]);
         let error = Method::OrtPercentile(99.9)
             .range(&stats, &IntegerRange::default())
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn ort_entropy_with_its_defaults_is_min_max_and_says_so() {
+    fn ort_entropy_with_its_defaults_equals_min_max_and_has_a_note() {
         let method: Method = "ort-entropy".parse().unwrap();
         let stats = Observation::from_values(&[-0.5, 2.0, 1.0]);
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn any_method_takes_what_is_odd() {
+    fn every_method_accepts_unusual_values() {
         let constant = [3.0f32; 5];
         let odd: [&[f32]; 8] = [
             &[],
@@ -226,7 +226,7 @@ mod tests {
             let mut stats = Observation::new();
             stats.observe(values);
             stats.end_sample();
-            for name in name::EXAMPLES {
+            for &name in name::EXAMPLES {
                 let method: Method = name.parse().unwrap();
                 if let Some(layout) = method.second_pass() {
                     let mut counted = super::super::NumpyHistogram::new(layout, &stats);
@@ -234,10 +234,10 @@ mod tests {
                     stats.set_second_pass(counted);
                 }
                 for target in [IntegerRange::default(), IntegerRange::new(-127, 127, true)] {
-                    let found = method.range(&stats, &target).unwrap();
-                    assert!(found.min <= found.max, "{name} of {values:?}: {found:?}");
+                    let actual = method.range(&stats, &target).unwrap();
+                    assert!(actual.min <= actual.max, "{name} of {values:?}: {actual:?}");
                     assert!(
-                        found.min.is_finite() && found.max.is_finite(),
+                        actual.min.is_finite() && actual.max.is_finite(),
                         "{name} of {values:?}"
                     );
                 }

@@ -31,15 +31,15 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
         ExpectedError::new(&values.coarser(TOGETHER)),
         ExpectedError::new(&values),
     );
-    if target.power_of_two.is_asked() {
+    if target.power_of_two.is_required() {
         return power_of_two_range(&coarse, &fine, target, all);
     }
     let mut search = Search::new(&coarse, target, all);
     search.shrink();
     COARSE_MOVES.iter().for_each(|&size| search.climb(size));
-    let found = search.best;
+    let candidate = search.best;
     let mut search = Search::new(&fine, target, all);
-    search.consider(found);
+    search.consider(candidate);
     FINE_MOVES.iter().for_each(|&size| search.climb(size));
     search.best
 }
@@ -162,18 +162,18 @@ fn power_of_two_range(
         while size >= 1.0 {
             for moved in [lowest - size, lowest + size] {
                 let moved = moved.max(places.0).min(places.1);
-                if let Some((_, found)) = cost(moved, coarse)
-                    && found < least
+                if let Some((_, candidate)) = cost(moved, coarse)
+                    && candidate < least
                 {
-                    (lowest, least) = (moved, found);
+                    (lowest, least) = (moved, candidate);
                 }
             }
             size = (size / 2.0).floor();
         }
-        if let Some(found) = cost(lowest, fine)
-            && found.1 < best.1
+        if let Some(candidate) = cost(lowest, fine)
+            && candidate.1 < best.1
         {
-            best = found;
+            best = candidate;
         }
     }
     best.0
@@ -190,27 +190,27 @@ mod tests {
     }
 
     #[test]
-    fn a_far_value_among_many_is_clipped() {
+    fn an_outlier_among_many_values_is_clipped() {
         // 2^20 values up to 1, one at 2. Steps of 2/255 cost (2/255)²/12 = 5.1e-6 in the mean, and
         // steps of 1/255 a quarter of that. Clipping the outlier to 1 costs 1/2^20 = 1e-6.
         let mut values: Vec<f32> = (0..1 << 20).map(|i| i as f32 / 1_048_576.0).collect();
         values.push(2.0);
-        let found = range(&Observation::from_values(&values), &IntegerRange::default());
+        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(
-            found.min == 0.0 && (found.max - 1.0).abs() < 0.08,
-            "{found:?}"
+            actual.min == 0.0 && (actual.max - 1.0).abs() < 0.08,
+            "{actual:?}"
         );
     }
 
     #[test]
-    fn even_values_keep_their_whole_range() {
+    fn uniform_values_are_not_clipped() {
         let values: Vec<f32> = (0..10_000).map(|i| i as f32 / 5_000.0 - 1.0).collect();
-        let found = range(&Observation::from_values(&values), &IntegerRange::default());
-        assert!(found.min < -0.985 && found.max > 0.985, "{found:?}");
+        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        assert!(actual.min < -0.985 && actual.max > 0.985, "{actual:?}");
     }
 
     #[test]
-    fn scales_are_powers_of_two_where_they_must_be() {
+    fn scales_are_powers_of_two_if_required() {
         let values: Vec<f32> = (0..10_000)
             .map(|i| (i as f32 / 5_000.0 - 1.0).powi(5) * 3.0)
             .collect();
@@ -266,23 +266,23 @@ mod tests {
 
         proptest! {
             #[test]
-            fn it_is_never_worse_than_min_max_and_never_beyond_what_was_seen(
+            fn mse_is_never_worse_nor_wider_than_min_max(
                 values in long_tailed(1..400), symmetric: bool,
             ) {
                 let stats = Observation::from_values(&values);
                 let target = if symmetric { IntegerRange::new(-127, 127, true) } else { IntegerRange::default() };
                 let all = Range::new(stats.min().unwrap(), stats.max().unwrap());
-                let found = range(&stats, &target);
-                prop_assert_eq!(found.within(all), found);
-                prop_assert!(cost(&stats, &target, found) <= cost(&stats, &target, all));
+                let actual = range(&stats, &target);
+                prop_assert_eq!(actual.within(all), actual);
+                prop_assert!(cost(&stats, &target, actual) <= cost(&stats, &target, all));
                 let target = IntegerRange { power_of_two: PowerOfTwo::Covering, ..target };
-                let (found, whole) = (range(&stats, &target), target.power_of_two_range(all));
-                prop_assert!(cost(&stats, &target, found) <= cost(&stats, &target, whole));
+                let (actual, whole) = (range(&stats, &target), target.power_of_two_range(all));
+                prop_assert!(cost(&stats, &target, actual) <= cost(&stats, &target, whole));
             }
 
             // With few values in few bins, the cost changes abruptly from range to range.
             #[test]
-            fn it_comes_near_the_best_of_many(values in long_tailed(100..400)) {
+            fn mse_is_close_to_an_exhaustive_search(values in long_tailed(100..400)) {
                 let stats = Observation::from_values(&values);
                 let target = IntegerRange::new(-127, 127, true);
                 let end = f64::from(stats.max().unwrap()).max(-f64::from(stats.min().unwrap()));

@@ -1,14 +1,13 @@
-//! Methods as text, in settings, on the command line, in JavaScript and in reports.
+//! Names of the methods, identical in settings, on the command line, in JavaScript and in reports.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::list::METHODS;
 use super::{Measure, Method};
 
-/// Every method, with a parameter where it has one.
+/// Every method, with a parameter where it takes one.
 #[cfg(test)]
-pub(super) const EXAMPLES: &[&str] = &[
+pub(super) const EXAMPLES: [&str; 12] = [
     "minmax",
     "moving-average",
     "percentile:99.9",
@@ -23,11 +22,15 @@ pub(super) const EXAMPLES: &[&str] = &[
     "ort-entropy:2048/128",
 ];
 
-/// A text that is not a method.
+/// The names as listed in error messages.
+const NAMES: &str = "minmax, moving-average, percentile, entropy, mse, mse-power-of-two, layerwise-percentile, \
+                     auto, ort-percentile or ort-entropy";
+
+/// A text that does not name a method.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum MethodError {
-    #[error("there is no calibration method \"{0}\"; choose {names}", names = names())]
+    #[error("there is no calibration method \"{0}\": choose {NAMES}")]
     Unknown(String),
     #[error("the calibration method \"{text}\" is not understood: write it as {form}")]
     Parameter { text: String, form: &'static str },
@@ -42,14 +45,8 @@ pub enum MethodError {
     },
 }
 
-/// The names of all methods, as a list in words.
-fn names() -> String {
-    let names: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
-    match names.split_last() {
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
-    }
-}
+/// Default percentage, as in ONNX Runtime.
+const PERCENT: f64 = 99.999;
 
 impl FromStr for Method {
     type Err = MethodError;
@@ -171,8 +168,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back() {
-        for &name in EXAMPLES {
+    fn names_parse_to_the_same_method() {
+        for name in EXAMPLES {
             assert_eq!(name.parse::<Method>().unwrap().to_string(), name);
         }
         for (short, long) in [
@@ -188,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_method_is_refused_with_the_valid_form() {
+    fn unknown_methods_are_refused_with_the_valid_ones() {
         for (text, words) in [
-            ("median", "auto, minmax, mse, percentile"),
+            ("median", "minmax, moving-average, percentile"),
             ("", "auto"),
             ("percentile:0", "percentile:99.99"),
             ("percentile:101", "at most 100"),

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_pass_each_other_become_the_one_near_zero() {
+    fn ends_that_cross_become_the_one_nearer_to_zero() {
         assert_eq!(
             clamped(-1.0, 1.0, Range::new(5.0, 6.0)),
             Range::new(1.0, 1.0)
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn one_candidate_is_the_whole_range() {
+    fn one_candidate_is_the_full_range() {
         let values: Vec<f32> = (0..1000).map(|i| i as f32 / 300.0 - 1.0).collect();
         let (counted, all) = counted(&values, 128, false);
         assert_eq!(entropy(&counted, 128, all), all);

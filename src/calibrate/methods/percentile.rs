@@ -24,7 +24,7 @@ pub(super) fn ranges<const N: usize>(
     };
     percents.map(|percent| {
         let outside = (1.0 - percent / 100.0).max(0.0);
-        let found = values
+        let candidate = values
             .as_ref()
             .map_or(all, |values| match target.symmetric {
                 true => {
@@ -36,9 +36,9 @@ pub(super) fn ranges<const N: usize>(
                     Range::new(values.cut_below(cut) as f32, values.cut_above(cut) as f32)
                 }
             });
-        let found = found.within(all);
+        let candidate = candidate.within(all);
         // If most values are outside, the ends may cross within one bin.
-        Range::new(found.min.min(found.max), found.max)
+        Range::new(candidate.min.min(candidate.max), candidate.max)
     })
 }
 
@@ -47,20 +47,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_what_is_outside_is_cut_on_each_side() {
+    fn half_of_the_outside_is_clipped_on_each_side() {
         // 1000 values, at most one per bin: 1 % outside are 5 below and 5 above.
         let values: Vec<f32> = (0..1000).map(|i| i as f32 - 400.0).collect();
         let stats = Observation::from_values(&values);
-        let found = range(&stats, 99.0, &IntegerRange::default());
+        let actual = range(&stats, 99.0, &IntegerRange::default());
         assert!(
-            (found.min + 395.0).abs() <= 0.5 && (found.max - 594.0).abs() <= 1.0,
-            "{found:?}"
+            (actual.min + 395.0).abs() <= 0.5 && (actual.max - 594.0).abs() <= 1.0,
+            "{actual:?}"
         );
         // Symmetric: all ten are clipped at the greatest magnitudes, which are positive.
-        let found = range(&stats, 99.0, &IntegerRange::new(-127, 127, true));
+        let actual = range(&stats, 99.0, &IntegerRange::new(-127, 127, true));
         assert!(
-            found.min == -400.0 && (found.max - 589.0).abs() <= 1.0,
-            "{found:?}"
+            actual.min == -400.0 && (actual.max - 589.0).abs() <= 1.0,
+            "{actual:?}"
         );
     }
 
@@ -68,14 +68,14 @@ mod tests {
     fn zeros_count_as_values_but_not_as_small_ones() {
         let mut values = vec![0.0f32; 990];
         values.extend((1..=10).map(|i| i as f32));
-        let found = range(
+        let actual = range(
             &Observation::from_values(&values),
             99.0,
             &IntegerRange::default(),
         );
         assert!(
-            found.min == 0.0 && (found.max - 5.0).abs() < 0.01,
-            "{found:?}"
+            actual.min == 0.0 && (actual.max - 5.0).abs() < 0.01,
+            "{actual:?}"
         );
         // The smallest nonzero value would be reached at 98 %.
         assert_eq!(
@@ -95,7 +95,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn a_higher_percentile_holds_the_lower_and_100_holds_all(
+            fn a_higher_percentile_contains_the_lower_and_100_contains_all(
                 values in proptest::collection::vec(-10f32..20.0, 1..200),
                 a in 1e-3f64..=100.0, b in 1e-3f64..=100.0, symmetric: bool,
             ) {

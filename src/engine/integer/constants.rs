@@ -24,7 +24,7 @@ fn fold_with(
 ) {
     let graph = &mut model.graph;
     let uses = graph.uses();
-    let made: Vec<(usize, TensorProto)> = graph
+    let folded: Vec<(usize, TensorProto)> = graph
         .nodes
         .iter()
         .enumerate()
@@ -34,8 +34,8 @@ fn fold_with(
         .filter(|(_, tensor)| !uses.is_output(tensor.title()))
         .filter(|(_, tensor)| !watched.iter().any(|name| name == tensor.title()))
         .collect();
-    graph.remove_nodes(&made.iter().map(|(index, _)| *index).collect());
-    for (_, tensor) in made {
+    graph.remove_nodes(&folded.iter().map(|(index, _)| *index).collect());
+    for (_, tensor) in folded {
         graph.initializers.insert(tensor);
     }
 }

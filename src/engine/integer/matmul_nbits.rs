@@ -181,8 +181,8 @@ impl EvalOp for BlockProduct {
             ),
         }
         let count = rows.len() / weights.depth();
-        let mut made = Tensor::zero::<f32>(&shape)?;
-        let mut output = made.try_as_plain_ram_mut()?;
+        let mut result = Tensor::zero::<f32>(&shape)?;
+        let mut output = result.try_as_plain_ram_mut()?;
         // Threads split the columns, because there may be few rows.
         let mut tiles = vec![0.0; count * BlockWeights::WIDE * weights.tiles()];
         let each = count * BlockWeights::WIDE;
@@ -193,7 +193,7 @@ impl EvalOp for BlockProduct {
             })
         })?;
         rows_of_tiles(&tiles, weights.columns(), output.as_slice_mut()?)?;
-        Ok(tvec!(made.into_tvalue()))
+        Ok(tvec!(result.into_tvalue()))
     }
 }
 

@@ -130,8 +130,8 @@ pub(super) fn fuse(
     watched: &[String],
     scope: Scope,
 ) -> Result<Fused, EngineError> {
-    let given = model;
-    let mut model = given.clone();
+    let original = model;
+    let mut model = original.clone();
     let blocks = matmul_nbits::replace(&mut model, watched);
     decompose::decompose(&mut model);
     sub_byte::widen(&mut model);
@@ -159,7 +159,7 @@ pub(super) fn fuse(
             let data = GraphData { programs, blocks };
             let mut fused = assemble(model, &ir, &regions, data, (&types, watched))?;
             // Nodes that this compiler inserted are not listed.
-            let titles: HashSet<&str> = given.graph.nodes.iter().map(NodeProto::title).collect();
+            let titles: HashSet<&str> = original.graph.nodes.iter().map(NodeProto::title).collect();
             for node in &mut fused.nodes {
                 node.fused.retain(|title| titles.contains(title.as_str()));
             }
@@ -217,7 +217,7 @@ fn assemble(
     model.graph.remove_unused_except(watched);
     constants::fold(&mut model, watched);
     model.graph.remove_unused_except(watched);
-    // In an order in which each node follows what it reads.
+    // `from_proto` sorts the nodes topologically.
     let model = Model::from_proto(model.to_proto()).map_err(|error| EngineError::Plan {
         detail: format!("the graph with integer regions is not valid: {error}"),
     })?;

@@ -62,9 +62,9 @@ impl RegionOperator {
         for input in inputs {
             plain.push((input.datum_type(), input.try_as_plain_ram()?));
         }
-        let mut given = Vec::with_capacity(inputs.len());
+        let mut region_inputs = Vec::with_capacity(inputs.len());
         for (datum, view) in &plain {
-            given.push(match datum {
+            region_inputs.push(match datum {
                 DatumType::U8 => RegionInput::Bytes(view.as_slice::<u8>()?),
                 DatumType::I8 => RegionInput::Bytes(as_bytes(view.as_slice::<i8>()?)),
                 DatumType::Bool => RegionInput::Bytes(bool_bytes(view.as_slice::<bool>()?)),
@@ -85,12 +85,12 @@ impl RegionOperator {
                 }
             }
         };
-        let mut made = program
+        let mut result = program
             .outputs()
             .enumerate()
             .map(allocate)
             .collect::<TractResult<Vec<_>>>()?;
-        let views = made.iter_mut().map(|tensor| {
+        let views = result.iter_mut().map(|tensor| {
             let datum = tensor.datum_type();
             Ok((datum, tensor.try_as_plain_ram_mut()?))
         });
@@ -104,8 +104,8 @@ impl RegionOperator {
             })
         });
         let mut sinks = sinks.collect::<TractResult<Vec<_>>>()?;
-        program.run(&given, &mut sinks, clock)?;
-        Ok(made.into_iter().map(IntoTValue::into_tvalue).collect())
+        program.run(&region_inputs, &mut sinks, clock)?;
+        Ok(result.into_iter().map(IntoTValue::into_tvalue).collect())
     }
 }
 

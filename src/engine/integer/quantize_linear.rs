@@ -126,13 +126,13 @@ impl LinearOperator {
         &self,
         input: &Tensor,
         (scale, zero_point): (f32, f32),
-        made: DatumType,
+        result: DatumType,
     ) -> TractResult<Tensor> {
         let shape = input.shape();
         macro_rules! quantized {
             ($number:ty) => {{
-                let given = input.cast_to::<f32>()?;
-                let given = given.try_as_plain_ram()?.as_slice::<f32>()?;
+                let numbers = input.cast_to::<f32>()?;
+                let numbers = numbers.try_as_plain_ram()?.as_slice::<f32>()?;
                 // The bounds are whole numbers, so clamping before or after the rounding is the
                 // same.
                 let low = <$number>::MIN as f32 - zero_point;
@@ -146,18 +146,18 @@ impl LinearOperator {
                     };
                     (nearest_whole(steps) + zero_point) as $number
                 };
-                Tensor::from_shape(shape, &given.iter().map(one).collect::<Vec<$number>>())
+                Tensor::from_shape(shape, &numbers.iter().map(one).collect::<Vec<$number>>())
             }};
         }
         macro_rules! dequantized {
             ($number:ty) => {{
-                let given = input.try_as_plain_ram()?.as_slice::<$number>()?;
+                let numbers = input.try_as_plain_ram()?.as_slice::<$number>()?;
                 let zero_point = zero_point as i32;
                 let one = |&integer: &$number| (i32::from(integer) - zero_point) as f32 * scale;
-                Tensor::from_shape(shape, &given.iter().map(one).collect::<Vec<f32>>())
+                Tensor::from_shape(shape, &numbers.iter().map(one).collect::<Vec<f32>>())
             }};
         }
-        match (self.quantizes, made, input.datum_type()) {
+        match (self.quantizes, result, input.datum_type()) {
             (true, DatumType::U8, _) => quantized!(u8),
             (true, DatumType::I8, _) => quantized!(i8),
             (true, DatumType::U16, _) => quantized!(u16),
@@ -168,10 +168,10 @@ impl LinearOperator {
             (false, _, DatumType::U16) => dequantized!(u16),
             (false, _, DatumType::I16) => dequantized!(i16),
             (false, ..) => {
-                let given = input.cast_to::<i64>()?;
-                let given = given.try_as_plain_ram()?.as_slice::<i64>()?;
+                let numbers = input.cast_to::<i64>()?;
+                let numbers = numbers.try_as_plain_ram()?.as_slice::<i64>()?;
                 let one = |integer: &i64| (integer - zero_point as i64) as f32 * scale;
-                Tensor::from_shape(shape, &given.iter().map(one).collect::<Vec<f32>>())
+                Tensor::from_shape(shape, &numbers.iter().map(one).collect::<Vec<f32>>())
             }
         }
     }
@@ -197,11 +197,11 @@ impl EvalOp for LinearOperator {
         let scales = inputs[1].cast_to::<f32>()?;
         let scales = scales.try_as_plain_ram()?.as_slice::<f32>()?;
         ensure!(!scales.is_empty(), "the scale is empty");
-        let made = self.output_type(inputs.get(2).map(|z| z.datum_type()));
+        let result = self.output_type(inputs.get(2).map(|z| z.datum_type()));
         let zero_points: Vec<f32> = match inputs.get(2) {
-            Some(given) => {
-                let given = given.cast_to::<f32>()?;
-                given.try_as_plain_ram()?.as_slice::<f32>()?.to_vec()
+            Some(numbers) => {
+                let numbers = numbers.cast_to::<f32>()?;
+                numbers.try_as_plain_ram()?.as_slice::<f32>()?.to_vec()
             }
             None => vec![0.0; scales.len()],
         };
@@ -218,19 +218,19 @@ impl EvalOp for LinearOperator {
         if scales.len() == 1 {
             let one = (scales[0], zero_point(0));
             return Ok(tvec!(
-                self.with_one_scale(&inputs[0], one, made)?.into_tvalue()
+                self.with_one_scale(&inputs[0], one, result)?.into_tvalue()
             ));
         }
         let computed: Vec<f32> = if self.quantizes {
-            let (low, high) = match made {
+            let (low, high) = match result {
                 DatumType::U8 => (0.0, 255.0),
                 DatumType::I8 => (-128.0, 127.0),
                 DatumType::U16 => (0.0, 65535.0),
                 DatumType::I16 => (-32768.0, 32767.0),
                 other => bail!("QuantizeLinear to {other:?} is not supported"),
             };
-            let given = inputs[0].cast_to::<f32>()?;
-            let given = given.try_as_plain_ram()?.as_slice::<f32>()?;
+            let numbers = inputs[0].cast_to::<f32>()?;
+            let numbers = numbers.try_as_plain_ram()?.as_slice::<f32>()?;
             let one = |(index, &real): (usize, &f32)| {
                 let at = place(index);
                 let steps = (real / scales[at]).round_ties_even() + zero_point(at);
@@ -240,26 +240,26 @@ impl EvalOp for LinearOperator {
                     steps.clamp(low, high)
                 }
             };
-            given.iter().enumerate().map(one).collect()
+            numbers.iter().enumerate().map(one).collect()
         } else {
             // In 64 bits, where differences of 32-bit integers are exact.
-            let given = inputs[0].cast_to::<i64>()?;
-            let given = given.try_as_plain_ram()?.as_slice::<i64>()?;
+            let numbers = inputs[0].cast_to::<i64>()?;
+            let numbers = numbers.try_as_plain_ram()?.as_slice::<i64>()?;
             let one = |(index, &integer): (usize, &i64)| {
                 let at = place(index);
                 (integer - zero_point(at) as i64) as f32 * scales[at]
             };
-            given.iter().enumerate().map(one).collect()
+            numbers.iter().enumerate().map(one).collect()
         };
         let reals = Tensor::from_shape(&shape, &computed)?;
-        Ok(tvec!(reals.cast_to_dt(made)?.into_owned().into_tvalue()))
+        Ok(tvec!(reals.cast_to_dt(result)?.into_owned().into_tvalue()))
     }
 }
 
 impl TypedOp for LinearOperator {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        let made = self.output_type(inputs.get(2).map(|fact| fact.datum_type));
-        Ok(tvec!(made.fact(inputs[0].shape.clone())))
+        let result = self.output_type(inputs.get(2).map(|fact| fact.datum_type));
+        Ok(tvec!(result.fact(inputs[0].shape.clone())))
     }
 
     as_op!();

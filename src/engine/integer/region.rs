@@ -199,14 +199,14 @@ impl<'a> RegionPartition<'a> {
             .map(|items| {
                 let inside: HashSet<usize> = items.iter().copied().collect();
                 let steps: Vec<usize> = items.iter().map(|&item| self.live[item]).collect();
-                let made: HashSet<&str> = steps
+                let result: HashSet<&str> = steps
                     .iter()
                     .flat_map(|&s| self.steps[s].outputs())
                     .collect();
                 let read = steps.iter().flat_map(|&s| &self.steps[s].inputs);
                 let inputs: BTreeSet<&str> = read
                     .filter_map(|operand| operand.value())
-                    .filter(|name| !made.contains(name))
+                    .filter(|name| !result.contains(name))
                     .collect();
                 let outputs = items.iter().flat_map(|&item| {
                     let readers = self.next[item].iter();
@@ -214,8 +214,8 @@ impl<'a> RegionPartition<'a> {
                         .filter(|reader| !inside.contains(reader))
                         .flat_map(|&reader| self.read(reader))
                         .collect();
-                    let made = self.steps[self.live[item]].outputs();
-                    made.filter(move |name| kept.contains(name) || left.contains(name))
+                    let result = self.steps[self.live[item]].outputs();
+                    result.filter(move |name| kept.contains(name) || left.contains(name))
                 });
                 Region {
                     inputs: inputs.into_iter().map(str::to_owned).collect(),
@@ -259,12 +259,12 @@ mod tests {
             ..ValueInfoProto::default()
         };
         let mut ir = Ir::default();
-        let mut made = Vec::new();
+        let mut result = Vec::new();
         for (i, (integer, reads)) in nodes.iter().enumerate() {
             let inputs: Vec<String> = reads.iter().map(|&r| name(r % (i + 1))).collect();
             let output = name(i + 1);
             let refs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-            made.push(NodeProto::new("Any", &output, &refs, &[&output]));
+            result.push(NodeProto::new("Any", &output, &refs, &[&output]));
             if *integer {
                 ir.steps.push(Step {
                     node: output.clone(),
@@ -282,7 +282,7 @@ mod tests {
         }
         let last = name(nodes.len());
         let graph = GraphProto {
-            node: made,
+            node: result,
             input: vec![port("x".into())],
             output: vec![port(last)],
             ..GraphProto::default()

@@ -90,10 +90,10 @@ impl ConvTranspose {
             .as_ref()
             .and_then(|output_shape| output_shape.get(axis));
         let (before, made) = match output_shape {
-            Some(&output_shape) => window.made_to(output_shape as i64, size as i64, extra),
-            None => window.made(size as i64, extra),
+            Some(&output_shape) => window.output_of_size(output_shape as i64, size as i64, extra),
+            None => window.output(size as i64, extra),
         };
-        let spread = window.spread(size as i64, extra);
+        let spread = window.full_output(size as i64, extra);
         // With an explicit output size, positions beyond the result hold only the bias.
         let after = spread - before - made;
         let number = |value: i64| {

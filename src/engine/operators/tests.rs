@@ -1,5 +1,5 @@
 use crate::engine::Engine;
-use crate::engine::validate::tests::Beside::{self, Floats, Integers, Nothing};
+use crate::engine::validate::tests::GraphData::{self, Floats, RegionOperator, Nothing};
 use crate::engine::validate::tests::{ints, model, node, text};
 use crate::onnx::schema::{AttributeProto, AttributeType, NodeProto};
 use crate::tensor::{Tensor, Values};
@@ -9,7 +9,7 @@ fn made(
     node: NodeProto,
     shape: &[usize],
     values: &[f32],
-    beside: &[Beside],
+    beside: &[GraphData],
 ) -> (Vec<usize>, Vec<f32>) {
     let engine = Engine::new(model(node, shape, beside), vec![]);
     let fed = Tensor::new(shape.to_vec(), Values::F32(values.to_vec())).unwrap();
@@ -103,13 +103,13 @@ fn a_pad_of_another_mode_than_constant_takes_no_constant() {
         ("constant", [-1, -2], &[2.0]),
     ] {
         let value = Floats(&[], &[9.0]);
-        let beside = [Integers(&pads), value, Integers(&[-1])];
+        let beside = [RegionOperator(&pads), value, RegionOperator(&[-1])];
         let (_, found) = made(text("Pad", "mode", mode), &[1, 4], &given, &beside);
         assert_eq!(found, expected, "{mode} {pads:?}");
     }
-    let (shape, found) = made(node("Pad"), &[2], &[5.0, 6.0], &[Integers(&[0, 1])]);
+    let (shape, found) = made(node("Pad"), &[2], &[5.0, 6.0], &[RegionOperator(&[0, 1])]);
     assert_eq!((shape, found), (vec![3], vec![5.0, 6.0, 0.0]));
-    let (_, found) = made(node("Pad"), &[1], &[5.0], &[Integers(&[1, 0]), Nothing]);
+    let (_, found) = made(node("Pad"), &[1], &[5.0], &[RegionOperator(&[1, 0]), Nothing]);
     assert_eq!(found, [0.0, 5.0]);
 }
 
@@ -144,7 +144,7 @@ fn a_slice_takes_what_there_is_of_what_it_asks_for() {
         (2, 4, -1, &[]),
     ] {
         let lists = [[start], [end], [0], [step]];
-        let beside = lists.each_ref().map(|list| Integers(list));
+        let beside = lists.each_ref().map(|list| RegionOperator(list));
         let (_, found) = made(node("Slice"), &[6], &given, &beside);
         assert_eq!(found, expected, "{start} {end} {step}");
     }
@@ -152,7 +152,7 @@ fn a_slice_takes_what_there_is_of_what_it_asks_for() {
         node("Slice"),
         &[0, 3],
         &[],
-        &[Integers(&[-1]), Integers(&[-99])],
+        &[RegionOperator(&[-1]), RegionOperator(&[-99])],
     );
     assert_eq!(shape, [0, 3]);
 }
@@ -182,7 +182,7 @@ fn a_nearest_resize_takes_onnx_runtimes_pixels() {
 fn regions_are_seen_between_the_pixels() {
     let values: Vec<f32> = (0..16u8).map(|i| f32::from(i / 4 * 10 + i % 4)).collect();
     let region = Floats(&[1, 4], &[1.0, 0.5, 3.0, 2.5]);
-    let of = Integers(&[0]);
+    let of = RegionOperator(&[0]);
     let one = |mode: &str| {
         let node = text("RoiAlign", "coordinate_transformation_mode", mode);
         node.with(AttributeProto::int("sampling_ratio", 1))
@@ -199,7 +199,7 @@ fn regions_are_seen_between_the_pixels() {
         one("half_pixel"),
         &[1, 1, 4, 4],
         &values,
-        &[region, Integers(&[0])],
+        &[region, RegionOperator(&[0])],
     );
     assert_eq!(found, [11.5]);
     let whole = Floats(&[1, 5], &[0.0, 0.0, 0.0, 3.0, 3.0]);
@@ -214,13 +214,13 @@ fn sequences_are_reversed_as_far_as_they_are_long() {
     let by_rows = node("ReverseSequence")
         .with(AttributeProto::int("batch_axis", 0))
         .with(AttributeProto::int("time_axis", 1));
-    let (_, found) = made(by_rows, &[2, 3], &given, &[Integers(&[2, 3])]);
+    let (_, found) = made(by_rows, &[2, 3], &given, &[RegionOperator(&[2, 3])]);
     assert_eq!(found, [2.0, 1.0, 3.0, 6.0, 5.0, 4.0]);
     let (_, found) = made(
         node("ReverseSequence"),
         &[2, 3],
         &given,
-        &[Integers(&[1, 2, 0])],
+        &[RegionOperator(&[1, 2, 0])],
     );
     assert_eq!(found, [1.0, 5.0, 3.0, 4.0, 2.0, 6.0]);
 }
@@ -251,7 +251,7 @@ fn windows_give_norms_and_columns_go_back_where_windows_took_them_from() {
     let (_, found) = made(norm, &[1, 1, 3], &[3.0, -4.0, 0.0], &[]);
     assert_eq!(found, [3.0, 5.0, 4.0]);
     let columns = [1.0, 2.0, 3.0, 4.0];
-    let sizes = [Integers(&[1, 3]), Integers(&[1, 2])];
+    let sizes = [RegionOperator(&[1, 3]), RegionOperator(&[1, 2])];
     let (shape, found) = made(node("Col2Im"), &[1, 2, 2], &columns, &sizes);
     assert_eq!((shape, found), (vec![1, 1, 1, 3], vec![1.0, 5.0, 4.0]));
 }
@@ -267,7 +267,7 @@ fn a_determinant_has_the_sign_of_its_rows() {
 fn an_affine_grid_tells_where_each_pixel_comes_from() {
     let turned = [0.0, -1.0, 0.5, 1.0, 0.0, 0.0];
     let grid = node("AffineGrid").with(AttributeProto::int("align_corners", 1));
-    let (shape, found) = made(grid, &[1, 2, 3], &turned, &[Integers(&[1, 1, 2, 2])]);
+    let (shape, found) = made(grid, &[1, 2, 3], &turned, &[RegionOperator(&[1, 1, 2, 2])]);
     assert_eq!(shape, [1, 2, 2, 2]);
     assert_eq!(found, [1.5, -1.0, 1.5, 1.0, -0.5, -1.0, -0.5, 1.0]);
 }
@@ -331,7 +331,7 @@ fn an_operator_of_another_domain_is_not_taken_for_onnxs() {
 /// An index outside the depth is valid and marks nothing.
 #[test]
 fn one_hot_marks_the_places_there_are() {
-    let beside = [Integers(&[3]), Floats(&[2], &[5.0, 7.0])];
+    let beside = [RegionOperator(&[3]), Floats(&[2], &[5.0, 7.0])];
     let rows = [7., 5., 5., 5., 5., 7., 5., 5., 5., 5., 5., 5.];
     let (shape, values) = made(node("OneHot"), &[4], &[0., -1., 3., -4.], &beside);
     assert_eq!((&shape[..], &values[..]), (&[4, 3][..], &rows[..]));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::super::control::{Control, Form, Piece, holds_graphs};
+use super::super::control::{ControlNode, ExecutionMode, Submodel, holds_graphs};
 use super::super::integer::sub_byte;
 use super::super::{EngineError, Watched};
 use super::cut_points::{self, CutPoints};
@@ -139,9 +139,10 @@ impl<'a> Partitioner<'a> {
                 .output
                 .iter()
                 .any(|name| watched.contains(name.as_str()));
-            // Integers of few bits have no form outside a part: the reals go there that are quantized to them.
-            let pair = node.is("DequantizeLinear")
-                || sub_byte::quantized(&self.model.graph, node).is_some();
+            // RegionOperator below 8 bits can't pass between parts; the reals before their QuantizeLinear
+            // do.
+            let pair =
+                node.is("DequantizeLinear") || sub_byte::quantized(&self.model.graph, node).is_some();
             let again = node.output.first().is_some_and(is_constant)
                 || (pair && node.input.iter().skip(1).all(is_constant));
             if seen || !again {

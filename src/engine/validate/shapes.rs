@@ -262,7 +262,7 @@ fn broadcast(what: &str, shapes: &[&[Dim]]) -> Validation {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::validate::tests::Beside::{Floats, Integers, Nothing};
+    use crate::engine::validate::tests::GraphData::{Floats, RegionOperator, Nothing};
     use crate::engine::validate::tests::{PICTURE, int, ints, node, refused, taken};
 
     #[test]
@@ -276,8 +276,8 @@ mod tests {
         }
         taken(node("Add"), PICTURE, &[Floats(&[4, 1, 6], &[0.0; 24])]);
         taken(node("Mul"), PICTURE, &[Floats(&[3, 1, 1, 1], &[0.0; 3])]);
-        refused(node("Expand"), PICTURE, &[Integers(&[2, 3, 6, 6])]);
-        taken(node("Expand"), PICTURE, &[Integers(&[2, 4, 1, 6])]);
+        refused(node("Expand"), PICTURE, &[RegionOperator(&[2, 3, 6, 6])]);
+        taken(node("Expand"), PICTURE, &[RegionOperator(&[2, 4, 1, 6])]);
     }
 
     #[test]
@@ -304,10 +304,10 @@ mod tests {
         refused(concat(), PICTURE, &[Floats(&[6], &[0.0; 6])]);
         taken(concat(), PICTURE, &[Floats(&[1, 1, 6, 6], &[0.0; 36])]);
         for shape in [&[5, -1][..], &[-1, -1], &[-2], &[144, 2], &[1, 4, 6, 6, 0]] {
-            refused(node("Reshape"), PICTURE, &[Integers(shape)]);
+            refused(node("Reshape"), PICTURE, &[RegionOperator(shape)]);
         }
         for shape in [&[-1][..], &[0, 0, 36], &[2, -1, 9]] {
-            taken(node("Reshape"), PICTURE, &[Integers(shape)]);
+            taken(node("Reshape"), PICTURE, &[RegionOperator(shape)]);
         }
         let four = || Floats(&[4], &[1.0; 4]);
         let norm = |last| [four(), four(), four(), last];
@@ -318,7 +318,7 @@ mod tests {
         let weight = || Floats(&[4, 4, 1, 1], &[0.0; 16]);
         refused(node("Conv"), PICTURE, &[weight(), Floats(&[3], &[0.0; 3])]);
         taken(node("Conv"), PICTURE, &[weight(), Nothing]);
-        refused(ints("Squeeze", &[]), PICTURE, &[Integers(&[1])]);
-        taken(ints("Squeeze", &[]), PICTURE, &[Integers(&[0])]);
+        refused(ints("Squeeze", &[]), PICTURE, &[RegionOperator(&[1])]);
+        taken(ints("Squeeze", &[]), PICTURE, &[RegionOperator(&[0])]);
     }
 }

@@ -154,7 +154,8 @@ impl NodeValidator<'_> {
             )?;
             let (before, room) = slide.travel(size);
             let reach = slide.span();
-            // ONNX Runtime pools to nothing where the window is too large by less than a stride.
+            // ONNX Runtime pools to an empty output if the window exceeds the input by less than a
+            // stride.
             let least = if pools { -slide.stride } else { 0 };
             if room < least && size > 0 {
                 let expected = format!("at most {}, the padded size of its input", room + reach);
@@ -193,12 +194,12 @@ impl NodeValidator<'_> {
                 None => ensure(
                     made > 0 || size == 0,
                     "pads",
-                    format_args!("larger than its output of {}", slide.spread(size, more)),
+                    format_args!("larger than its output of {}", slide.full_output(size, more)),
                     "such that some output remains",
                 )?,
                 // A size larger by a stride would need a larger input.
                 Some(expected) => {
-                    let most = slide.spread(size, more) + slide.stride - 1;
+                    let most = slide.full_output(size, more) + slide.stride - 1;
                     let most_in_words = format!("at most {most} for the size of its input");
                     ensure(expected <= most, "output_shape", expected, most_in_words)?;
                 }

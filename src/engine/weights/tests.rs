@@ -5,7 +5,7 @@ use crate::onnx::schema::{
 };
 use crate::tensor::{Tensor, Values};
 
-/// Integers small enough that all their sums are exact in floats, in any order.
+/// RegionOperator small enough that all their sums are exact in floats, in any order.
 fn whole(count: usize) -> Vec<f32> {
     (0..count).map(|at| (at * 37 % 11) as f32 - 5.0).collect()
 }

@@ -58,7 +58,7 @@ pub fn quantize(
                 input,
                 &bias,
                 beta,
-                represented.power_of_two.is_asked(),
+                represented.power_of_two.is_required(),
                 &empty,
             );
         }

@@ -176,9 +176,9 @@ pub(in crate::quantize) fn unknown_node(name: &str, titles: &HashSet<&str>) -> Q
     }
 }
 
-/// The integers of an activation of this type, as the methods want to know them.
+/// The quantization grid of an activation of this type.
 pub fn target_of(element: ElementType, symmetric: Option<bool>) -> IntegerRange {
-    let represented = Representation::new(element, None);
+    let default = Representation::new(element, None);
     Representation {
         symmetric,
         ..default
@@ -263,10 +263,10 @@ impl Representation {
         self.symmetric.unwrap_or(weight && self.element.is_signed())
     }
 
-    /// The integers of an activation, as the methods want to know them.
+    /// The quantization grid of an activation.
     pub(in crate::quantize) fn target(&self) -> IntegerRange {
         let symmetric = self.is_symmetric(false);
-        let used = span(self.element.data_type(), symmetric, self.reduce_range);
+        let used = integer_bounds(self.element.data_type(), symmetric, self.reduce_range);
         IntegerRange {
             power_of_two: self.power_of_two,
             ..IntegerRange::new(used.low, used.high, symmetric)

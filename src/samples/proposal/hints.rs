@@ -22,10 +22,10 @@ impl<'a> Hints<'a> {
     pub(super) fn new(file: &str, model: &'a Model, input: &'a InputSpec) -> Hints<'a> {
         let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
-        let told = ["description", "model_name", "model_type", "architecture"];
-        let told = told.iter().filter_map(|key| metadata(model, key));
+        let described = ["description", "model_name", "model_type", "architecture"];
+        let described = described.iter().filter_map(|key| metadata(model, key));
         let names = [Some(stem), model.graph.name()];
-        let names = names.into_iter().flatten().chain(told);
+        let names = names.into_iter().flatten().chain(described);
         let shapes = model.graph.outputs.iter();
         Hints {
             model,
@@ -152,21 +152,21 @@ impl<'a> Hints<'a> {
             return None;
         };
         let constant = self.constant_of(first)?;
-        let said = |preset, what| {
+        let hint = |preset, what| {
             let why = format!("the model itself {what} (node `{}`)", first.title());
             Some((preset, why))
         };
         match first.op_type.as_deref()? {
-            "Div" if constant >= 60.0 => said("raw", format!("divides by {constant}")),
+            "Div" if constant >= 60.0 => hint("raw", format!("divides by {constant}")),
             "Div" if (0.1..1.0).contains(&constant) => {
-                said("unit", format!("divides by {constant}"))
+                hint("unit", format!("divides by {constant}"))
             }
             "Mul" if constant > 0.0 && constant <= 0.05 => {
-                said("raw", format!("multiplies by {constant}"))
+                hint("raw", format!("multiplies by {constant}"))
             }
-            "Sub" if constant >= 60.0 => said("raw", format!("subtracts {constant}")),
+            "Sub" if constant >= 60.0 => hint("raw", format!("subtracts {constant}")),
             "Sub" if (0.1..1.0).contains(&constant) => {
-                said("unit", format!("subtracts {constant}"))
+                hint("unit", format!("subtracts {constant}"))
             }
             _ => None,
         }

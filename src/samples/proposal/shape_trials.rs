@@ -115,12 +115,12 @@ fn multiplied(shapes: &[Vec<usize>]) -> bool {
 /// True if the element count stays the same; `None` if that is unknown.
 fn reshaped(node: &NodeProto, types: &Types) -> Option<bool> {
     let from = types.get(node.input_at(0)?)?.sizes()?;
-    let wanted = types.get(node.input_at(1)?)?.integers.clone()?;
-    let wanted: Vec<i64> = wanted.into_iter().collect::<Option<_>>()?;
+    let expected = types.get(node.input_at(1)?)?.integers.clone()?;
+    let expected: Vec<i64> = expected.into_iter().collect::<Option<_>>()?;
     let zero_is_zero = node.int("allowzero").unwrap_or(0) != 0;
     let mut fixed: usize = 1;
     let mut open = false;
-    for (at, &size) in wanted.iter().enumerate() {
+    for (at, &size) in expected.iter().enumerate() {
         match size {
             -1 => open = true,
             0 if !zero_is_zero => fixed = fixed.saturating_mul(*from.get(at)?),

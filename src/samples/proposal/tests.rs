@@ -49,7 +49,7 @@ fn proposed(file: &str, model: &Model) -> Option<Proposal> {
     Proposal::new(file, model, &[spec])
 }
 
-fn of(proposal: &Proposal, part: ProposalPart) -> &Reason {
+fn reason_for(proposal: &Proposal, part: ProposalPart) -> &Reason {
     proposal
         .reasons
         .iter()
@@ -91,7 +91,7 @@ pub(crate) fn pyramid() -> GraphProto {
 }
 
 #[test]
-fn the_metadata_of_an_ultralytics_export_decide() {
+fn metadata_of_an_ultralytics_export_decide() {
     let graph = plain(("images", DataType::Float, OPEN), &[-1, 84, -1]);
     let metadata = [
         ("author", "Ultralytics"),
@@ -100,19 +100,19 @@ fn the_metadata_of_an_ultralytics_export_decide() {
         ("task", "detect"),
         ("names", "{0: 'a'}"),
     ];
-    let found = proposed("best.onnx", &model(graph.clone(), &metadata)).unwrap();
+    let proposal = proposed("best.onnx", &model(graph.clone(), &metadata)).unwrap();
     assert_eq!(
-        (found.preset, found.multiple, found.open),
+        (proposal.preset, proposal.multiple, proposal.open),
         ("unit", 32, true)
     );
-    assert_eq!(found.image.resize, ResizeMode::Letterbox);
+    assert_eq!(proposal.image.resize, ResizeMode::Letterbox);
     assert_eq!(
-        (found.image.height, found.image.width),
+        (proposal.image.height, proposal.image.width),
         (Some(480), Some(640))
     );
-    assert_eq!(found.image.pad, 114);
+    assert_eq!(proposal.image.pad, 114);
     assert!(
-        found
+        proposal
             .reasons
             .iter()
             .all(|reason| reason.certainty == Certainty::Sure)
@@ -122,38 +122,47 @@ fn the_metadata_of_an_ultralytics_export_decide() {
         ("imgsz", "[224, 224]"),
         ("task", "classify"),
     ];
-    let found = proposed("best.onnx", &model(graph, &classify)).unwrap();
-    assert_eq!(found.image.resize, ResizeMode::Shorter);
-    assert_eq!(found.image.shorter_side, Some(224));
+    let proposal = proposed("best.onnx", &model(graph, &classify)).unwrap();
+    assert_eq!(proposal.image.resize, ResizeMode::Shorter);
+    assert_eq!(proposal.image.shorter_side, Some(224));
 }
 
 #[test]
 fn a_detector_without_metadata_is_known_by_its_output() {
     for output in [&[-1, 84, 8400][..], &[1, 25200, 85], &[-1, 84, -1]] {
         let graph = plain(("images", DataType::Float, OPEN), output);
-        let found = proposed("best.onnx", &model(graph, &[])).unwrap();
+        let proposal = proposed("best.onnx", &model(graph, &[])).unwrap();
         assert_eq!(
-            (found.preset, found.image.resize),
+            (proposal.preset, proposal.image.resize),
             ("unit", ResizeMode::Letterbox)
         );
         assert_eq!(
-            (found.image.height, found.image.width),
+            (proposal.image.height, proposal.image.width),
             (Some(640), Some(640))
         );
-        assert_eq!(of(&found, ProposalPart::Size).certainty, Certainty::Likely);
+        assert_eq!(
+            reason_for(&proposal, ProposalPart::Size).certainty,
+            Certainty::Likely
+        );
     }
 }
 
 #[test]
-fn hidden_states_are_no_boxes() {
+fn hidden_states_are_not_boxes() {
     let graph = plain(("pixel_values", DataType::Float, OPEN), &[-1, 197, 768]);
-    let found = proposed("model.onnx", &model(graph, &[])).unwrap();
-    assert_eq!((found.preset, found.image.height), ("imagenet", Some(224)));
-    assert_eq!(of(&found, ProposalPart::Values).certainty, Certainty::Guess);
+    let proposal = proposed("model.onnx", &model(graph, &[])).unwrap();
+    assert_eq!(
+        (proposal.preset, proposal.image.height),
+        ("imagenet", Some(224))
+    );
+    assert_eq!(
+        reason_for(&proposal, ProposalPart::Values).certainty,
+        Certainty::Guess
+    );
 }
 
 #[test]
-fn names_tell_family_and_size() {
+fn names_show_family_and_size() {
     let classes = &[-1, 1000][..];
     for (file, preset, resize, size) in [
         (
@@ -173,9 +182,9 @@ fn names_tell_family_and_size() {
         ("vitals.onnx", "imagenet", ResizeMode::Shorter, 224),
     ] {
         let graph = plain(("input", DataType::Float, OPEN), classes);
-        let found = proposed(file, &model(graph, &[])).unwrap();
-        let image = &found.image;
-        assert_eq!((found.preset, image.resize), (preset, resize), "{file}");
+        let proposal = proposed(file, &model(graph, &[])).unwrap();
+        let image = &proposal.image;
+        assert_eq!((proposal.preset, image.resize), (preset, resize), "{file}");
         assert_eq!(
             (image.height, image.width),
             (Some(size), Some(size)),
@@ -183,21 +192,24 @@ fn names_tell_family_and_size() {
         );
     }
     let bgr = plain(("images", DataType::Float, OPEN), classes);
-    let found = proposed("yolox_s.onnx", &model(bgr, &[])).unwrap();
-    assert_eq!(found.image.order, ChannelOrder::Bgr);
+    let proposal = proposed("yolox_s.onnx", &model(bgr, &[])).unwrap();
+    assert_eq!(proposal.image.order, ChannelOrder::Bgr);
 }
 
 #[test]
-fn a_fixed_size_is_not_asked_for() {
+fn a_fixed_size_needs_no_setting() {
     let graph = plain(("x", DataType::Float, &[1, 3, 320, 256]), &[1, 10]);
-    let found = proposed("m.onnx", &model(graph, &[])).unwrap();
-    assert!(!found.open);
-    assert_eq!((found.image.height, found.image.width), (None, None));
-    assert_eq!(of(&found, ProposalPart::Size).certainty, Certainty::Sure);
+    let proposal = proposed("m.onnx", &model(graph, &[])).unwrap();
+    assert!(!proposal.open);
+    assert_eq!((proposal.image.height, proposal.image.width), (None, None));
+    assert_eq!(
+        reason_for(&proposal, ProposalPart::Size).certainty,
+        Certainty::Sure
+    );
 }
 
 #[test]
-fn what_takes_no_pictures_has_no_proposal() {
+fn inputs_that_take_no_images_have_no_proposal() {
     for (element, shape) in [
         (DataType::Float, &[1, 16][..]),
         (DataType::Int64, &[-1, -1]),
@@ -211,18 +223,24 @@ fn what_takes_no_pictures_has_no_proposal() {
 }
 
 #[test]
-fn bytes_are_taken_as_they_are_and_channels_last_are_seen() {
+fn byte_inputs_stay_raw_and_nhwc_is_recognized() {
     let graph = plain(("x", DataType::Uint8, &[1, -1, -1, 3]), &[1, 10]);
-    let found = proposed("m.onnx", &model(graph, &[])).unwrap();
+    let proposal = proposed("m.onnx", &model(graph, &[])).unwrap();
     assert_eq!(
-        (found.preset, of(&found, ProposalPart::Values).certainty),
+        (
+            proposal.preset,
+            reason_for(&proposal, ProposalPart::Values).certainty
+        ),
         ("raw", Certainty::Sure)
     );
-    assert_eq!(found.image.layout, None);
+    assert_eq!(proposal.image.layout, None);
     let open = plain(("x", DataType::Float, &[-1, -1, -1, -1]), &[1, 10]);
-    let found = proposed("m.onnx", &model(open, &[])).unwrap();
-    assert_eq!(found.image.layout, Some(ImageLayout::Nchw));
-    assert_eq!(of(&found, ProposalPart::Layout).certainty, Certainty::Guess);
+    let proposal = proposed("m.onnx", &model(open, &[])).unwrap();
+    assert_eq!(proposal.image.layout, Some(ImageLayout::Nchw));
+    assert_eq!(
+        reason_for(&proposal, ProposalPart::Layout).certainty,
+        Certainty::Guess
+    );
 }
 
 #[test]
@@ -237,13 +255,13 @@ fn a_model_that_divides_by_255_takes_pixels() {
         let mut graph = plain(("x", DataType::Float, &[1, 3, 8, 8]), &[1, 10]);
         graph.node[0] = NodeProto::new(operator, "first", &["x", "k"], &["out"]);
         graph.initializer = vec![TensorProto::from_f32("k", &[], &[constant])];
-        let found = proposed("m.onnx", &model(graph, &[])).unwrap();
-        assert_eq!(found.preset, preset, "{operator} {constant}");
+        let proposal = proposed("m.onnx", &model(graph, &[])).unwrap();
+        assert_eq!(proposal.preset, preset, "{operator} {constant}");
     }
 }
 
 #[test]
-fn sides_are_multiples_of_what_the_graph_halves_and_joins() {
+fn sides_are_multiples_of_the_total_stride() {
     let graph = model(pyramid(), &[]).graph;
     assert_eq!(ShapeMismatch::find(&graph, &[&[1, 3, 96, 160]]), None);
     let refusal = ShapeMismatch::find(&graph, &[&[1, 3, 427, 640]]).unwrap();
@@ -252,15 +270,15 @@ fn sides_are_multiples_of_what_the_graph_halves_and_joins() {
         ("Concat", "join")
     );
     assert_eq!(refusal.shapes, [vec![1, 3, 28, 40], vec![1, 3, 27, 40]]);
-    let found = proposed("m.onnx", &model(pyramid(), &[])).unwrap();
-    assert_eq!(found.multiple, 32);
+    let proposal = proposed("m.onnx", &model(pyramid(), &[])).unwrap();
+    assert_eq!(proposal.multiple, 32);
     // A size in a name is raised to the next multiple.
-    let found = proposed("m_360.onnx", &model(pyramid(), &[])).unwrap();
-    assert_eq!(found.image.height, Some(384));
+    let proposal = proposed("m_360.onnx", &model(pyramid(), &[])).unwrap();
+    assert_eq!(proposal.image.height, Some(384));
 }
 
 #[test]
-fn the_only_size_that_a_model_can_run_is_found() {
+fn the_only_accepted_size_is_proposed() {
     // Patches of 16 x 16 are added to a table of 24 x 24 positions.
     let conv = NodeProto::new("Conv", "patch", &["pixel_values", "w"], &["p"])
         .with(AttributeProto::ints("strides", &[16, 16]));
@@ -277,19 +295,22 @@ fn the_only_size_that_a_model_can_run_is_found() {
         ],
         ..GraphProto::default()
     };
-    let found = proposed("m.onnx", &model(graph, &[])).unwrap();
+    let proposal = proposed("m.onnx", &model(graph, &[])).unwrap();
     assert_eq!(
-        (found.image.height, found.image.width),
+        (proposal.image.height, proposal.image.width),
         (Some(384), Some(384))
     );
-    assert_eq!(of(&found, ProposalPart::Size).certainty, Certainty::Sure);
+    assert_eq!(
+        reason_for(&proposal, ProposalPart::Size).certainty,
+        Certainty::Sure
+    );
 }
 
 #[test]
-fn letters_are_no_boxes_and_a_sound_is_no_picture() {
+fn letters_are_not_boxes_and_audio_is_not_an_image() {
     let reader = plain(("image", DataType::Float, &[-1, 3, 60, 160]), &[40, -1, 37]);
-    let found = proposed("reader.onnx", &model(reader, &[])).unwrap();
-    assert_ne!(found.image.resize, ResizeMode::Letterbox);
+    let proposal = proposed("reader.onnx", &model(reader, &[])).unwrap();
+    assert_ne!(proposal.image.resize, ResizeMode::Letterbox);
     let sound = plain(("x", DataType::Float, &[-1, 43_844, 1]), &[-1, 172, 88]);
     assert_eq!(proposed("sound.onnx", &model(sound, &[])), None);
 }
@@ -297,48 +318,57 @@ fn letters_are_no_boxes_and_a_sound_is_no_picture() {
 #[test]
 fn a_family_may_be_named_by_two_words() {
     let line = plain(("x", DataType::Float, &[-1, 3, -1, -1]), &[-1, 2]);
-    let found = proposed("ch_ppocr_mobile_v2.0_cls.onnx", &model(line, &[])).unwrap();
-    let image = &found.image;
+    let proposal = proposed("ch_ppocr_mobile_v2.0_cls.onnx", &model(line, &[])).unwrap();
+    let image = &proposal.image;
     assert_eq!((image.height, image.width), (Some(48), Some(192)));
     let text = plain(("x", DataType::Float, &[-1, 3, 48, -1]), &[-1, -1, 97]);
-    let found = proposed("ppocr_rec.onnx", &model(text, &[])).unwrap();
-    assert_eq!((found.preset, found.image.width), ("signed", Some(320)));
+    let proposal = proposed("ppocr_rec.onnx", &model(text, &[])).unwrap();
+    assert_eq!(
+        (proposal.preset, proposal.image.width),
+        ("signed", Some(320))
+    );
     assert!(
-        of(&found, ProposalPart::Values).why.contains("ppocr+rec"),
+        reason_for(&proposal, ProposalPart::Values)
+            .why
+            .contains("ppocr+rec"),
         "{:?}",
-        found.reasons
+        proposal.reasons
     );
 }
 
 #[test]
 fn a_line_of_text_stays_a_line() {
     let graph = plain(("x", DataType::Float, &[-1, 3, 48, -1]), &[-1, -1, 97]);
-    let found = proposed("reader.onnx", &model(graph, &[])).unwrap();
+    let proposal = proposed("reader.onnx", &model(graph, &[])).unwrap();
     assert_eq!(
-        (found.image.height, found.image.width),
+        (proposal.image.height, proposal.image.width),
         (Some(48), Some(320))
     );
 }
 
 #[test]
-fn it_is_said_in_a_sentence() {
+fn a_proposal_is_described_in_a_sentence() {
     let graph = plain(("images", DataType::Float, OPEN), &[-1, 84, -1]);
     let metadata = [
         ("author", "Ultralytics"),
         ("imgsz", "[640, 640]"),
         ("task", "detect"),
     ];
-    let found = proposed("best.onnx", &model(graph, &metadata)).unwrap();
-    let said = found.describe(&found.image);
+    let proposal = proposed("best.onnx", &model(graph, &metadata)).unwrap();
+    let text = proposal.describe(&proposal.image);
     assert!(
-        said.contains("640 high and 640 wide")
-            && said.contains("imgsz")
-            && said.contains("grey 114"),
-        "{said}"
+        text.contains("640 high and 640 wide")
+            && text.contains("imgsz")
+            && text.contains("grey 114"),
+        "{text}"
     );
     let own = ImageSettings {
         resize: ResizeMode::None,
-        ..found.image.clone()
+        ..proposal.image.clone()
     };
-    assert!(found.describe(&own).contains("stay as large as they are"));
+    assert!(
+        proposal
+            .describe(&own)
+            .contains("stay as large as they are")
+    );
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Error, ProgressMonitor, Session};
-use crate::calibrate::{Channels, Method, Observation, Spread};
+use crate::calibrate::{ChannelMeans, ChannelVariance, Method, Observation};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
 use crate::prepare::equalize;
@@ -105,7 +105,7 @@ struct PeakParts {
     /// Statistics of all tensors during calibration.
     ranges: u64,
     /// Part of the statistics that stays after calibration.
-    kept: u64,
+    retained: u64,
     /// Gram matrices, a part of the statistics.
     grams: u64,
     /// Second copies of the weights that equalization changes.
@@ -138,15 +138,15 @@ impl Session {
         first: Encoded,
         reading: &samples::Settings,
         job: &ForecastJob<'_>,
-        watch: &dyn ProgressMonitor,
+        monitor: &dyn ProgressMonitor,
     ) -> Result<Forecast, Error> {
         self.profiler.resume();
         self.profiler.begin("Forecast");
-        let found = self.measure(first, reading, job, &|| watch.cancelled());
+        let result = self.measure(first, reading, job, &|| monitor.cancelled());
         self.profiler.end();
-        let found = found?;
-        self.report.forecast(&found);
-        Ok(found)
+        let result = result?;
+        self.report.forecast(&result);
+        Ok(result)
     }
 
     fn measure(
@@ -165,10 +165,10 @@ impl Session {
         let decoded: u64 = inputs.iter().map(bytes_of).sum();
         let before = (memory::live() as u64).saturating_sub(decoded);
         let planned = self.planned()?;
-        let (made, peak) = memory::peak_of(|| planned.engine.run_plan(&inputs, stop));
+        let (planned_run, peak) = memory::peak_of(|| planned.engine.run_plan(&inputs, stop));
         planned.peak = planned.peak.max(peak);
         let planning = planned.peak;
-        let run_plan = made?;
+        let run_plan = planned_run?;
         let after = memory::live() as u64;
         let mut seen: Vec<Observation> = vec![Observation::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
@@ -179,7 +179,7 @@ impl Session {
         let see = |slot: usize, values: &[f32]| seen[slot].observe(values);
         let probe = engine.probe(&run_plan, inputs, PROBE_MS, now, see, stop)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
-            let found = types
+            let tensor_type = types
                 .get(name)
                 .cloned()
                 .or_else(|| graph.tensor_type(name))?;
@@ -187,7 +187,7 @@ impl Session {
                 Dim::Known(size) => Some(*size as u64),
                 _ => None,
             };
-            found.shape?.iter().map(size).collect()
+            tensor_type.shape?.iter().map(size).collect()
         };
         let (means, spreads) = (
             quantize::channel_axes(&ready.model),
@@ -209,20 +209,21 @@ impl Session {
         let cost_estimate = run_plan.cost_estimate(|slot| bytes.get(slot).copied().unwrap_or(0));
 
         let at_once = job.threads.min(job.samples).max(1) as u64;
-        let kept: u64 = bytes.iter().sum();
-        // One run is where it holds most. Those begun with it come near that, too: they are taken five eighths of the way
-        // from what is usual. One that has ended holds what it remembers until that is taken over.
+        let retained: u64 = bytes.iter().sum();
+        // One run is assumed at its peak. Runs started together come close to it, so they count as
+        // the usual size plus five eighths of the difference. A run that has ended keeps its
+        // statistics until they are merged.
         let beyond = cost_estimate.peak.saturating_sub(cost_estimate.usual);
-        let other = (cost_estimate.usual + beyond * 5 / 8).max(kept);
+        let other = (cost_estimate.usual + beyond * 5 / 8).max(retained);
         let runs = cost_estimate.peak + (at_once - 1) * other;
-        let ranges = cost_estimate.remembered + (at_once - 1) * kept;
-        // Samples wait as files, and give those up when they begin. While the first ones run most wait, but nothing is
-        // put together yet.
+        let ranges = cost_estimate.remembered + (at_once - 1) * retained;
+        // Samples wait as files and free them when they start. At the start most samples wait, but
+        // no statistics have been merged yet.
         let waiting = |begun: usize| {
             let left = job.samples.saturating_sub(begun).min(job.ahead);
             files * (left as u64).saturating_sub(at_once)
         };
-        let (at_first, later) = ((waiting(0), 0), (waiting(job.threads), kept));
+        let (at_first, later) = ((waiting(0), 0), (waiting(job.threads), retained));
         let more = job.samples > job.threads && later.0 + later.1 > at_first.0;
         let (samples, put_together) = if more { later } else { at_first };
         let grams = match job.settings.need_moments() {
@@ -239,7 +240,7 @@ impl Session {
             planned: after.saturating_sub(decoded) + equalized,
             live: runs.saturating_sub(ranges),
             ranges: ranges.min(runs) + put_together + grams,
-            kept: kept + grams,
+            retained: retained + grams,
             grams,
             samples,
         };
@@ -268,8 +269,11 @@ fn assemble(
 ) -> Forecast {
     let calibrating = parts.planned + parts.live + parts.ranges + parts.samples;
     // The file shares memory with the tensors.
-    let quantizing =
-        parts.before + parts.equalized + parts.kept + written.integers + written.nodes * NODE_BYTES;
+    let quantizing = parts.before
+        + parts.equalized
+        + parts.retained
+        + written.integers
+        + written.nodes * NODE_BYTES;
     let stages = [
         (planning, "Pre-process"),
         (calibrating, "Calibration"),
@@ -314,7 +318,7 @@ fn assemble(
         weight_bytes: if in_calibration {
             parts.planned
         } else {
-            peak_bytes - parts.kept.min(peak_bytes)
+            peak_bytes - parts.retained.min(peak_bytes)
         },
         live_bytes: if in_calibration { parts.live } else { 0 },
         range_bytes: if in_calibration { parts.ranges } else { 0 },

@@ -31,16 +31,16 @@ impl Decomposer {
             let parameters = (scale.to_owned(), zero_point.to_owned());
             self.known.entry(input.to_owned()).or_insert(parameters);
         }
-        let [transposed, made] =
+        let [transposed, result] =
             [input, output].map(|name| self.steps.names.fresh(&format!("{name}_channels_first")));
         let mut first = channels_first(node);
-        (first.input[0], first.output[0]) = (transposed.clone(), made.clone());
+        (first.input[0], first.output[0]) = (transposed.clone(), result.clone());
         let channel = rank - 1;
         let to_first: Vec<i64> = [0, channel].into_iter().chain(1..channel).collect();
         let to_last: Vec<i64> = [0].into_iter().chain(2..rank).chain([1]).collect();
         self.transpose(input, &transposed, &to_first, model);
         self.rewrite_or_keep(first, model);
-        self.transpose(&made, output, &to_last, model);
+        self.transpose(&result, output, &to_last, model);
         Some(())
     }
 

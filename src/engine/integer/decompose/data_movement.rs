@@ -62,8 +62,8 @@ impl Decomposer {
         }
         let (integers, output) = (node.input_at(0)?, node.output.first()?);
         let (scale, zero_point) = (node.input_at(3)?, node.input_at(4).unwrap_or_default());
-        let given = node.input_at(2).unwrap_or_default();
-        let real = self.dequantized(integers, node.input_at(1)?, given, 1);
+        let input_zero_point = node.input_at(2).unwrap_or_default();
+        let real = self.dequantized(integers, node.input_at(1)?, input_zero_point, 1);
         let [shape, flat, rows] = ["shape", "flat", "rows"]
             .map(|word| self.steps.names.fresh(&format!("{output}_{word}")));
         let axis = |axis| AttributeProto::int("axis", axis);

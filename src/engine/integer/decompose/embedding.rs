@@ -44,11 +44,13 @@ impl Decomposer {
         let (words, output) = (slot(0)?, node.output.first()?);
         let [table, places] = [slot(TABLES)?, slot(TABLES + 1)?];
         let [scale, bias] = [slot(TABLES + 3)?, slot(TABLES + 4)?];
-        let made = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
+        let result = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
         let title = node.title();
         let word = self.steps.step("Gather", &[table, words], title, "word");
         let place = match slot(PLACES) {
-            Some(given) => self.steps.step("Gather", &[places, given], title, "place"),
+            Some(positions) => self
+                .steps
+                .step("Gather", &[places, positions], title, "place"),
             None => {
                 let first = self.steps.integers(title, &[0]);
                 let count = self.size_along(words, title, 1);
@@ -64,7 +66,7 @@ impl Decomposer {
             sum = self.steps.step("Add", &[&sum, &segment], title, "sum");
         }
         let steps = &mut self.steps;
-        if let Some(asked) = made(2) {
+        if let Some(asked) = result(2) {
             let name = steps.names.fresh(&format!("{title}.given_out"));
             steps.last("Identity", &[&sum], &name, asked, Vec::new());
         }
@@ -74,7 +76,7 @@ impl Decomposer {
         ];
         let inputs = [&sum, scale, bias];
         steps.last("LayerNormalization", &inputs, title, output, attributes);
-        if let Some(counts) = made(1) {
+        if let Some(counts) = result(1) {
             self.masked(title, words, slot(MASK), counts);
         }
         Some(())

@@ -32,12 +32,16 @@ impl Decomposer {
     ) -> Option<String> {
         let scales = |name: &str| model.graph.initializers.get(name)?.to_f32().ok();
         let input = *scales(input)?.first()?;
-        let made: Vec<f32> = scales(weight)?.iter().map(|w| input * w * factor).collect();
+        let result: Vec<f32> = scales(weight)?.iter().map(|w| input * w * factor).collect();
         let name = self.steps.names.fresh(&format!("{weight}_of_sums"));
-        let shape: &[usize] = if made.len() == 1 { &[] } else { &[made.len()] };
+        let shape: &[usize] = if result.len() == 1 {
+            &[]
+        } else {
+            &[result.len()]
+        };
         self.steps
             .constants
-            .push(TensorProto::from_f32(&name, shape, &made));
+            .push(TensorProto::from_f32(&name, shape, &result));
         Some(name)
     }
 
@@ -85,9 +89,9 @@ impl Decomposer {
         let measures = node.op_type.as_deref() == Some("DynamicQuantizeMatMul");
         let (integers, scale, zero_point, behind) = match measures {
             true => {
-                let made = ["integers", "scale", "zero_point"]
+                let result = ["integers", "scale", "zero_point"]
                     .map(|word| self.steps.names.fresh(&format!("{output}_{word}")));
-                let [integers, scale, zero_point] = made.each_ref().map(String::as_str);
+                let [integers, scale, zero_point] = result.each_ref().map(String::as_str);
                 let name = self
                     .steps
                     .names
@@ -98,7 +102,7 @@ impl Decomposer {
                     &[node.input_at(0)?],
                     &[integers, scale, zero_point],
                 ));
-                let [integers, scale, zero_point] = made;
+                let [integers, scale, zero_point] = result;
                 (integers, scale, zero_point, [slot(2), slot(3), slot(4)])
             }
             false => (slot(0), slot(2), slot(4), [slot(3), slot(5), slot(6)]),

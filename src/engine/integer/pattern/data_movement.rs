@@ -65,8 +65,8 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Matched {
             outside == count(&output)
         }
         Operation::Select { positions, .. } => {
-            let made: Vec<usize> = positions.iter().map(Vec::len).collect();
-            made == output || node.is("Gather") && count(&made) == count(&output)
+            let result: Vec<usize> = positions.iter().map(Vec::len).collect();
+            result == output || node.is("Gather") && count(&result) == count(&output)
         }
         Operation::DepthSpace { .. } => output.len() == 4 && count(&shape) == count(&output),
         _ => true,
@@ -198,10 +198,10 @@ fn reduced_axes(
 
 /// The permutation of a Transpose: for each output axis, its input axis.
 pub(in super::super) fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize>, Reason> {
-    let Some(given) = node.ints("perm") else {
+    let Some(perm) = node.ints("perm") else {
         return Ok((0..rank).rev().collect());
     };
-    let order = given
+    let order = perm
         .iter()
         .map(|&a| axis(a, rank))
         .collect::<Result<Vec<_>, _>>()?;
@@ -209,7 +209,7 @@ pub(in super::super) fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize
     sorted.sort_unstable();
     if !sorted.into_iter().eq(0..rank) {
         return Err(format!(
-            "its perm {given:?} is not a permutation of {rank} axes"
+            "its perm {perm:?} is not a permutation of {rank} axes"
         ));
     }
     Ok(order)

@@ -134,7 +134,7 @@ impl Reader<'_> {
     }
 
     /// Factors of a MatMulInteger with an output of this shape.
-    fn matrix_factors(&self, node: &NodeProto, made: &[usize]) -> Result<IntegerFactors, Reason> {
+    fn matrix_factors(&self, node: &NodeProto, result: &[usize]) -> Result<IntegerFactors, Reason> {
         let (left, right) = (slot(node, 0)?, slot(node, 1)?);
         let (rows, columns) = (self.shape(left)?, self.shape(right)?);
         let constant = self.constant(right).is_some() && columns.len() <= 2;
@@ -148,7 +148,8 @@ impl Reader<'_> {
             let [depth, count] = [weights.shape[0], weights.shape[1]];
             // A vector contributes no column axis to the output.
             let last = Some(&count).filter(|_| columns.len() == 2);
-            if rows.last() != Some(&depth) || last.is_some_and(|count| made.last() != Some(count)) {
+            if rows.last() != Some(&depth) || last.is_some_and(|count| result.last() != Some(count))
+            {
                 return Err(format!(
                     "its factors {rows:?} and {columns:?} do not fit together"
                 ));
@@ -162,7 +163,7 @@ impl Reader<'_> {
         let (other, signed) = self.bytes_or_constant(right)?;
         let (zero, more) = self.zero_point(node.input_at(3), signed)?;
         Ok(IntegerFactors {
-            by: Multiplier::Bytes(matrix_batch(&rows, &columns, made)?, zero),
+            by: Multiplier::Bytes(matrix_batch(&rows, &columns, result)?, zero),
             inputs: [operand, other]
                 .into_iter()
                 .chain(measured)
@@ -210,22 +211,22 @@ impl Matcher<'_> {
     pub(super) fn integer_product(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let output = slot_out(node)?;
-        let made = self.reader.shape(output)?;
+        let result = self.reader.shape(output)?;
         let IntegerFactors {
             by,
             mut inputs,
             zero_point,
         } = match node.is("ConvInteger") {
             true => self.reader.convolution_factors(node)?,
-            false => self.reader.matrix_factors(node, &made)?,
+            false => self.reader.matrix_factors(node, &result)?,
         };
         let axis = match &by {
             Multiplier::Image(..) => Some(1),
             // The result of a product with a vector has no column axis.
             _ if self.reader.shape(slot(node, 1)?)?.len() == 1 => None,
-            _ => made.len().checked_sub(1),
+            _ => result.len().checked_sub(1),
         };
-        let end = self.scaled(index, output, (&made, axis));
+        let end = self.scaled(index, output, (&result, axis));
         let (reals, real, nodes) = match end {
             Some((scaled, real, nodes)) => (Some(scaled), real, nodes),
             None => (None, output.to_owned(), Vec::new()),
@@ -247,7 +248,7 @@ impl Matcher<'_> {
             self.value(scale, &[], ElementKind::Float);
             inputs.push(Operand::Floats(scale.clone()));
         }
-        self.value(&real, &made, kind);
+        self.value(&real, &result, kind);
         let sums = IntegerProduct {
             by,
             zero_point,

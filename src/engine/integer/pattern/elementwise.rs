@@ -147,14 +147,14 @@ pub(super) fn table(
     end: &Destination,
     reader: &Reader,
 ) -> Result<Operation, Reason> {
-    let given: Vec<f32> = match operand {
+    let operand_reals: Vec<f32> = match operand {
         Operand::Int16(_, int16) => (0..=u16::MAX).map(|q| int16.grid.real(q)).collect(),
         _ => {
             let from = operand.quantization().ok_or("its input is float")?;
             (0..=u8::MAX).map(|q| from.real(q)).collect()
         }
     };
-    let reals = reals(real, nodes, given, reader)?.into_iter();
+    let reals = reals(real, nodes, operand_reals, reader)?.into_iter();
     let answers = match end {
         Destination::Int8 {
             quantization,
@@ -171,17 +171,17 @@ pub(super) fn table(
 fn reals(
     real: &str,
     nodes: &[usize],
-    given: Vec<f32>,
+    operand_reals: Vec<f32>,
     reader: &Reader,
 ) -> Result<Vec<f32>, Reason> {
-    let count = given.len();
+    let count = operand_reals.len();
     let mut sorted = nodes.to_vec();
     sorted.sort_unstable();
     let chain: Vec<NodeProto> = sorted
         .iter()
         .map(|&i| reader.graph.nodes[i].clone())
         .collect();
-    let made: HashSet<&String> = chain.iter().flat_map(|node| &node.output).collect();
+    let result: HashSet<&String> = chain.iter().flat_map(|node| &node.output).collect();
     let read: Vec<&String> = chain.iter().flat_map(|node| &node.input).collect();
     let mut constants: Vec<TensorProto> = Vec::new();
     let mut inputs: Vec<ValueInfoProto> = Vec::new();
@@ -194,7 +194,7 @@ fn reals(
     };
     let mut known = HashSet::new();
     for &name in read.iter().filter(|name| !name.is_empty()) {
-        if made.contains(name) || !known.insert(name) {
+        if result.contains(name) || !known.insert(name) {
             continue;
         }
         match reader.number(name) {
@@ -214,8 +214,8 @@ fn reals(
     };
     let model = Model::from_proto(ModelProto::of_graph(graph, reader.opset))
         .map_err(|error| error.to_string())?;
-    let sample =
-        Tensor::new(vec![count], Values::F32(given)).ok_or("its table has the wrong size")?;
+    let sample = Tensor::new(vec![count], Values::F32(operand_reals))
+        .ok_or("its table has the wrong size")?;
     let outputs = Engine::new(model, Vec::new())
         .run(vec![sample; fed], |_, _| {}, || false)
         .map_err(|error| error.to_string())?;

@@ -23,13 +23,15 @@ pub(super) fn matrix_batch(
     };
     let spread = broadcast(before, beside).filter(|_| again == depth);
     let stack = spread.ok_or_else(other)?;
-    let mut made = stack.clone();
-    made.extend(Some(rows).filter(|_| left.len() > 1));
-    made.extend(Some(columns).filter(|_| right.len() > 1));
-    if made != output {
-        return Err(format!("its output has the shape {output:?}, not {made:?}"));
+    let mut result = stack.clone();
+    result.extend(Some(rows).filter(|_| left.len() > 1));
+    result.extend(Some(columns).filter(|_| right.len() > 1));
+    if result != output {
+        return Err(format!(
+            "its output has the shape {output:?}, not {result:?}"
+        ));
     }
-    if depth == 0 || made.contains(&0) {
+    if depth == 0 || result.contains(&0) {
         return Err("its factors or its output are empty".into());
     }
     let count = stack.iter().product();

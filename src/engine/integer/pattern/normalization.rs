@@ -19,8 +19,8 @@ pub(super) fn layer_normalization(
     let length: usize = shape[axis..].iter().product();
     // An equal count of values could also belong to another axis.
     let along = &shape[axis..];
-    let fits = |given: &[usize]| {
-        is_row(given, length) || without_leading_ones(given) == without_leading_ones(along)
+    let fits = |sizes: &[usize]| {
+        is_row(sizes, length) || without_leading_ones(sizes) == without_leading_ones(along)
     };
     normalized(node, reader, (length, 1), fits)
 }
@@ -51,7 +51,7 @@ pub(super) fn image_normalization(
         true => (groups, length),
         false => (*channels, pixels),
     };
-    normalized(node, reader, (length, each), |given| given == [count])
+    normalized(node, reader, (length, each), |sizes| sizes == [count])
 }
 
 /// A normalization of rows of `length` values, with one scale for each run of `each` values. `fits`
@@ -64,13 +64,13 @@ fn normalized(
 ) -> Result<Operation, Reason> {
     let numbers = |at: usize, what: &str| -> Result<Vec<f32>, Reason> {
         let name = slot(node, at)?;
-        let (given, values) = reader
+        let (sizes, values) = reader
             .reals(name)
             .ok_or_else(|| format!("its {what} is not constant"))?;
-        match fits(&given) {
+        match fits(&sizes) {
             true => Ok(values),
             false => Err(format!(
-                "its {what} has the shape {given:?}, which does not fit"
+                "its {what} has the shape {sizes:?}, which does not fit"
             )),
         }
     };

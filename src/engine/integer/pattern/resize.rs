@@ -17,11 +17,11 @@ pub(super) fn resize(
     if shape.len() != output.len() || node.int("antialias").unwrap_or(0) != 0 {
         return Err("it uses antialiasing or changes the number of axes".into());
     }
-    let pixels = ResizeSampling::parse(
+    let sampling = ResizeSampling::parse(
         node.text("coordinate_transformation_mode"),
         node.text("nearest_mode"),
     )?;
-    let asked = ResizeTarget {
+    let target = ResizeTarget {
         axes: node.ints("axes").map(<[i64]>::to_vec),
         scales: match node.input_at(2) {
             Some(name) => reader.reals(name).ok_or("its scales are not constant")?.1,
@@ -30,16 +30,16 @@ pub(super) fn resize(
         sizes: reader.list(node, "sizes", 3),
         policy: node.text("keep_aspect_ratio_policy").map(str::to_owned),
     };
-    let scales = asked.scales(shape, output)?;
+    let scales = target.scales(shape, output)?;
     bounded(output)?;
     let sizes = |axis: usize| [shape[axis], output[axis]];
     match node.text("mode").unwrap_or("nearest") {
         "nearest" => Ok(Operation::Select {
-            positions: pixels.nearest(shape, output, &scales),
+            positions: sampling.nearest(shape, output, &scales),
             fill: 0,
         }),
         "linear" if shape.len() == 4 && shape[..2] == output[..2] => {
-            let along = |axis| linear_pixels(pixels.coordinates, sizes(axis), scales[axis]);
+            let along = |axis| linear_pixels(sampling.coordinates, sizes(axis), scales[axis]);
             Ok(Operation::Resize {
                 rows: along(2),
                 columns: along(3),
@@ -51,7 +51,7 @@ pub(super) fn resize(
                 second: 0,
                 share: 0.0,
             }],
-            columns: linear_pixels(pixels.coordinates, sizes(2), scales[2]),
+            columns: linear_pixels(sampling.coordinates, sizes(2), scales[2]),
         }),
         other => Err(format!("its mode {other} has no integer implementation")),
     }

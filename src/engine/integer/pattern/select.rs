@@ -82,11 +82,11 @@ pub(super) fn slice(
     shape: &[usize],
 ) -> Result<Operation, Reason> {
     let list = |key: &str, slot: usize| {
-        let given = reader.list(node, key, slot);
-        if given.is_none() && node.input_at(slot).is_some() {
+        let values = reader.list(node, key, slot);
+        if values.is_none() && node.input_at(slot).is_some() {
             return Err(format!("its {key} are not constant"));
         }
-        Ok(given)
+        Ok(values)
     };
     let starts = list("starts", 1)?.ok_or("it has no starts")?;
     let ends = list("ends", 2)?.ok_or("it has no ends")?;
@@ -124,15 +124,15 @@ pub(super) fn gather(
         .constant(name)
         .ok_or_else(|| format!("its indices {name} are not constant"))?;
     let text = |error: crate::onnx::tensor::TensorError| error.to_string();
-    let made = [
+    let result = [
         &shape[..axis],
         &places.shape().map_err(text)?,
         &shape[axis + 1..],
     ]
     .concat();
-    if made != output {
+    if result != output {
         return Err(format!(
-            "its output has the shape {made:?}, but the model declares {output:?}"
+            "its output has the shape {result:?}, but the model declares {output:?}"
         ));
     }
     bounded(shape)?;

@@ -188,8 +188,8 @@ fn common_operand(
 ) -> Option<(Operand, Vec<(f32, f32)>)> {
     // Without an earlier table, arithmetic on 16 bits is faster than a lookup.
     let int16 = |operand: &Operand| matches!(operand, Operand::Int16(..));
-    let made = |operand: &Operand| operand.value().is_some_and(|name| known.contains_key(name));
-    if [left, right].into_iter().any(int16) && ![left, right].into_iter().any(made) {
+    let result = |operand: &Operand| operand.value().is_some_and(|name| known.contains_key(name));
+    if [left, right].into_iter().any(int16) && ![left, right].into_iter().any(result) {
         return None;
     }
     let pairs = |left: Vec<f32>, right: Vec<f32>| left.into_iter().zip(right).collect();

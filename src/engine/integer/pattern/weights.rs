@@ -49,11 +49,15 @@ impl Reader<'_> {
                 self.constant(name).is_some_and(|t| t.dims.len() == 1) && scales.len() == channels
             });
         if per_channel && scales.len() > 1 {
-            let given = node.int("axis").unwrap_or(1);
-            let given = if given < 0 { given + rank } else { given };
-            if given != axis as i64 {
+            let scale_axis = node.int("axis").unwrap_or(1);
+            let scale_axis = if scale_axis < 0 {
+                scale_axis + rank
+            } else {
+                scale_axis
+            };
+            if scale_axis != axis as i64 {
                 return Err(format!(
-                    "its weight has scales along axis {given}, not along its output channels"
+                    "its weight has scales along axis {scale_axis}, not along its output channels"
                 ));
             }
             if scales.len() != channels {
@@ -79,8 +83,8 @@ impl Reader<'_> {
         zero_point: Option<&str>,
         axis: usize,
     ) -> Result<Weights, Reason> {
-        let made = || format!("its weight {name} is computed during the run");
-        let tensor = self.constant(name).ok_or_else(made)?;
+        let result = || format!("its weight {name} is computed during the run");
+        let tensor = self.constant(name).ok_or_else(result)?;
         let (shape, integers, flip) = signed(name, tensor)?;
         let shape = as_matrix(shape, axis);
         let channels = *shape

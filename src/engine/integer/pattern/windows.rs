@@ -14,11 +14,11 @@ pub(super) fn convolution_window(
     output: &[usize],
     transposed: bool,
 ) -> Result<Window, Reason> {
-    if let Some(given) = node.ints("kernel_shape")
-        && !given.iter().map(|&k| k as usize).eq(kernel.iter().copied())
+    if let Some(attribute) = node.ints("kernel_shape")
+        && !attribute.iter().map(|&k| k as usize).eq(kernel.iter().copied())
     {
         return Err(format!(
-            "its weight has a kernel of {kernel:?}, but its attribute kernel_shape is {given:?}"
+            "its weight has a kernel of {kernel:?}, but its attribute kernel_shape is {attribute:?}"
         ));
     }
     window(node, kernel, image, output, transposed)
@@ -30,8 +30,8 @@ pub(super) fn pooling_window(
     image: &[usize],
     output: &[usize],
 ) -> Result<Window, Reason> {
-    let given = node.ints("kernel_shape").unwrap_or_default();
-    let kernel: Option<Vec<usize>> = given.iter().map(|&k| usize::try_from(k).ok()).collect();
+    let attribute = node.ints("kernel_shape").unwrap_or_default();
+    let kernel: Option<Vec<usize>> = attribute.iter().map(|&k| usize::try_from(k).ok()).collect();
     window(node, &kernel.unwrap_or_default(), image, output, false)
 }
 

@@ -62,8 +62,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn buffers_with_overlapping_lifetimes_never_overlap(given in prop::collection::vec((0usize..5000, 0usize..20, 0usize..8), 1..40)) {
-            let lives: Vec<BufferLifetime> = given.iter().map(|&(size, first, more)| life(size, first, first + more)).collect();
+        fn buffers_with_overlapping_lifetimes_never_overlap(spans in prop::collection::vec((0usize..5000, 0usize..20, 0usize..8), 1..40)) {
+            let lives: Vec<BufferLifetime> = spans.iter().map(|&(size, first, more)| life(size, first, first + more)).collect();
             let (offsets, total) = assign_offsets(&lives);
             for (i, a) in lives.iter().enumerate() {
                 prop_assert!(offsets[i] + a.size <= total);

@@ -67,9 +67,9 @@ impl<'a> Compiler<'a> {
             Operand::Int8(..) | Operand::Constant(_) | Operand::Bytes(_) => BufferElement::Byte,
             Operand::Floats(_) | Operand::Int16(..) | Operand::Reals(..) => BufferElement::Float,
         };
-        if let Some((work, made)) = through {
-            source = self.add(work, vec![source], made, shape);
-            element = made;
+        if let Some((work, result)) = through {
+            source = self.add(work, vec![source], result, shape);
+            element = result;
         }
         let (sizes, whole) = (layout.sizes(&padded), layout.sizes(output));
         if let Some(each) = repeats(&sizes, &whole) {
@@ -104,12 +104,12 @@ impl<'a> Compiler<'a> {
         let sides = sides
             .map(|operand| self.requantized_side(step, operand, layout, output))
             .collect::<Result<Vec<_>, _>>()?;
-        let made = sides.into_iter().reduce(|one, other| {
-            let made = self.min_max([one, other], least, output);
-            (made, 1)
+        let result = sides.into_iter().reduce(|one, other| {
+            let result = self.min_max([one, other], least, output);
+            (result, 1)
         });
-        let (made, _) = made.ok_or(MISSING)?;
-        self.finish_clamped(step, layout, made, output);
+        let (result, _) = result.ok_or(MISSING)?;
+        self.finish_clamped(step, layout, result, output);
         Ok(())
     }
 
@@ -167,8 +167,8 @@ impl<'a> Compiler<'a> {
             },
         )?;
         let parts = <[_; 2]>::try_from(parts).map_err(|_| MISSING)?;
-        let made = self.min_max(parts, false, output);
-        self.finish_clamped(step, layout, made, output);
+        let result = self.min_max(parts, false, output);
+        self.finish_clamped(step, layout, result, output);
         Ok(())
     }
 
@@ -240,8 +240,8 @@ impl<'a> Compiler<'a> {
                 to: bounds,
             },
         };
-        let made = self.bytes(work, sources, output);
-        self.put(step, layout, made);
+        let result = self.bytes(work, sources, output);
+        self.put(step, layout, result);
         Ok(())
     }
 
@@ -282,11 +282,11 @@ impl<'a> Compiler<'a> {
         }
         let work = Work::Concat { rows, parts };
         if on_reals {
-            let made = self.add(work, sources, BufferElement::Float, output);
-            self.finish_reals(step, layout, made, output);
+            let result = self.add(work, sources, BufferElement::Float, output);
+            self.finish_reals(step, layout, result, output);
         } else {
-            let made = self.bytes(work, sources, output);
-            self.finish_clamped(step, layout, made, output);
+            let result = self.bytes(work, sources, output);
+            self.finish_clamped(step, layout, result, output);
         }
         Ok(())
     }

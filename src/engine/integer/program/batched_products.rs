@@ -29,7 +29,7 @@ impl<'a> Compiler<'a> {
         let left = self.byte_planes(left, MemoryLayout::Plain, transposed[0])?;
         let right = self.byte_planes(right, MemoryLayout::Plain, transposed[1])?;
         let bias = || (!bias.is_empty()).then(|| bias.clone());
-        let mut made = if let ([left], [right]) = (&left[..], &right[..]) {
+        let mut result = if let ([left], [right]) = (&left[..], &right[..]) {
             let factors = AccumulatorScales {
                 scales: &[right.scale],
                 other: *factor,
@@ -64,24 +64,24 @@ impl<'a> Compiler<'a> {
                     weights.push(f64::from(weight) * steps[0] * steps[1] * steps[2]);
                 }
             }
-            let made = self.add(
+            let result = self.add(
                 Work::CombineAccumulators(weights),
                 sums,
                 BufferElement::Float,
                 output,
             );
-            self.finish_reals(step, MemoryLayout::Plain, made, output);
+            self.finish_reals(step, MemoryLayout::Plain, result, output);
             return Ok(());
         };
         if let Some(int16) = step.int16 {
-            made = self.add(
+            result = self.add(
                 Work::RoundToGrid(int16.grid),
-                vec![made],
+                vec![result],
                 BufferElement::Float,
                 output,
             );
         }
-        self.put(step, MemoryLayout::Plain, made);
+        self.put(step, MemoryLayout::Plain, result);
         Ok(())
     }
 }

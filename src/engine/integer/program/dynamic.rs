@@ -90,25 +90,25 @@ impl<'a> Compiler<'a> {
             Some(_) => BufferElement::Float,
             None => BufferElement::Accumulator,
         };
-        let mut made = self.add(
+        let mut result = self.add(
             Work::DynamicProduct(Box::new(measured)),
             sources,
             element,
             output,
         );
         if let Some(bounds) = reals.and_then(|reals| reals.bounds) {
-            made = self.add(Work::Clamp(bounds), vec![made], element, output);
+            result = self.add(Work::Clamp(bounds), vec![result], element, output);
         }
         // Accumulators leave the region in ONNX's layout. Floats keep theirs, because they may be
         // quantized again.
         let layout = match element {
             BufferElement::Accumulator if layout == MemoryLayout::ChannelsLast => {
-                made = self.to_nchw(made, element, output)?;
+                result = self.to_nchw(result, element, output)?;
                 MemoryLayout::Plain
             }
             _ => layout,
         };
-        self.put(step, layout, made);
+        self.put(step, layout, result);
         Ok(())
     }
 }

@@ -95,12 +95,12 @@ fn to_floats(work: &Work, inputs: &[InputSlice], output: &mut [f32]) -> Result<(
             zero_point,
             epilogue,
         } => {
-            let (given, bias) = ((bytes_of(inputs, 0)?, *zero_point), bias.as_deref());
+            let (input, bias) = ((bytes_of(inputs, 0)?, *zero_point), bias.as_deref());
             match epilogue.rounding {
                 Some(to) => {
-                    row_tiling::rounded_to_grid(weighted, given, bias, (output, epilogue), to)
+                    row_tiling::rounded_to_grid(weighted, input, bias, (output, epilogue), to)
                 }
-                None => product(weighted, given, bias, (output, epilogue), floats),
+                None => product(weighted, input, bias, (output, epilogue), floats),
             }
         }
         Work::BatchedProduct { .. } => batched_product(work, inputs, output, floats),
@@ -178,9 +178,9 @@ fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(),
             zero_point,
             epilogue,
         } => {
-            let given = (bytes_of(inputs, 0)?, *zero_point);
+            let input = (bytes_of(inputs, 0)?, *zero_point);
             let output = (output, epilogue);
-            product(weighted, given, bias.as_deref(), output, requantized)
+            product(weighted, input, bias.as_deref(), output, requantized)
         }
         Work::Int16Product(product) => row_tiling::to_bytes(product, inputs, output),
         Work::ZeroOfEnds => {
@@ -250,9 +250,9 @@ fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(),
             })
         }
         Work::MaxPool(window, count, [from, to]) => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * to.count());
-            for (image, output) in images(given, output, from.count(), to.count()) {
+            for (image, output) in images(input, output, from.count(), to.count()) {
                 let row = to.width * to.channels;
                 let cost = to.count() * window.kernel[0] * window.kernel[1];
                 split_rows(output, row, cost, |rows, output| {
@@ -264,9 +264,9 @@ fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(),
             Ok(())
         }
         Work::AveragePool(window, count, [from, to], how, zero_point) => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * to.count());
-            for (image, output) in images(given, output, from.count(), to.count()) {
+            for (image, output) in images(input, output, from.count(), to.count()) {
                 let row = to.width * to.channels;
                 let cost = to.count() * window.kernel[0] * window.kernel[1];
                 split_rows(output, row, cost, |rows, output| {
@@ -313,16 +313,16 @@ fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(),
             factor,
             to,
         } => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             let image = rows.len() * columns.len() * from.channels;
             debug_assert_eq!(length, count * image);
-            for (given, output) in images(given, output, from.count(), image) {
+            for (input, output) in images(input, output, from.count(), image) {
                 split_rows(
                     output,
                     columns.len() * from.channels,
                     image * 4,
                     |part, output| {
-                        let image = view(given, from, *zero_point);
+                        let image = view(input, from, *zero_point);
                         kernels::resize_linear(&image, &rows[part], columns, *factor, *to, output)
                     },
                 )?;
@@ -343,20 +343,20 @@ fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(),
             block,
             to_space,
         } => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * from.count());
             // Number of input rows that form whole rows of the output.
             let at_once = if to_space.is_some() { 1 } else { *block };
             let row = at_once * from.width * from.channels;
-            for (given, output) in images(given, output, from.count(), from.count()) {
+            for (input, output) in images(input, output, from.count(), from.count()) {
                 split_rows(output, row, length, |part, output| {
-                    let given = &given[part.start * row..part.end * row];
+                    let input = &input[part.start * row..part.end * row];
                     let sizes = [part.len() * at_once, from.width, from.channels];
                     match to_space {
                         Some(order) => {
-                            kernels::depth_to_space(given, sizes, *block, *order, output)
+                            kernels::depth_to_space(input, sizes, *block, *order, output)
                         }
-                        None => kernels::space_to_depth(given, sizes, *block, output),
+                        None => kernels::space_to_depth(input, sizes, *block, output),
                     }
                 })?;
             }
@@ -367,18 +367,18 @@ fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(),
             from,
             to,
         } => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             split_rows(output, *row, length * 4, |rows, output| {
-                let given = &given[rows.start * row..rows.end * row];
-                kernels::softmax(given, *row, *from, *to, output)
+                let input = &input[rows.start * row..rows.end * row];
+                kernels::softmax(input, *row, *from, *to, output)
             })
         }
         Work::Normalize { norm, from, to } => {
-            let (given, row) = (bytes_of(inputs, 0)?, norm.length);
+            let (input, row) = (bytes_of(inputs, 0)?, norm.length);
             split_rows(output, row, length * 4, |rows, output| {
-                let given = &given[rows.start * row..rows.end * row];
+                let input = &input[rows.start * row..rows.end * row];
                 let (affine, epsilon) = (norm.affine(rows.start), norm.epsilon);
-                kernels::layer_norm(given, row, *from, affine, epsilon, *to, output)
+                kernels::layer_norm(input, row, *from, affine, epsilon, *to, output)
             })
         }
         _ => int16::to_bytes(work, inputs, output),

@@ -46,17 +46,17 @@ impl<'a> Compiler<'a> {
         let inputs = vec![reals];
         match (step.quantization, step.int16) {
             (Some(to), _) => {
-                let made = self.bytes(Work::Quantize(Some(scale(to))), inputs, shape);
-                self.finish_clamped(step, layout, made, shape);
+                let result = self.bytes(Work::Quantize(Some(scale(to))), inputs, shape);
+                self.finish_clamped(step, layout, result, shape);
             }
             (None, Some(int16)) => {
-                let made = self.add(
+                let result = self.add(
                     Work::RoundToGrid(int16.grid),
                     inputs,
                     BufferElement::Float,
                     shape,
                 );
-                self.put(step, layout, made);
+                self.put(step, layout, result);
             }
             (None, None) => self.put(step, layout, inputs[0].clone()),
         }
@@ -110,15 +110,15 @@ impl<'a> Compiler<'a> {
     ) -> Result<(), Error> {
         let grid = step.int16.map(|int16| int16.grid);
         let mut left = sides.len();
-        let made = sides.into_iter().reduce(|one, other| {
+        let result = sides.into_iter().reduce(|one, other| {
             left -= 1;
             let to = grid.filter(|_| left == 1);
             (self.both(how, [one, other], to, output), 1)
         });
-        let (made, _) = made.ok_or(MISSING)?;
+        let (result, _) = result.ok_or(MISSING)?;
         match grid {
-            Some(_) => self.put(step, layout, made),
-            None => self.finish_reals(step, layout, made, output),
+            Some(_) => self.put(step, layout, result),
+            None => self.finish_reals(step, layout, result, output),
         }
         Ok(())
     }
@@ -217,12 +217,12 @@ impl<'a> Compiler<'a> {
             _ => return Err(MISSING),
         };
         let source = self.reals(first, layout)?;
-        let made = self.add(work, vec![source], BufferElement::Float, output);
+        let result = self.add(work, vec![source], BufferElement::Float, output);
         let layout = match (&step.operation, coincide(output)) {
             (Operation::Mean { .. } | Operation::MinMax { .. }, _) => MemoryLayout::Plain,
             _ => layout,
         };
-        self.finish_reals(step, layout, made, output);
+        self.finish_reals(step, layout, result, output);
         Ok(())
     }
 }

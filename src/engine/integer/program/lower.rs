@@ -40,8 +40,8 @@ impl<'a> Compiler<'a> {
                     true => Work::DequantizeToNchw(from, [shape[1], shape[2..].iter().product()]),
                     false => Work::Dequantize(from),
                 };
-                let made = self.add(work, vec![source], BufferElement::Float, output);
-                self.put(step, MemoryLayout::Plain, made);
+                let result = self.add(work, vec![source], BufferElement::Float, output);
+                self.put(step, MemoryLayout::Plain, result);
             }
             Operation::Convolution { .. } => self.convolution(step, shape, output)?,
             Operation::Product { .. } => self.product(step, shape, output)?,
@@ -82,15 +82,16 @@ impl<'a> Compiler<'a> {
                     MemoryLayout::ChannelsLast => 1,
                 };
                 let tables = tables.iter().map(|table| Table(*table)).collect();
-                let made = self.bytes(Work::ChannelTables(tables, together), vec![source], output);
-                self.put(step, layout, made);
+                let result =
+                    self.bytes(Work::ChannelTables(tables, together), vec![source], output);
+                self.put(step, layout, result);
             }
             Operation::MaxPool(window) => {
                 let source = self.operand(first, MemoryLayout::ChannelsLast)?;
                 let planes = [plane_of(shape), plane_of(output)];
                 let work = Work::MaxPool(window.clone(), output[0], planes);
-                let made = self.bytes(work, vec![source], output);
-                self.finish_movement(step, first, MemoryLayout::ChannelsLast, made, output)?;
+                let result = self.bytes(work, vec![source], output);
+                self.finish_movement(step, first, MemoryLayout::ChannelsLast, result, output)?;
             }
             Operation::AveragePool {
                 window,
@@ -107,8 +108,8 @@ impl<'a> Compiler<'a> {
                 let planes = [plane_of(shape), plane_of(output)];
                 let work =
                     Work::AveragePool(window.clone(), output[0], planes, how, from.zero_point);
-                let made = self.bytes(work, vec![source], output);
-                self.put(step, MemoryLayout::ChannelsLast, made);
+                let result = self.bytes(work, vec![source], output);
+                self.put(step, MemoryLayout::ChannelsLast, result);
             }
             Operation::Mean { axes, sum } => {
                 let (layout, sizes) = mean_layout(shape, axes);
@@ -122,15 +123,15 @@ impl<'a> Compiler<'a> {
                     factor: ratio(&[from.scale], to.scale) * times,
                     to: target(to, step.bounds),
                 };
-                let made = self.bytes(work, vec![source], output);
-                self.put(step, MemoryLayout::Plain, made);
+                let result = self.bytes(work, vec![source], output);
+                self.put(step, MemoryLayout::Plain, result);
             }
             Operation::MinMax { axes, least } => {
                 let (layout, [_, middle, inner]) = mean_layout(shape, axes);
                 let source = self.operand(first, layout)?;
                 let work = Work::ReduceMinMax([middle, inner], *least);
-                let made = self.bytes(work, vec![source], output);
-                self.finish_movement(step, first, MemoryLayout::Plain, made, output)?;
+                let result = self.bytes(work, vec![source], output);
+                self.finish_movement(step, first, MemoryLayout::Plain, result, output)?;
             }
             Operation::Resize { rows, columns } => {
                 let source = self.operand(first, MemoryLayout::ChannelsLast)?;
@@ -145,8 +146,8 @@ impl<'a> Compiler<'a> {
                     factor: ratio(&[from.scale], to.scale),
                     to: target(to, step.bounds),
                 };
-                let made = self.bytes(work, vec![source], output);
-                self.put(step, MemoryLayout::ChannelsLast, made);
+                let result = self.bytes(work, vec![source], output);
+                self.put(step, MemoryLayout::ChannelsLast, result);
             }
             Operation::Select { positions, fill } => {
                 // A Gather may change the rank; its axes then refer to ONNX's layout.
@@ -156,8 +157,8 @@ impl<'a> Compiler<'a> {
                 };
                 let source = self.operand(first, layout)?;
                 let work = select(shape, positions, *fill, layout);
-                let made = self.bytes(work, vec![source], output);
-                self.finish_movement(step, first, layout, made, output)?;
+                let result = self.bytes(work, vec![source], output);
+                self.finish_movement(step, first, layout, result, output)?;
             }
             Operation::Transpose(order) => {
                 let from = self.current_layout(first, preference);
@@ -175,14 +176,14 @@ impl<'a> Compiler<'a> {
                     .into_iter()
                     .find(|&to| is_still(&sizes, &places(to)));
                 let to = still.unwrap_or(preference);
-                let made = match still {
+                let result = match still {
                     Some(_) => source,
                     None => {
                         let order = places(to);
                         self.bytes(Work::Permute { sizes, order }, vec![source], output)
                     }
                 };
-                self.finish_movement(step, first, to, made, output)?;
+                self.finish_movement(step, first, to, result, output)?;
             }
             Operation::Reshape => {
                 // A reshape of the pixels only keeps the channels last.
@@ -206,8 +207,8 @@ impl<'a> Compiler<'a> {
                     block: *block,
                     to_space: *to_space,
                 };
-                let made = self.bytes(work, vec![source], output);
-                self.finish_movement(step, first, MemoryLayout::ChannelsLast, made, output)?;
+                let result = self.bytes(work, vec![source], output);
+                self.finish_movement(step, first, MemoryLayout::ChannelsLast, result, output)?;
             }
             Operation::Normalize(norm) => {
                 let source = self.operand(first, MemoryLayout::Plain)?;
@@ -216,8 +217,8 @@ impl<'a> Compiler<'a> {
                     from: scale(first.quantization().ok_or(MISSING)?),
                     to: scale(step.quantization.ok_or(MISSING)?),
                 };
-                let made = self.bytes(work, vec![source], output);
-                self.finish_clamped(step, MemoryLayout::Plain, made, output);
+                let result = self.bytes(work, vec![source], output);
+                self.finish_clamped(step, MemoryLayout::Plain, result, output);
             }
         }
         Ok(())
@@ -236,8 +237,8 @@ impl<'a> Compiler<'a> {
         let first = step.inputs.first().ok_or(MISSING)?;
         let layout = self.current_layout(first, preference);
         let source = self.operand(first, layout)?;
-        let made = self.add(work, vec![source], element, output);
-        self.put(step, layout, made);
+        let result = self.add(work, vec![source], element, output);
+        self.put(step, layout, result);
         Ok(())
     }
 
@@ -261,8 +262,8 @@ impl<'a> Compiler<'a> {
             }
             false => (Work::Quantize(to), current_layout),
         };
-        let made = self.bytes(work, sources, output);
-        self.finish_clamped(step, layout, made, output);
+        let result = self.bytes(work, sources, output);
+        self.finish_clamped(step, layout, result, output);
         Ok(())
     }
 }

@@ -139,15 +139,15 @@ impl Program {
             .find_map(|instruction| instruction.work.form())
     }
 
-    /// Runs the program. It overwrites all of `made`, which has one slice per output.
+    /// Runs the program. It overwrites all of `result`, which has one slice per output.
     pub(super) fn run(
         &self,
-        given: &[RegionInput],
-        made: &mut [OutputSlice],
+        input: &[RegionInput],
+        result: &mut [OutputSlice],
         mut clock: Option<InstructionClock>,
     ) -> Result<(), Error> {
-        self.check(given)?;
-        self.check_outputs(made)?;
+        self.check(input)?;
+        self.check_outputs(result)?;
         let free_arenas = || {
             self.free_arenas
                 .lock()
@@ -160,17 +160,17 @@ impl Program {
         arena.sums.resize(sums, 0);
         with_pool(|| {
             self.instructions.iter().try_for_each(|instruction| {
-                self.step(instruction, given, &mut arena, made)?;
+                self.step(instruction, input, &mut arena, result)?;
                 if let Some(clock) = &mut clock {
                     clock(instruction.step);
                 }
                 Ok(())
             })
         })?;
-        for (made, (buffer, value)) in made.iter_mut().zip(&self.outputs) {
+        for (result, (buffer, value)) in result.iter_mut().zip(&self.outputs) {
             let Buffer { place, length, .. } = self.buffers[*buffer];
             if let BufferLocation::Arena(offset) = place {
-                match made {
+                match result {
                     OutputSlice::Bytes(to) => to.copy_from_slice(&arena.bytes[offset..][..length]),
                     OutputSlice::Floats(to) => {
                         to.copy_from_slice(&arena.floats[offset..][..length])
@@ -181,7 +181,7 @@ impl Program {
                 }
             }
             if let (OutputSlice::Bytes(bytes), ElementKind::Byte { signed: true }) =
-                (made, value.kind)
+                (result, value.kind)
             {
                 octet_kernels::int8::flip(bytes);
             }
@@ -190,26 +190,29 @@ impl Program {
         Ok(())
     }
 
-    fn check_outputs(&self, made: &[OutputSlice]) -> Result<(), Error> {
-        let fits = made.len() == self.outputs.len()
-            && made.iter().zip(&self.outputs).all(|(made, (buffer, _))| {
-                let Buffer {
-                    element, length, ..
-                } = self.buffers[*buffer];
-                (made.element(), made.len()) == (element, length)
-            });
+    fn check_outputs(&self, result: &[OutputSlice]) -> Result<(), Error> {
+        let fits = result.len() == self.outputs.len()
+            && result
+                .iter()
+                .zip(&self.outputs)
+                .all(|(result, (buffer, _))| {
+                    let Buffer {
+                        element, length, ..
+                    } = self.buffers[*buffer];
+                    (result.element(), result.len()) == (element, length)
+                });
         fits.then_some(()).ok_or(Error::Mismatch {
             what: "the outputs of an integer region",
             expected: self.outputs.len(),
-            found: made.len(),
+            found: result.len(),
         })
     }
 
-    fn check(&self, given: &[RegionInput]) -> Result<(), Error> {
-        let fits = given.len() == self.inputs.len()
-            && given.iter().zip(&self.inputs).all(|(given, value)| {
+    fn check(&self, input: &[RegionInput]) -> Result<(), Error> {
+        let fits = input.len() == self.inputs.len()
+            && input.iter().zip(&self.inputs).all(|(input, value)| {
                 let count: usize = value.shape.iter().product();
-                match (given, value.kind) {
+                match (input, value.kind) {
                     (RegionInput::Bytes(bytes), ElementKind::Byte { .. }) => bytes.len() == count,
                     (RegionInput::Floats(floats), ElementKind::Float) => floats.len() == count,
                     _ => false,
@@ -218,16 +221,16 @@ impl Program {
         fits.then_some(()).ok_or(Error::Mismatch {
             what: "the inputs of an integer region",
             expected: self.inputs.len(),
-            found: given.len(),
+            found: input.len(),
         })
     }
 
     fn step(
         &self,
         instruction: &Instruction,
-        given: &[RegionInput],
+        input: &[RegionInput],
         arena: &mut Arena,
-        made: &mut [OutputSlice],
+        result: &mut [OutputSlice],
     ) -> Result<(), Error> {
         let Buffer {
             element,
@@ -246,7 +249,7 @@ impl Program {
         let slice = |source: &'_ InputSource| -> Option<InputSlice<'_>> {
             Some(match source {
                 InputSource::Constant(_) | InputSource::Reals(_) => return None,
-                InputSource::Input(at) => match given.get(*at)? {
+                InputSource::Input(at) => match input.get(*at)? {
                     RegionInput::Bytes(bytes) => InputSlice::Bytes(bytes),
                     RegionInput::Floats(floats) => InputSlice::Floats(floats),
                 },
@@ -280,7 +283,7 @@ impl Program {
             });
         }
         let output = match (place, element) {
-            (BufferLocation::Output(at), _) => match made.get_mut(at) {
+            (BufferLocation::Output(at), _) => match result.get_mut(at) {
                 Some(OutputSlice::Bytes(bytes)) => OutputSlice::Bytes(bytes),
                 Some(OutputSlice::Floats(floats)) => OutputSlice::Floats(floats),
                 Some(OutputSlice::Accumulators(sums)) => OutputSlice::Accumulators(sums),

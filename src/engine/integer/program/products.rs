@@ -68,7 +68,7 @@ type OutputConstructor<T> =
 /// A product of bytes with this zero point.
 pub(super) fn product<T: Send>(
     weighted: &WeightedProduct,
-    given: (&[u8], u8),
+    input: (&[u8], u8),
     bias: Option<&[i32]>,
     (output, epilogue): (&mut [T], &ProductEpilogue),
     sink: OutputConstructor<T>,
@@ -81,7 +81,7 @@ pub(super) fn product<T: Send>(
             let columns = parts.start * together..(parts.end * together).min(width);
             let bias = bias.map(|bias| column_slice(bias, columns.clone()));
             let output = sink(output, columns.clone(), epilogue);
-            let (values, zero_point) = given;
+            let (values, zero_point) = input;
             let row = Rows {
                 values,
                 count: 1,
@@ -93,7 +93,7 @@ pub(super) fn product<T: Send>(
     }
     weighted.split_rows(output, |image, rows, output| {
         let output = sink(output, 0..width, epilogue);
-        weighted.run(given, image, rows, bias, output)
+        weighted.run(input, image, rows, bias, output)
     })
 }
 
@@ -130,12 +130,12 @@ pub(super) fn dynamic_product<T: Send>(
         to: None,
         rounding: None,
     };
-    let (given, output) = (bytes_of(inputs, 0)?, (output, &epilogue));
+    let (input, output) = (bytes_of(inputs, 0)?, (output, &epilogue));
     match &measured.by {
-        RightFactor::Weights(weighted) => product(weighted, (given, zero), None, output, sink),
+        RightFactor::Weights(weighted) => product(weighted, (input, zero), None, output, sink),
         RightFactor::Bytes(batch, _) => matrix_products(
             batch,
-            [given, bytes_of(inputs, 1)?],
+            [input, bytes_of(inputs, 1)?],
             [zero, other],
             None,
             output,
@@ -243,7 +243,7 @@ impl WeightedProduct {
     /// Computes some units.
     pub(super) fn run(
         &self,
-        (given, zero_point): (&[u8], u8),
+        (input, zero_point): (&[u8], u8),
         image: usize,
         rows: Range<usize>,
         bias: Option<&[i32]>,
@@ -253,7 +253,7 @@ impl WeightedProduct {
             WeightedProduct::Rows(_, weights) => {
                 let depth = weights.depth();
                 let rows = Rows {
-                    values: given
+                    values: input
                         .get(rows.start * depth..rows.end * depth)
                         .unwrap_or_default(),
                     count: rows.len(),
@@ -266,8 +266,8 @@ impl WeightedProduct {
         };
         let (window, from, to) = (&convolution.window, &convolution.from, &convolution.to);
         let first = image * from.count();
-        let given = given.get(first..first + from.count()).unwrap_or_default();
-        let image = view(given, from, zero_point);
+        let input = input.get(first..first + from.count()).unwrap_or_default();
+        let image = view(input, from, zero_point);
         match &convolution.kernel {
             PackedConvolution::Dense(weights) => {
                 kernels::conv(&image, window, weights, bias, rows, output)
@@ -301,9 +301,9 @@ pub(super) fn batched_product<T: Send>(
             what: "the matrices of a batched product",
         });
     };
-    let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
+    let input = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
     let (bias, output) = (bias.as_deref(), (output, epilogue));
-    matrix_products(batch, given, *zero_points, bias, output, sink)
+    matrix_products(batch, input, *zero_points, bias, output, sink)
 }
 
 /// The products of all pairs of matrices.

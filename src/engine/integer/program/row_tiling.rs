@@ -35,7 +35,7 @@ fn for_tiles<T>(
 /// A product of bytes whose float output is rounded to a 16-bit grid.
 pub(super) fn rounded_to_grid(
     weighted: &WeightedProduct,
-    given: (&[u8], u8),
+    input: (&[u8], u8),
     bias: Option<&[i32]>,
     (output, epilogue): (&mut [f32], &ProductEpilogue),
     grid: kernels::Grid,
@@ -44,7 +44,7 @@ pub(super) fn rounded_to_grid(
     weighted.split_rows(output, |image, rows, output| {
         for_tiles(weighted, rows, output, |rows, output| {
             let sink = floats(output, 0..width, epilogue);
-            weighted.run(given, image, rows, bias, sink)?;
+            weighted.run(input, image, rows, bias, sink)?;
             kernels::snap_in_place(output, grid);
             Ok(())
         })
@@ -59,7 +59,7 @@ fn combined<T: Send>(
     join: impl Fn([&[f32]; 2], &mut [T]) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     let weighted = &product.weighted;
-    let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
+    let input = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
     // Added once, in the product whose unit is that of the accumulator.
     let biases = [None, product.bias.as_deref()];
     let width = weighted.width();
@@ -68,9 +68,9 @@ fn combined<T: Send>(
         for_tiles(weighted, rows, output, |rows, output| {
             for (at, reals) in reals.iter_mut().enumerate() {
                 reals.resize(output.len(), 0.0);
-                let given = (given[at], product.zero_points[at]);
+                let input = (input[at], product.zero_points[at]);
                 let sink = floats(reals, 0..width, &product.epilogues[at]);
-                weighted.run(given, image, rows.clone(), biases[at], sink)?;
+                weighted.run(input, image, rows.clone(), biases[at], sink)?;
             }
             join([&reals[0], &reals[1]], output)
         })

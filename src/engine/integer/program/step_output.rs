@@ -91,17 +91,17 @@ impl<'a> Compiler<'a> {
                 to: scale(step.quantization.ok_or(MISSING)?),
             },
         };
-        let mut made = self.add(work, vec![source], element, shape);
+        let mut result = self.add(work, vec![source], element, shape);
         if moves {
             let mut back: Vec<usize> = (0..rank).collect();
             back.sort_by_key(|&a| order[a]);
             let sizes = order.iter().map(|&a| sizes[a]).collect();
             let work = Work::Permute { sizes, order: back };
-            made = self.add(work, vec![made], element, shape);
+            result = self.add(work, vec![result], element, shape);
         }
         match on_reals {
-            true => self.finish_reals(step, layout, made, shape),
-            false => self.finish_clamped(step, layout, made, shape),
+            true => self.finish_reals(step, layout, result, shape),
+            false => self.finish_clamped(step, layout, result, shape),
         }
         Ok(())
     }

@@ -42,9 +42,10 @@ impl<'a> Compiler<'a> {
             other: *factor,
             columns,
         };
-        let given = self.byte_planes(first, MemoryLayout::Plain, *transposed)?;
-        let made = self.product_of_planes(step, given, output, (bias, factors), weighted)?;
-        self.put(step, MemoryLayout::Plain, made);
+        let factor_planes = self.byte_planes(first, MemoryLayout::Plain, *transposed)?;
+        let result =
+            self.product_of_planes(step, factor_planes, output, (bias, factors), weighted)?;
+        self.put(step, MemoryLayout::Plain, result);
         Ok(())
     }
 
@@ -117,12 +118,12 @@ impl<'a> Compiler<'a> {
     )]
     pub(super) fn to_nchw(
         &mut self,
-        made: InputSource,
+        result: InputSource,
         element: BufferElement,
         output: &[usize],
     ) -> Result<InputSource, Error> {
         if coincide(output) {
-            return Ok(made);
+            return Ok(result);
         }
         let size = [output[1], output[2..].iter().product()];
         let work = match element {
@@ -130,7 +131,7 @@ impl<'a> Compiler<'a> {
             BufferElement::Float => Work::FloatsToNchw(size),
             BufferElement::Accumulator => Work::AccumulatorsToNchw(size),
         };
-        Ok(self.add(work, vec![made], element, output))
+        Ok(self.add(work, vec![result], element, output))
     }
 
     /// Bytes of a factor: one plane for eight-bit integers; for 16 bits the high and the low bytes,
@@ -147,7 +148,7 @@ impl<'a> Compiler<'a> {
             weight,
             scale: operand.scale(),
         };
-        let mut given = match operand {
+        let mut factor_planes = match operand {
             Operand::Int16(_, int16) => {
                 let planes = [Plane::High, Plane::Low].into_iter();
                 let sources = planes.zip(self.planes(operand, layout)?);
@@ -162,7 +163,7 @@ impl<'a> Compiler<'a> {
         };
         if transposed {
             let shape = self.shape_of(operand)?;
-            for BytePlane { source, .. } in &mut given {
+            for BytePlane { source, .. } in &mut factor_planes {
                 let work = Work::Permute {
                     sizes: shape.to_vec(),
                     order: vec![1, 0],
@@ -170,21 +171,21 @@ impl<'a> Compiler<'a> {
                 *source = self.bytes(work, vec![source.clone()], shape);
             }
         }
-        Ok(given)
+        Ok(factor_planes)
     }
 
     /// A product with weights, of eight-bit or 16-bit values.
     fn product_of_planes(
         &mut self,
         step: &'a Step,
-        given: Vec<BytePlane>,
+        factor_planes: Vec<BytePlane>,
         output: &[usize],
         (bias, factors): (&[i32], AccumulatorScales),
         weighted: WeightedProduct,
     ) -> Result<InputSource, Error> {
         let bias = (!bias.is_empty()).then(|| bias.to_vec());
         let to = step.quantization.map(|to| target(to, step.bounds));
-        let work = match &given[..] {
+        let work = match &factor_planes[..] {
             [high, low] => {
                 let each = [high, low];
                 Work::Int16Product(Box::new(Int16Product {
@@ -210,7 +211,7 @@ impl<'a> Compiler<'a> {
             },
             _ => return Err(MISSING),
         };
-        let sources = given.into_iter().map(|one| one.source).collect();
+        let sources = factor_planes.into_iter().map(|one| one.source).collect();
         Ok(self.add(work, sources, output_element(step), output))
     }
 
@@ -245,15 +246,16 @@ impl<'a> Compiler<'a> {
             columns: output[1],
         };
         let lying = MemoryLayout::ChannelsLast;
-        let given = self.byte_planes(first, lying, false)?;
-        let mut made = self.product_of_planes(step, given, output, (bias, factors), weighted)?;
+        let factor_planes = self.byte_planes(first, lying, false)?;
+        let mut result =
+            self.product_of_planes(step, factor_planes, output, (bias, factors), weighted)?;
         let mut layout = lying;
         if step.quantization.is_none() && step.int16.is_none() {
             // Floats leave in ONNX's layout.
-            made = self.to_nchw(made, BufferElement::Float, output)?;
+            result = self.to_nchw(result, BufferElement::Float, output)?;
             layout = MemoryLayout::Plain;
         }
-        self.put(step, layout, made);
+        self.put(step, layout, result);
         Ok(())
     }
 
@@ -282,8 +284,8 @@ impl<'a> Compiler<'a> {
             scales: weights.scales.repeat(if each { area } else { 1 }),
             zero_points: weights.zero_points.repeat(area),
         };
-        let made = [shape[0], area * outputs, shape[2], shape[3]];
-        let weighted = self.images(&of_pixels, (&Window::PIXEL, 1, false), [shape, &made])?;
+        let result = [shape[0], area * outputs, shape[2], shape[3]];
+        let weighted = self.images(&of_pixels, (&Window::PIXEL, 1, false), [shape, &result])?;
         let factors = AccumulatorScales {
             scales: &of_pixels.scales,
             other: 1.0,
@@ -291,16 +293,17 @@ impl<'a> Compiler<'a> {
         };
         let lying = MemoryLayout::ChannelsLast;
         let bias = bias.repeat(area);
-        let given = self.byte_planes(first, lying, false)?;
-        let channels = self.product_of_planes(step, given, &made, (&bias, factors), weighted)?;
+        let factor_planes = self.byte_planes(first, lying, false)?;
+        let channels =
+            self.product_of_planes(step, factor_planes, &result, (&bias, factors), weighted)?;
         let work = Work::Blocks {
             images: output[0],
-            from: plane_of(&made),
+            from: plane_of(&result),
             block,
             to_space: Some(BlockOrder::BlockFirst),
         };
-        let made = self.bytes(work, vec![channels], output);
-        self.put(step, lying, made);
+        let result = self.bytes(work, vec![channels], output);
+        self.put(step, lying, result);
         Ok(())
     }
 }

@@ -55,15 +55,15 @@ pub(super) fn propagate(graph: &mut Graph, watched: &[String]) {
     }
     let mut steps = Steps::new(graph.names());
     for mut node in std::mem::take(&mut graph.nodes) {
-        let mut made = Vec::new();
+        let mut result = Vec::new();
         for output in &mut node.output {
             if let Some(pair) = pairs.get(output) {
                 let real = steps.names.fresh(&format!("{output}_before_rounding"));
-                made.push((real.clone(), std::mem::replace(output, real), pair));
+                result.push((real.clone(), std::mem::replace(output, real), pair));
             }
         }
         steps.nodes.push(node);
-        for (real, output, pair) in made {
+        for (real, output, pair) in result {
             pair.write(&real, &output, &mut steps);
         }
     }

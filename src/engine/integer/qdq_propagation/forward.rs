@@ -43,13 +43,14 @@ pub(super) fn propagate(graph: &mut Graph) {
 /// Values that some node reads as reals.
 fn values_read_as_reals(graph: &Graph) -> HashSet<String> {
     let uses = graph.uses();
-    let made = graph.nodes.iter().flat_map(|node| &node.output);
-    made.filter(|name| {
-        let mut readers = uses.consumers(name).iter();
-        readers.any(|&(reader, _)| !graph.nodes[reader].is("QuantizeLinear"))
-    })
-    .cloned()
-    .collect()
+    let result = graph.nodes.iter().flat_map(|node| &node.output);
+    result
+        .filter(|name| {
+            let mut readers = uses.consumers(name).iter();
+            readers.any(|&(reader, _)| !graph.nodes[reader].is("QuantizeLinear"))
+        })
+        .cloned()
+        .collect()
 }
 
 /// The pair before all inputs that a node moves.

@@ -107,8 +107,8 @@ fn moved_constant(
     let mut raw: Vec<u8> = values.iter().map(|&value| value as u8).collect();
     let axis = if node.is("Transpose") {
         let order = order(node, from.len()).ok()?;
-        let given = std::mem::replace(&mut raw, vec![0; values.len()]);
-        permute(&given, &from, &order, &mut raw).ok()?;
+        let source = std::mem::replace(&mut raw, vec![0; values.len()]);
+        permute(&source, &from, &order, &mut raw).ok()?;
         axis.and_then(|axis| order.iter().position(|&at| at == axis))
     } else {
         match axis {

@@ -41,7 +41,7 @@ impl Windows {
         let (mut found, mut step) = (0, 1);
         for axis in (0..self.kernel.len()).rev() {
             let (at, by) = (place % places[axis], tap % self.kernel[axis]);
-            let source = self.slides[axis].met(at as i64, by as i64, self.before[axis]);
+            let source = self.slides[axis].value_index(at as i64, by as i64, self.before[axis]);
             let source = usize::try_from(source).ok();
             found += step * source.filter(|&source| source < self.extent[axis])?;
             step *= self.extent[axis];
@@ -157,7 +157,7 @@ pub(super) fn deform(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
             let [y, x] = [(place / columns, tap / wide), (place % columns, tap % wide)];
             let source = |axis: usize, (place, tap): (usize, usize)| {
                 let source =
-                    windows.slides[axis].met(place as i64, tap as i64, windows.before[axis]);
+                    windows.slides[axis].value_index(place as i64, tap as i64, windows.before[axis]);
                 source as f32 + move_of(axis)
             };
             let around = around(source(0, y), source(1, x), height, width);
