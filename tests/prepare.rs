@@ -1,16 +1,16 @@
 //! Preparation passes, each on a graph of a few nodes.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-#[path = "prepare/choices.rs"]
-mod choices;
 #[path = "prepare/functions.rs"]
 mod functions;
-#[path = "prepare/half.rs"]
-mod half;
+#[path = "prepare/inline_if.rs"]
+mod inline_if;
 #[path = "prepare/opset.rs"]
 mod opset;
 #[path = "prepare/sequences.rs"]
 mod sequences;
+#[path = "prepare/upcast_f16.rs"]
+mod upcast_f16;
 
 use octet::graph::{Dim, GraphError, Model, TensorType};
 use octet::onnx::schema::*;

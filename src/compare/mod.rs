@@ -1,9 +1,9 @@
 //! Compares a quantized model with its float model on samples: the error of every layer and output,
 //! the layers it comes from, and remedies.
 //!
-//! One run computes the float values and their quantized counterparts side by side. Memory then holds
-//! a few live values and not all those of two models. If that run fails, each model runs by itself
-//! and only the outputs are compared.
+//! One run computes the float values and their quantized counterparts side by side. Memory then
+//! holds a few live values and not all those of two models. If that run fails, each model runs by
+//! itself and only the outputs are compared.
 
 mod boxes;
 mod combine;

@@ -248,8 +248,10 @@ fn input_range(input: &InputRecord) -> Option<Warning> {
     Some(Warning {
         kind: "inputRange",
         message: format!(
-            "the input `{}` ranges from {min:.4} to {max:.4}, but the model was calibrated for {low:.4} to {high:.4}, and {what}: \
-             the samples were preprocessed differently; set the same mean, deviation and scale for both",
+            "the input `{}` ranges from {min:.4} to {max:.4}, but the model was calibrated for \
+             {low:.4} to {high:.4}, and {what}: \
+             the samples were preprocessed differently; set the same mean, deviation and scale for \
+             both",
             input.name
         ),
         keep_float: Vec::new(),

@@ -1,7 +1,7 @@
 //! Removes nodes that return their input.
 //!
-//! These are Identity, Dropout outside training, Cast to the type a value has, and Concat, Sum, Max,
-//! Min and Mean of one input.
+//! These are Identity, Dropout outside training, Cast to the type a value has, and Concat, Sum,
+//! Max, Min and Mean of one input.
 
 use std::collections::{HashMap, HashSet};
 

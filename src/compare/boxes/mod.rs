@@ -15,8 +15,8 @@ use super::output_kinds::{OutputKind, OutputTraits};
 pub struct BoxMatches {
     /// Confident boxes of the float model, those with a score of at least 0.25.
     pub confident: u64,
-    /// Confident boxes of the float model with a match: a confident quantized box of the same class with an IoU of at
-    /// least 0.5.
+    /// Confident boxes of the float model with a match: a confident quantized box of the same class
+    /// with an IoU of at least 0.5.
     #[serde(rename = "found")]
     pub matched: u64,
     /// Confident boxes of the quantized model without such a match in the float model.

@@ -38,8 +38,8 @@ impl Upcast {
                 many => format!("{many} weights that stay float were"),
             };
             format!(
-                "{weights} rounded to {element}, the original type, because scales of channels were \
-                 folded in"
+                "{weights} rounded to {element}, the original type, because scales of channels \
+                 were folded in"
             )
         }))
     }
