@@ -1,10 +1,12 @@
 // @ts-check
 /// <reference lib="webworker" />
 /**
- * Makes a copy of the page on any static host work offline, and isolated where the host can send no headers: every answer goes out with
- * the headers our own server would send, the policy among them. `make dist` writes the list of files (`sw-files.js`).
+ * Service worker for a copy of the page on a static host. It works offline and adds the headers
+ * that our own server would send, the content security policy among them. So the page is isolated
+ * even if the host can't send headers. `make dist` writes the list of files (`sw-files.js`).
  *
- * A version is served whole from its own cache. A newer one waits until no page of the older is open: it never reloads a run.
+ * Each version is served from its own cache. A newer one waits until no page of the older one is
+ * open, so it never reloads a run.
  */
 
 const scope = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self));
@@ -18,7 +20,7 @@ const address = (/** @type {string} */ file) => new URL(file, scope.registration
 const known = new Set([...shell, ...later].map(address));
 
 scope.addEventListener('install', (event) => {
-  // Past the browser's own cache: files of two versions must not mix.
+  // Bypasses the browser's cache: files of two versions must not mix.
   event.waitUntil(caches.open(name).then((cache) => cache.addAll(shell.map((file) => new Request(address(file), { cache: 'reload' })))));
 });
 
@@ -44,7 +46,7 @@ async function answer(file) {
   const kept = await cache.match(file);
   if (kept) return dressed(kept);
   const fresh = await fetch(file, { cache: 'no-cache' });
-  // A full disk is no reason to answer nothing.
+  // A full disk must not prevent the answer.
   if (fresh.ok) await cache.put(file, fresh.clone()).catch(() => {});
   return dressed(fresh);
 }

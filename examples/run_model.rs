@@ -68,12 +68,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         engine.run(&tensors, |_, _| {}, || false)?;
         times.push(begin.elapsed().as_secs_f64() * 1e3);
     }
-    let told = serde_json::json!({
+    let summary = serde_json::json!({
         "nodes": engine.fused(&tensors, &|| false)?,
         "milliseconds": times,
         "form": Form::best().name(),
     });
-    println!("{told}");
+    println!("{summary}");
     Ok(())
 }
 

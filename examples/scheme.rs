@@ -49,11 +49,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     .map_err(|error| error.to_string())?;
     fs::write(to, octet::onnx::write(&quantized.model.to_proto())?)?;
-    let told = serde_json::json!({
+    let summary = serde_json::json!({
         "nodes": quantized.nodes,
         "tensors": quantized.tensors,
         "notes": quantized.notes,
     });
-    println!("{told}");
+    println!("{summary}");
     Ok(())
 }

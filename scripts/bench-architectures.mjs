@@ -7,11 +7,11 @@ import { fileURLToPath } from 'node:url';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Where the server of the bench, which offers the corpus, has the models. */
+/** Path under which the bench's server offers the corpus models. */
 export const path = '/corpus/architectures/';
 
 /**
- * Builds an architecture, in a few seconds; a file of an earlier recipe is replaced.
+ * Builds an architecture in a few seconds; a file of an older recipe is replaced.
  *
  * @param {string} name
  * @param {string} corpus the corpus folder

@@ -1,9 +1,9 @@
-// How long a person who cancels waits, in every state of the page that can be cancelled.
+// Time from a cancel to its effect, in every cancellable state of the page.
 
 /** @typedef {(bench: string, row: string, value: number, unit: string, judged: { target: string, holds: boolean }) => void} Record */
 /** @typedef {import('puppeteer-core').Page} Page */
 
-/** When cancel is pressed, in milliseconds after the work has begun. */
+/** Delays before the cancel, in milliseconds after the work has begun. */
 const moments = [20, 60, 120, 200, 300];
 
 /**
@@ -61,8 +61,8 @@ async function choose(page, which, ...files) {
 }
 
 /**
- * Presses the Cancel that is there in every state, and tells the milliseconds until nothing is under way; `null` where it had
- * ended by itself.
+ * Presses Cancel and returns the milliseconds until nothing is running; `null` if the work had
+ * already ended.
  *
  * @param {Page} page @param {number} moment @returns {Promise<number | null>}
  */

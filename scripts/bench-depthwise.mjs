@@ -1,8 +1,8 @@
-// Depthwise layers as models have them: integers against tract's float convolution, against our own, and a dilated window
-// against one that is not. Rows for scripts/bench-kernels.mjs.
+// Depthwise layers of real models: int8 against tract's float convolution and our own, and dilated
+// against undilated windows. Rows for scripts/bench-kernels.mjs.
 //
-// Models of six such layers, quantized and in float; what counts is the time of the convolutions in the table of layers, without
-// what is at the model's ends. All of them run in one page and in turns.
+// Models of six such layers, quantized and in float. The measure is the time of the convolutions in
+// the table of layers, without the ends of the model. All of them run in one page, in turns.
 
 import { depthwise } from '../tests/e2e/model.mjs';
 import { median } from './median.mjs';
@@ -11,7 +11,7 @@ const dilations = [1, 2, 5];
 const [layers, channels, size] = [6, 96, 28];
 
 /**
- * The rows of one kernel.
+ * Rows of one kernel.
  *
  * @param {import('puppeteer-core').Page} page on a page of the server
  * @param {import('./bench-kernels.mjs').Recorder} record
@@ -71,7 +71,7 @@ function times(page, models) {
       };
       all.push({ run, found: /** @type {Record<'int8' | 'tract' | 'octet', number[]>} */ ({ int8: [], tract: [], octet: [] }) });
     }
-    // Until the browser has compiled what is hot.
+    // Warm-up runs, until the browser has compiled the hot code.
     for (let warm = 0; warm < 4; warm += 1) for (const { run } of all) for (const lane of lanes) await run(lane, 10);
     for (let round = 0; round < rounds; round += 1) {
       for (const { run, found } of all) for (const lane of lanes) found[lane].push(await run(lane, 15));

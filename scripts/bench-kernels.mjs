@@ -1,5 +1,5 @@
-// The int8 kernels in Chromium, against float tiles of the same module and against themselves: rows for
-// scripts/bench.mjs. A module of its own, so that they are measured in seconds.
+// The int8 kernels in Chromium, against float tiles of the same module and against each other: rows
+// for scripts/bench.mjs. A module of its own is measured in seconds.
 
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -9,23 +9,26 @@ import { median } from './median.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Where the server of the bench offers the module, and its file below. */
+/** Paths under which the bench's server offers the module and its file. */
 export const path = '/kernels/';
 const file = 'octet_kernel_bench.wasm';
 
-/** The folder to offer there. @param {string} cache Octet's cache folder */
+/** The folder behind that path. @param {string} cache Octet's cache folder */
 export const folder = (cache) => join(cache, 'target', 'threads', 'wasm32-unknown-unknown', 'release');
 
-/** Forms by their number in `Form`. */
+/** Instruction sets by their number in the module. */
 export const forms = /** @type {const} */ ({ simd128: 2, 'relaxed-split': 3, 'relaxed-fused': 4 });
 
-/** Rows, depth, columns of products with weights of four bits: MiniLM's layers with sixteen tokens, and with one. */
+/**
+ * Rows, depth, columns of products with 4-bit weights: MiniLM's layers with sixteen tokens and with
+ * one.
+ */
 const blocks = [[16, 384, 384], [16, 384, 1536], [16, 1536, 384], [1, 384, 1536]];
 
-/** Rows, depth, columns; the first two stay in the caches, the others are layers of real models. */
+/** Rows, depth, columns. The first two fit the caches; the others are layers of real models. */
 const gemms = [[64, 256, 64], [64, 512, 512], [3136, 64, 64], [784, 144, 32], [196, 480, 112], [48, 1152, 320]];
 
-/** Pixels of a side, channels in and out, of layers of real models with windows of 3 × 3. */
+/** Side in pixels, input and output channels of 3×3 layers of real models. */
 const convolutions = [[56, 64, 64], [28, 128, 128], [14, 256, 256], [7, 512, 512], [55, 16, 64], [27, 32, 128], [13, 64, 256], [120, 24, 24], [60, 96, 24]];
 
 /**
@@ -43,7 +46,11 @@ function build() {
  * @typedef {(bench: string, row: string, value: number, unit: string, judged: Judged) => void} Recorder
  */
 
-/** What there is to measure, by name. @type {Record<string, (page: import('puppeteer-core').Page, record: Recorder) => Promise<void>>} */
+/**
+ * Groups of rows, by name.
+ *
+ * @type {Record<string, (page: import('puppeteer-core').Page, record: Recorder) => Promise<void>>}
+ */
 export const parts = {
   fake: fakeQuantize,
   gemm: (page, record) => inTurn(gemms, (sizes) => gemm(page, record, sizes)),
@@ -55,7 +62,7 @@ export const parts = {
 };
 
 /**
- * The rows of the parts named, of all where none is.
+ * The rows of the named groups, or of all.
  *
  * @param {import('puppeteer-core').Page} page on a page of the server
  * @param {Recorder} record
@@ -74,14 +81,20 @@ async function inTurn(list, each) {
   for (const one of list) await each(one);
 }
 
-/** A product in each form against a float tile. @param {import('puppeteer-core').Page} page @param {Recorder} record @param {number[]} sizes */
+/**
+ * A product with each instruction set, against a float tile.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {Recorder} record
+ * @param {number[]} sizes
+ */
 async function gemm(page, record, sizes) {
   const floats = [1, 0].map((wide) => /** @type {Job} */ ({ make: 'new_floats', arguments: [wide, ...sizes] }));
   const ours = Object.values(forms).map((form) => /** @type {Job} */ ({ make: 'new_gemm', arguments: [form, ...sizes] }));
   const [two, four, ...integers] = await times(page, path + file, [...floats, ...ours]);
   const best = ratio(two, four) < 1 ? two : four;
   const whole = sizes === gemms[0] || sizes === gemms[1];
-  // The relaxed form is the better of the two, as `Form::choose` has it.
+  // The relaxed instruction set is the one that the kernels choose.
   const relaxed = integers.slice(1).filter((times) => times.length > 0).sort((a, b) => Math.min(...a) - Math.min(...b))[0];
   for (const [name, seconds, wanted] of /** @type {const} */ ([['simd128', integers[0], 2.3], ['relaxed', relaxed, 2.9]])) {
     const target = whole ? wanted : wanted * 0.8;
@@ -93,9 +106,15 @@ async function gemm(page, record, sizes) {
   }
 }
 
-/** Products with weights in blocks of four bits against the float tile. @param {import('puppeteer-core').Page} page @param {Recorder} record @param {number[]} sizes */
+/**
+ * Products with 4-bit block-wise weights, against the float tile.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {Recorder} record
+ * @param {number[]} sizes
+ */
 async function product(page, record, sizes) {
-  // A tile has two rows or four.
+  // A tile has two or four rows.
   const whole = [Math.max(sizes[0], 4), sizes[1], sizes[2]];
   const [two, four, seconds] = await times(page, path + file, [
     { make: 'new_floats', arguments: [1, ...whole] }, { make: 'new_floats', arguments: [0, ...whole] }, { make: 'new_blocks', arguments: sizes },
@@ -108,7 +127,7 @@ async function product(page, record, sizes) {
 }
 
 /**
- * A depthwise convolution by its dilation, against itself and against floats of the same sizes.
+ * A depthwise convolution by its dilation, against itself and against float of the same size.
  *
  * @param {import('puppeteer-core').Page} page @param {Recorder} record @param {[string, number]} form @param {number} kernel
  */
@@ -124,7 +143,8 @@ async function depthwise(page, record, [name, form], kernel) {
   const speed = (/** @type {number[]} */ all) => 28 * 28 * 96 * kernel * kernel / Math.min(...all) / 1e9;
   dilations.forEach((dilation, at) => {
     const row = `depthwise ${kernel}×${kernel}, 28×28×96, dilation ${dilation}, ${name}`;
-    // tract's float convolution, which no module of this size has, is the peer of whole layers (bench-depthwise.mjs).
+    // tract's float convolution is not in this small module; it is the peer of whole layers
+    // (bench-depthwise.mjs).
     const faster = ratio(floats[at], integers[at]);
     record('kernels', row, speed(integers[at]), 'GMAC/s', {
       peer: 'our own float kernel', peer_value: speed(floats[at]), ratio: faster, target: 'at least as fast', holds: faster >= 1,
@@ -137,7 +157,14 @@ async function depthwise(page, record, [name, form], kernel) {
   });
 }
 
-/** A convolution by fewer products against all of them, in the same form and in the fastest. @param {import('puppeteer-core').Page} page @param {Recorder} record @param {number[]} sizes */
+/**
+ * A Winograd convolution against the direct one, with the same and with the fastest instruction
+ * set.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {Recorder} record
+ * @param {number[]} sizes
+ */
 async function winograd(page, record, sizes) {
   const [side, inputs, outputs] = sizes;
   const job = (/** @type {number} */ form, /** @type {number} */ way) => /** @type {Job} */ ({ make: 'new_conv', arguments: [form, way, ...sizes] });
@@ -151,7 +178,13 @@ async function winograd(page, record, sizes) {
   });
 }
 
-/** What stands at the border of a region, and tables, against a copy of the floats. @param {import('puppeteer-core').Page} page @param {Recorder} record @param {number[]} size channels and pixels */
+/**
+ * Quantization at the border of a region, and tables, against a copy of the floats.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {Recorder} record
+ * @param {number[]} size channels and pixels
+ */
 async function conversions(page, record, size) {
   const kinds = ['quantized to channels last', 'dequantized to channels first', 'by a table', 'added to another'];
   const jobs = [...kinds, 'copied'].map((_, kind) => /** @type {Job} */ ({ make: 'new_conversion', arguments: [kind, ...size] }));
@@ -162,7 +195,12 @@ async function conversions(page, record, size) {
   }));
 }
 
-/** Fake quantization: what its mask takes, and its speed. @param {import('puppeteer-core').Page} page @param {Recorder} record */
+/**
+ * Fake quantization: the cost of its mask, and its speed.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {Recorder} record
+ */
 async function fakeQuantize(page, record) {
   const count = 1 << 20;
   const bytes = await page.evaluate(async ({ address, count }) => {
@@ -181,7 +219,8 @@ async function fakeQuantize(page, record) {
 }
 
 /**
- * Runs jobs in turns, so that a machine whose speed drifts treats them alike. Jobs that can't run here have no times.
+ * Runs jobs in turns, so that a drifting clock affects them alike. Jobs that can't run here have no
+ * times.
  *
  * @param {import('puppeteer-core').Page} page on a page of ours
  * @param {string} address of the module
@@ -205,7 +244,7 @@ export async function times(page, address, jobs, rounds = 15) {
     };
     const counts = made.map((job) => {
       if (job === 0) return 0;
-      // Until the engine has compiled what is hot, and then long against the clock's ticks.
+      // Warm up until the hot code is compiled; then run long compared with the clock's resolution.
       for (const began = performance.now(); performance.now() - began < 400;) seconds(job, 1);
       let count = 1;
       while (seconds(job, count) < 4e-3) count *= 2;
@@ -223,7 +262,12 @@ export async function times(page, address, jobs, rounds = 15) {
   }, { address, jobs, rounds });
 }
 
-/** The middle of the ratios of two jobs' times, round by round. @param {number[]} over @param {number[]} under */
+/**
+ * The median of the ratios of two jobs' times, round by round.
+ *
+ * @param {number[]} over
+ * @param {number[]} under
+ */
 export function ratio(over, under) {
   return median(over.map((value, at) => value / under[at]));
 }

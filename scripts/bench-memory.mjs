@@ -1,8 +1,9 @@
-// Peak memory of calibrating large architectures, natively and in Chromium, against what AMD Quark reports for the same:
-// rows for scripts/bench.mjs. The architectures have random weights; only memory means anything.
+// Peak memory of calibrating large architectures, natively and in Chromium, against the figures of
+// AMD Quark. Rows for scripts/bench.mjs. The architectures have random weights, as only memory is
+// measured.
 //
-// All of them take about an hour on a small machine: $OCTET_ARCHITECTURES names those to measure,
-// $OCTET_MEMORY_METHODS the methods, $OCTET_MEMORY_PLACES where.
+// All of them take about an hour on a small machine. $OCTET_ARCHITECTURES selects the
+// architectures, $OCTET_MEMORY_METHODS the methods, $OCTET_MEMORY_PLACES the platforms.
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -12,12 +13,13 @@ import { build, path } from './bench-architectures.mjs';
 
 const MiB = 2 ** 20;
 
-/** Methods, and their place in Quark's table. */
+/** Methods, and their columns in Quark's table. */
 const methods = ['minmax', 'percentile', 'layerwise-percentile', 'mse'];
 
 /**
- * Megabytes of weights and largest live set together (each value freed after its last use), and the gigabytes of
- * Quark's table by method, for those that are in it. Of the last three only the forecast is judged.
+ * Sum of weights and largest live set in megabytes, each value freed after its last use, and the
+ * gigabytes of Quark's table by method, if listed there. Of the last three only the forecast is
+ * judged.
  *
  * @type {Record<string, { held?: number, quark?: number[], part?: number }>}
  */
@@ -39,7 +41,7 @@ const models = {
   dwblock_k5d5: {},
 };
 
-/** So much over weights and live set is allowed. */
+/** Allowed excess over weights and live set. */
 const OVER = 1.4;
 
 /**
@@ -56,7 +58,13 @@ function chosen(name, known) {
   return wanted ?? known;
 }
 
-/** One calibration on the command line. @param {string} file @param {string} method @returns {Measured} */
+/**
+ * One calibration with the command line.
+ *
+ * @param {string} file
+ * @param {string} method
+ * @returns {Measured}
+ */
 function native(file, method) {
   const octet = process.env.OCTET;
   if (!octet) throw new Error('OCTET is not set: call this through `make bench`');
@@ -81,8 +89,8 @@ function native(file, method) {
 }
 
 /**
- * The same in a fresh page, by all methods after one calibration, as a person would: what is told of a method is the most up to
- * and with it.
+ * One calibration in a fresh page and then all methods. The figure of a method is the peak up to
+ * its end.
  *
  * @param {import('puppeteer-core').Page} page on a page of the server
  * @param {string} address of the model

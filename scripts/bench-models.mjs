@@ -1,5 +1,5 @@
-// Whole models in the browser: Octet's integers against onnxruntime-web, against Octet's own floats and against
-// themselves on two threads. Rows for scripts/bench.mjs.
+// Whole models in the browser: Octet's integers against onnxruntime-web, against Octet's own
+// floats, and on two threads. Rows for scripts/bench.mjs.
 //
 // All that is compared runs in one page and in turns, A B C A B C, each turn a few runs of a model that has its plan
 // and its compiled code; the median of the ratios of neighbouring turns counts. Both engines get one file: what
@@ -16,10 +16,10 @@ import { median } from './median.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Where the server of the bench offers the models of the corpus, by origin, and onnxruntime-web. */
+/** Paths under which the bench's server offers the corpus models by origin, and onnxruntime-web. */
 const paths = /** @type {const} */ ({ corpus: '/corpus/models/', architecture: architectures.path, peer: '/onnxruntime/' });
 
-/** The folders to offer beside the corpus. */
+/** The folders behind those paths. */
 export const mounts = { [paths.peer]: join(checkout, 'node_modules', 'onnxruntime-web', 'dist') };
 
 /**
@@ -34,7 +34,11 @@ export const mounts = { [paths.peer]: join(checkout, 'node_modules', 'onnxruntim
  * @property {number} [tract] the same of floats that tract's kernels run; not measured where nothing is said
  */
 
-/** The models of the table, two of sound, and the language model. @type {Record<string, Case>} */
+/**
+ * The models of the table, two of them for sound, and the language model.
+ *
+ * @type {Record<string, Case>}
+ */
 export const cases = {
   lite0: { name: 'EfficientNet-Lite0', file: 'efficientnet_lite0', from: 'corpus', peer: true },
   squeezenet: { name: 'SqueezeNet', file: 'squeezenet', from: 'corpus', peer: true },
@@ -51,7 +55,7 @@ export const cases = {
   'minilm-dynamic': { name: 'MiniLM, dynamic', file: 'minilm', from: 'corpus', settings: { scheme: 'dynamic' }, peer: true, least: [1, 1], own: 1.3 },
 };
 
-/** Models with so many multiplications are to gain from a second thread. */
+/** Multiplications from which a model is expected to gain from a second thread. */
 const many = 200e6;
 
 /**
@@ -62,7 +66,7 @@ const many = 200e6;
  */
 
 /**
- * The rows of the models named, of all where none is.
+ * The rows of the named models, or of all.
  *
  * @param {import('puppeteer-core').Browser} browser
  * @param {string} url of the server
@@ -135,7 +139,7 @@ function judge(name, one, { times, turns, macs, threads, refused }, means, recor
   record('models', `${name}, ${(macs / 1e6).toFixed(0)} million products, two threads`, median(turns.two), 'ms', {
     peer: spoken('int8'), peer_value: median(turns.one), ratio: gain, target: wanted ? 'at least 1.7 times as fast' : 'none below 200 million', holds: !wanted || gain >= 1.7,
   });
-  // What the code can do, where the machine lets it: the least of all turns.
+  // The minimum over all turns: the speed of the code on an idle machine.
   const least = { one: Math.min(...turns.one), two: Math.min(...turns.two) };
   record('models', `${name}, two threads at their best`, least.two, 'ms', {
     peer: spoken('int8'), peer_value: least.one, ratio: least.one / least.two, target: 'none: the least of all turns', holds: true,
@@ -155,7 +159,7 @@ function print(name, { layers, macs }) {
 }
 
 /**
- * Times everything about one model in turns.
+ * Times all variants of one model in turns.
  *
  * @param {import('puppeteer-core').Page} page @param {Case} one @param {string[]} samples file names; made up where there are none
  * @returns {Promise<Measured>}
@@ -190,7 +194,8 @@ function measured(page, one, samples) {
       if (opened === int8) [layers, macs] = [found, totals.macs];
       return totals.total.median;
     };
-    // Until the browser has compiled what is hot; and as many runs a turn as the clock and the patience want.
+    // Warm-up runs until the browser has compiled the hot code; then runs per turn by the clock's
+    // resolution and a time limit.
     const turns = { one: /** @type {number[]} */ ([]), two: /** @type {number[]} */ ([]), both: /** @type {number[]} */ ([]) };
     const other = await Octet.start({ threads: 1 });
     const beside = await other.open(model);
@@ -202,7 +207,7 @@ function measured(page, one, samples) {
     for (let round = 0; round < 15; round += 1) {
       turns.one.push(await ours(int8));
       turns.two.push(await ours(two));
-      // Each of them takes as long as it does beside the other.
+      // Each should take as long with the other running as alone.
       const each = await Promise.all([ours(int8), ours(beside)]);
       turns.both.push((each[0] + each[1]) / 2);
     }
@@ -210,7 +215,7 @@ function measured(page, one, samples) {
     second.close();
     other.close();
 
-    // What Octet decodes of the sample is what onnxruntime-web gets.
+    // onnxruntime-web gets the tensors that Octet decodes from the sample.
     const { previews, first: values } = await open.preview(sample);
     let refused = null;
     const sessions = { int8: null, float: null };
@@ -232,7 +237,7 @@ function measured(page, one, samples) {
       const inputs = previews;
       const feeds = Object.fromEntries(inputs.map(({ element, shape }, at) => {
         const count = shape.reduce((all, size) => all * size, 1);
-        // Of integers, as of tokens, and of what comes beside, any will do: they take as long.
+        // Any integer values do, for tokens and other inputs: the time is the same.
         const given = element !== 'float32' ? new BigInt64Array(count).fill(1n) : at === 0 ? values : new Float32Array(count);
         return [session.inputNames[at], new ort.Tensor(element, given, shape)];
       }));

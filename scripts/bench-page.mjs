@@ -1,4 +1,5 @@
-// What the page costs a visitor: until it can be used, until the engine is there, a model to its card, and the JavaScript.
+// Cost of the page for a visitor: time until it is usable, until the engine is ready, until a
+// model's details are shown, and the JavaScript.
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,7 +13,7 @@ const rounds = 5;
 /** @typedef {(bench: string, row: string, value: number, unit: string, judged: { target: string, holds: boolean }) => void} Record */
 
 /**
- * The page itself in a fresh browser context each time: no cache is warm.
+ * A fresh browser context per run, so that no cache is warm.
  *
  * @param {import('puppeteer-core').Browser} browser
  * @param {string} url
@@ -22,17 +23,17 @@ const rounds = 5;
 export async function benchPage(browser, url, model, record) {
   /** @type {{ usable: number, engine: number, opened: number }[]} */
   const runs = [];
-  /** What was asked for until the engine was ready. @type {Set<string>} */
+  /** Requests until the engine was ready. @type {Set<string>} */
   const asked = new Set();
   for (let round = 0; round < rounds; round += 1) {
     const context = await browser.createBrowserContext();
     try {
       const page = await context.newPage();
-      // The clock of the page itself: it begins with the navigation.
+      // The page's own clock, which starts with the navigation.
       await page.evaluateOnNewDocument(() => {
         const seen = /** @type {any} */ (window);
         const look = () => {
-          // Usable: the drop target is there, and the script that listens for drops has run.
+          // Usable: the drop area is shown, and the script listens for drops.
           if (!seen.usable && document.querySelector('#choose-model')) seen.usable = performance.now();
           if (!seen.engine && /^(Full|Baseline) build/.test(document.querySelectorAll('summary')[1]?.textContent ?? '')) seen.engine = performance.now();
           if (seen.began && !seen.opened && document.querySelector('#card-title')) seen.opened = performance.now() - seen.began;
@@ -67,7 +68,7 @@ export async function benchPage(browser, url, model, record) {
   record('page', 'all JavaScript, gzipped', gzipped(scripts()) / 1000, 'kB', { target: 'none: views load when they are opened', holds: true });
 }
 
-/** Every script that a visitor of the default build can be sent: not the types, which are for editors. */
+/** All scripts that the default build may load, without the type declarations. */
 function scripts() {
   return ['www', 'pkg/threads', 'pkg/vendor'].flatMap((folder) =>
     readdirSync(join(checkout, folder), { recursive: true, encoding: 'utf8' })

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What Octet costs in Chromium, against its peers: a table, and bench.json in the target folder.
+// Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
 //   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
@@ -7,9 +7,9 @@
 //     --layers             prints where the time of the models goes
 //     --firefox            in Firefox: for `kernels` and `models`
 //
-// Call it through `make bench`, which builds what it measures. A row that misses its target says so
-// (`holds: false`) and the program still ends well: a bench is a measurement, not a test. Runs of ours
-// and of the peer take turns, every run of ours in a fresh page with a fresh worker, and the median of the
+// Call it through `make bench`, which builds the programs. A row that misses its target is marked
+// (`holds: false`), but the exit code stays 0: a bench is a measurement, not a test. Runs of ours
+// and of the peer take turns, each of ours in a fresh page with a fresh worker. The median of the
 // ratios counts.
 
 import { spawnSync } from 'node:child_process';
@@ -68,7 +68,7 @@ function record(bench, row, value, unit, { target, holds, peer = null, peer_valu
   rows.push({ bench, row, value, unit, peer, peer_value, ratio, target, holds });
 }
 
-/** A browser on a fresh page of our server for each run. */
+/** A fresh page of our server in a browser for each run. */
 class Browser {
   /** @param {import('puppeteer-core').Browser} browser @param {{ url: string, close: () => Promise<void> }} server */
   constructor(browser, server) {
@@ -91,8 +91,8 @@ class Browser {
   }
 
   /**
-   * Opens a model and, if there are samples, calibrates and quantizes it. The files are in the page's hands
-   * before the clock starts, as they are when a person drops them; the engine was loaded two seconds before.
+   * Opens a model and, given samples, calibrates and quantizes it. The page has the files before
+   * the clock starts, as after a drop; the engine was loaded two seconds before.
    *
    * @param {{ model: string, samples: string[], threads: number, method?: string }} job paths under /corpus/
    * @returns {Promise<Run>}
@@ -111,7 +111,7 @@ class Browser {
         const address = '/www/octet.js';
         const { Octet } = await import(address);
         const octet = await Octet.start({ threads });
-        // A person takes as long at least to find the file. Meanwhile the engine warms up.
+        // A user needs at least this long to find the file. Meanwhile the engine warms up.
         await new Promise((resolve) => setTimeout(resolve, 2000));
         const file = await blob(model);
         /** @type {Map<string, Blob>} */
@@ -194,7 +194,10 @@ async function against(browser, method, theirMethod) {
   }
 }
 
-/** What observers add to runs of EfficientNet-Lite0, natively on one thread: runs with some and with others take turns. */
+/**
+ * Overhead of observers in EfficientNet-Lite0, natively on one thread: runs with and without them
+ * take turns.
+ */
 function observers() {
   const corpus = required('OCTET_CORPUS');
   const program = join(dirname(required('OCTET')), 'examples', 'observers');
@@ -212,7 +215,7 @@ function observers() {
 
 /** @type {Record<string, (browser: Browser, only: string[], layers: boolean) => Promise<void>>} */
 const benches = {
-  /** The whole way by minmax. */
+  /** The whole pipeline with minmax. */
   async speed(browser) {
     const { samples, threads, seconds, their_seconds, pages, their_peaks, ratio } = await against(browser, 'minmax', 'minmax');
     record('speed', `EfficientNet-Lite0, ${samples} samples, ${threads} threads`, seconds, 's', {
@@ -226,7 +229,10 @@ const benches = {
     });
   },
 
-  /** The methods that need histograms, against ONNX Runtime's percentile; and other settings without a new calibration. */
+  /**
+   * The methods with histograms, against ONNX Runtime's percentile; and other settings without a
+   * new calibration.
+   */
   async methods(browser) {
     for (const method of ['minmax', 'percentile:99.999', 'mse', 'auto', 'entropy']) {
       const { seconds, again, their_seconds, pages, their_peaks, ratio } = await against(browser, method, 'percentile');
@@ -248,7 +254,8 @@ const benches = {
     const sixteen = samplesOf('efficientnet_lite0').slice(0, 16);
     const many = Array.from({ length: 128 }, (_, index) => sixteen[index % sixteen.length]);
     const model = 'models/efficientnet_lite0.onnx';
-    // Which of two threads frees first is chance, and wasm memory once grown stays: the median of several.
+    // Threads free memory in random order and wasm memory never shrinks, hence the median of
+    // several runs.
     const [few, lots] = [/** @type {Run[]} */ ([]), /** @type {Run[]} */ ([])];
     for (let round = 0; round < rounds; round += 1) {
       few.push(await browser.run({ model, samples: sixteen, threads: 2 }));
@@ -265,7 +272,7 @@ const benches = {
     }
   },
 
-  /** What a visitor downloads. */
+  /** Download sizes for a visitor. */
   async size() {
     for (const variant of ['threads', 'baseline']) {
       const bytes = gzipSync(readFileSync(join(checkout, 'pkg', variant, 'octet_bg.wasm')), { level: 9 }).length;
@@ -275,7 +282,7 @@ const benches = {
     }
   },
 
-  /** What a visitor of the page waits for. */
+  /** Waiting times of a visitor. */
   async page(browser) {
     const inCorpus = (/** @type {string} */ path) => join(required('OCTET_CORPUS'), path);
     const [model, large] = ['models/efficientnet_lite0.onnx', 'architectures/resnet50.onnx'].map(inCorpus);
@@ -284,7 +291,7 @@ const benches = {
     await benchCancel(browser.browser, browser.server.url, { model, large, samples }, record);
   },
 
-  /** A file of 100 MB to its card. */
+  /** From a file of 100 MB to its details. */
   async open(browser) {
     const model = 'architectures/resnet50.onnx';
     const size = readFileSync(join(required('OCTET_CORPUS'), model)).length;
@@ -303,7 +310,7 @@ const benches = {
     await large.memory(browser, record, { corpus: required('OCTET_CORPUS'), python: required('OCTET_PYTHON') });
   },
 
-  /** What measuring every layer adds to a run, natively: pairs of a run that is measured and one that is not. */
+  /** Overhead of measuring every layer, natively: pairs of runs with and without it. */
   async profiling() {
     for (const name of ['efficientnet_lite0', 'squeezenet']) {
       const corpus = required('OCTET_CORPUS');
@@ -316,7 +323,7 @@ const benches = {
     }
   },
 
-  /** The int8 kernels by themselves. */
+  /** The int8 kernels alone. */
   async kernels(browser, only) {
     const page = await browser.browser.newPage();
     try {
@@ -327,7 +334,7 @@ const benches = {
     }
   },
 
-  /** Whole models on integers. */
+  /** Whole quantized models. */
   async models(browser, only, layers) {
     const options = { corpus: required('OCTET_CORPUS'), only, layers };
     await whole.models(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);

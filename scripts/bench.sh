@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make bench: what Octet costs, against the peers. Arguments are names of benches.
+# make bench: benchmarks against the peers. Arguments are names of benches.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 scripts/setup.sh test

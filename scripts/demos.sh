@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches what the page's demos are made of, trains the digit model (about a minute, once), and makes the folder behind /demo/.
-# A demo that can't be had is no reason to serve nothing: it is said which and why, and the page offers the others. Each is offered
-# as soon as it is there, since `make serve` serves meanwhile.
+# Downloads the files of the demos, trains the digit model (about a minute, once), and creates the
+# folder behind /demo/. A demo that fails is reported and left out. Each is available as soon as it
+# is complete, as `make serve` serves meanwhile.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 without() { say "demo: $1 is not offered: $2"; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trains the digit model of the demo (about a minute), unless it is there already from this very script.
+# Trains the digit model of the demo (about a minute), unless this version of the script has done
+# so.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 out=$OCTET_CORPUS/digits

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// One folder that any static host can serve, from any path: the page, both wasm builds, the demo where there is one, and a
-// service worker that knows the files (docs/hosting.md).
+// Creates one folder that any static host can serve, from any path: the page, both wasm builds, the
+// demo if there is one, and a service worker that lists the files (docs/hosting.md).
 //
 //   node scripts/dist.mjs [--out DIR] [--demo DIR]
 
@@ -27,7 +27,7 @@ for (const needed of ['pkg/threads/octet_bg.wasm', 'pkg/baseline/octet_bg.wasm',
     process.exit(1);
   }
 }
-// Emptied only where it is ours: a mistyped folder must not be lost.
+// The folder is emptied only if an earlier call created it, so a mistyped one is not lost.
 if (existsSync(out) && readdirSync(out).length > 0 && !existsSync(join(out, 'sw-files.js'))) {
   console.error(`dist: ${out} is not empty and was not made here; choose another folder`);
   process.exit(1);
@@ -49,7 +49,7 @@ const walk = (folder) => readdirSync(folder, { withFileTypes: true }).flatMap((e
 const files = walk(out).map((file) => relative(out, file).split(sep).join('/')).filter((file) => !/^sw(-files)?\.js$/.test(file)).sort();
 const hash = createHash('sha256');
 for (const file of [...files, 'sw.js']) hash.update(`${file}\n`).update(readFileSync(join(out, file)));
-// Large files are kept when they are first used: a visitor needs one of the two builds, and perhaps no demo.
+// Large files are cached on first use: a visitor needs one of the two builds, and perhaps no demo.
 const later = files.filter((file) => /^demo\/|^pkg\/(threads|baseline)\//.test(file));
 const known = {
   version: hash.digest('hex').slice(0, 16),

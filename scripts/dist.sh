@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# make dist: builds what is missing and leaves one folder that any static host can serve. DIST=… for another folder.
+# make dist: builds missing parts and creates one folder that any static host can serve. DIST=…
+# selects another folder.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 scripts/setup.sh serve

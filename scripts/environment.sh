@@ -4,7 +4,7 @@ set -euo pipefail
 
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# Everything the build makes or fetches, and that a new checkout can use again.
+# The cache: everything that a build creates or downloads and that a new checkout can reuse.
 export OCTET_CACHE=${OCTET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/octet}
 export OCTET_CORPUS=${OCTET_CORPUS:-$OCTET_CACHE/corpus}
 export OCTET_DEMO=${OCTET_DEMO:-$OCTET_CACHE/demo}
@@ -13,8 +13,9 @@ export OCTET=$OCTET_CACHE/target/release/octet
 export CARGO_TARGET_DIR=$OCTET_CACHE/target   # the native build; the wasm variants have folders inside it
 mkdir -p "$OCTET_CACHE" "$OCTET_E2E_OUT"
 
-# All of tract stands on these packages, and cargo goes by the times of files, which are new in every checkout: tract would be compiled
-# again in each. So their files get the time at which the cache last saw them change.
+# All of tract depends on these packages, and cargo compares file times, which are new in every
+# checkout. So tract would be compiled again in each. Hence their files get the time at which the
+# cache last saw them change.
 for package in fourier inventory; do
     content=$(cat "$checkout/src/$package"/* | sha256sum)
     [ "$(cat "$OCTET_CACHE/$package" 2>/dev/null || true)" = "$content" ] || printf '%s\n' "$content" >"$OCTET_CACHE/$package"
@@ -24,17 +25,17 @@ done
 # The oldest compiler that builds this crate and its dependencies.
 minimum_rust=1.91
 
-# Debian's compiler and the linker that goes with it (scripts/toolchain.sh says when they are used).
+# Debian's compiler and its linker (scripts/toolchain.sh selects them).
 debian_packages=(rustc-web cargo-web rust-web-src lld-22)
 export OCTET_WASM_LINKER=wasm-ld-22
 
-# The choice that scripts/toolchain.sh made.
+# The choice of scripts/toolchain.sh.
 if [ -z "${OCTET_TOOLCHAIN:-}" ] && [ -r "$OCTET_CACHE/toolchain" ]; then
     OCTET_TOOLCHAIN=$(cat "$OCTET_CACHE/toolchain")
 fi
 export OCTET_TOOLCHAIN=${OCTET_TOOLCHAIN:-}
 if [ "$OCTET_TOOLCHAIN" = debian ]; then
-    # Only the compiler comes from /usr/bin: python and node stay the ones the person uses.
+    # Only the compiler comes from /usr/bin; python and node stay the user's.
     mkdir -p "$OCTET_CACHE/debian-bin"
     for program in cargo rustc rustdoc rustfmt; do
         [ -x "/usr/bin/$program" ] || continue # rustfmt may be rustup's
@@ -49,6 +50,6 @@ say() { printf '%s\n' "$*" >&2; }
 fail() { say "octet: $*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# at_least 1.91 1.96.0: whether the second version is not older than the first.
+# at_least 1.91 1.96.0: succeeds if the second version is not older than the first.
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
 rust_version() { "$1" --version 2>/dev/null | awk '{ print $2 }'; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the format of every Rust file, or mends it with --fix.
+# Checks the format of every Rust file; --fix corrects it.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 [ "${1:-}" = --fix ] && check=() || check=(--check)

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The icons that browsers want as PNG to install the page: the same shapes as www/icon.svg, drawn here so that nothing else is needed.
+// PNG icons for installing the page. The shapes are those of www/icon.svg, drawn here without other
+// programs.
 //
 //   node scripts/icons.mjs [DIR]        (pkg/icons where none is given)
 
@@ -10,17 +11,17 @@ import { deflateSync } from 'node:zlib';
 
 /** @typedef {{ x: number, y: number, width: number, height: number, radius: number, colour: [number, number, number], opacity: number }} Box in a square of 32 */
 
-/** As in www/icon.svg; tests/scripts/icons.test.mjs holds them to it. @type {Box[]} */
+/** The shapes of www/icon.svg; tests/scripts/icons.test.mjs compares them. @type {Box[]} */
 export const bars = [6, 11.5, 17, 22.5].map((x, index) => ({ x, y: 7, width: 3.6, height: 18, radius: 1.2, colour: [255, 255, 255], opacity: index % 2 === 0 ? 1 : 0.45 }));
 /** @type {Box} */
 export const ground = { x: 0, y: 0, width: 32, height: 32, radius: 7, colour: [0x0b, 0x6e, 0x63], opacity: 1 };
 
-/** Each pixel is the mean of so many by so many. */
+/** Number of subpixels per side that each pixel averages. */
 const fine = 4;
 
 /** @param {Box} box @param {number} x @param {number} y */
 function inside({ x: left, y: top, width, height, radius }, x, y) {
-  // How far beyond the box without its round corners: within their radius is inside.
+  // Distance from the box without its rounded corners; within their radius is inside.
   const across = Math.max(left + radius - x, x - (left + width - radius), 0);
   const down = Math.max(top + radius - y, y - (top + height - radius), 0);
   return Math.hypot(across, down) <= radius;
@@ -34,7 +35,7 @@ function inside({ x: left, y: top, width, height, radius }, x, y) {
 export function icon(side, maskable) {
   const shrunk = (/** @type {Box} */ box) => ({ ...box, x: 16 + (box.x - 16) * 0.85, y: 16 + (box.y - 16) * 0.85, width: box.width * 0.85, height: box.height * 0.85, radius: box.radius * 0.85 });
   const boxes = maskable ? [{ ...ground, radius: 0 }, ...bars.map(shrunk)] : [ground, ...bars];
-  // A byte in front of each row says that it is stored as it is.
+  // The filter byte of each row: 0, unfiltered.
   const rows = Buffer.alloc(side * (side * 4 + 1));
   for (let row = 0; row < side; row += 1) {
     for (let column = 0; column < side; column += 1) {
@@ -52,7 +53,7 @@ export function icon(side, maskable) {
         [red, green, blue, alpha].forEach((value, at) => (sum[at] += value));
       }
       const at = row * (side * 4 + 1) + 1 + column * 4;
-      // Colours are not multiplied by their opacity in a PNG.
+      // PNG colours are not premultiplied by alpha.
       for (let colour = 0; colour < 3; colour += 1) rows[at + colour] = sum[3] === 0 ? 0 : Math.round(sum[colour] / sum[3]);
       rows[at + 3] = Math.round((sum[3] / (fine * fine)) * 255);
     }
@@ -73,7 +74,7 @@ function chunk(name, data) {
   return Buffer.concat([length, body, sum]);
 }
 
-/** CRC-32 as PNG wants it: the polynomial 0xedb88320 with its bits turned round. @param {Buffer} bytes */
+/** CRC-32 of PNG: the reflected polynomial 0xedb88320. @param {Buffer} bytes */
 function checksum(bytes) {
   let sum = 0xffffffff;
   for (const byte of bytes) {

@@ -7,5 +7,6 @@ scripts/setup.sh test
 scripts/format.sh
 scripts/types.sh # wants pkg/: make build
 have cargo-clippy || fail "no clippy: Debian's compiler has none; use a rustup toolchain for it"
-# Check builds share nothing with real ones, and clippy wants its own compiler: a target folder of its own.
+# A target folder of its own: check builds share nothing with real ones, and clippy needs its own
+# compiler.
 CARGO_TARGET_DIR=$OCTET_CACHE/target/clippy cargo-clippy clippy --locked --all-targets --features cli -- --deny warnings

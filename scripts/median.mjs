@@ -1,4 +1,4 @@
-/** The middle of numbers, the mean of both where there are two; NaN of none. @param {number[]} values */
+/** The median; NaN of an empty list. @param {number[]} values */
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;

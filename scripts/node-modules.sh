@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The npm packages of package-lock.json, kept in the cache by the lock's hash and linked into the checkout.
+# Installs the npm packages of package-lock.json into the cache, by the lock's hash, and links them
+# into the checkout.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds what the page loads, into pkg/: scripts/page.sh VARIANT... (of wasm-pack.toml; `all` for every one).
-# cargo shows its own progress where a terminal is there. wasm-bindgen is built and npm's packages are fetched beside
-# it, as cargo leaves a core idle while it compiles tract-core.
+# Builds the page's files into pkg/: scripts/page.sh VARIANT... (of wasm-pack.toml; `all` for every
+# one). cargo shows progress on a terminal. wasm-bindgen is built and the npm packages are
+# downloaded in parallel, as cargo leaves a core idle while it compiles tract-core.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 [ $# -gt 0 ] || fail "scripts/page.sh wants the names of variants, or all"

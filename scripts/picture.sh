@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# make picture: the README's pictures, taken from the page by its own test and put into docs. 256 colours make them a third as large.
+# make picture: takes the README's pictures with a test of the page and puts them into docs. 256
+# colours reduce them to a third.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 [ -e pkg/threads/octet_bg.wasm ] || fail "the page is not built yet: make build"

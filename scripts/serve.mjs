@@ -1,13 +1,13 @@
 #!/usr/bin/env node
-// The development server: the page as a good host would serve it.
+// The development server. It sends what a production host should send.
 //
-// It promises the right MIME types, the isolation headers that threads need (left out with `--plain`, to
-// walk the single-threaded way), and on every response, worker scripts included, a policy under which
-// nothing can be sent to another origin. Only the page's own folders are served, never the checkout.
+// It sends correct MIME types, the isolation headers that threads need (omitted with `--plain`, to
+// test the single-threaded path), and a content security policy with every response, worker scripts
+// included. The policy forbids requests to other origins. Only the page's own folders are served.
 //
 //   node scripts/serve.mjs [--port N] [--host H] [--plain] [--demo DIR] [--mount /path/=DIR]...
 //
-// Port 0 takes a free one. The address is printed as the first line.
+// Port 0 selects a free one. The first line of output is the address.
 
 import { createReadStream, existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -19,7 +19,7 @@ import { parseArgs } from 'node:util';
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
-/** Where `make` keeps what outlives a checkout. */
+/** The cache folder of `make`. */
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
 
 /** @type {Record<string, string>} */
@@ -41,9 +41,10 @@ const types = {
 };
 
 /**
- * What the page may do, as in `index.html` (for hosts that can't send headers). `connect-src 'self'` is the privacy promise;
- * `wasm-unsafe-eval` lets WebAssembly compile and nothing else; wasm-bindgen-rayon starts its threads from a `blob:` of its own
- * script; `blob:` pictures are the thumbnails of the person's own samples.
+ * The content security policy, as in `index.html` (for hosts that can't send headers). `connect-src
+ * 'self'` is the privacy promise. `wasm-unsafe-eval` permits compiling WebAssembly and nothing
+ * else. wasm-bindgen-rayon starts its threads from a `blob:` of its own script. `blob:` images are
+ * thumbnails of the user's samples.
  */
 export const policy = [
   "default-src 'none'",
@@ -58,10 +59,10 @@ export const policy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Where browsers report violations of the policy, when somebody listens. */
+/** Address for reports of policy violations, if someone listens. */
 const reports = '/policy-violation';
 
-/** What a page needs to share memory with threads. */
+/** Headers that a page needs to share memory with threads. */
 export const isolation = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
@@ -114,7 +115,7 @@ export async function serve(options = {}) {
     for (const [prefix, folder] of mounts) {
       if (!path.startsWith(prefix)) continue;
       const file = resolve(folder, path.slice(prefix.length));
-      // `resolve` has eaten every `..`: what is left must still be inside.
+      // `resolve` has removed every `..`: the result must still be inside.
       return file.startsWith(resolve(folder) + sep) ? file : null;
     }
     return null;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# make serve: builds what is missing of the variant that today's browsers load, and serves the page. VARIANTS=all
-# builds the one for older browsers, too. The demos are made while the page is served already.
+# make serve: builds missing parts of the variant for current browsers and serves the page.
+# VARIANTS=all also builds the one for older browsers. The demos are created while the page is
+# already served.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 scripts/setup.sh serve
@@ -10,7 +11,7 @@ say "1 of 2: building the page (from nothing 3 to 6 minutes on two cores; second
 scripts/page.sh "${variants[@]}"
 
 say "2 of 2: serving it; the demos are made meanwhile"
-# Each in a process group of its own: all of it ends when this does.
+# Each in a process group of its own, which ends with this script.
 set -m
 nice scripts/demos.sh </dev/null >&2 &
 demos=$!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the machine itself must have: scripts/setup.sh serve|test. On Debian, root gets it installed; anyone
-# else is told the exact command. What is there already is used and not touched.
+# Checks the required system packages: scripts/setup.sh serve|test. On Debian, root gets missing
+# ones installed; other users get the exact command. Existing packages are not touched.
 . "$(dirname "$0")/environment.sh"
 purpose=${1:?serve or test}
 
@@ -18,7 +18,7 @@ if ! have node || ! node -e 'process.exit(parseInt(process.version.slice(1)) < 1
 fi
 need npm npm
 if [ "$purpose" = test ]; then
-    # rustup leaves a rustfmt that can't run where it has no toolchain
+    # Without a toolchain, rustup leaves a rustfmt that can't run.
     if ! rustfmt --version >/dev/null 2>&1; then
         missing+=(rustfmt)
         packages+=(rustfmt-web)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make test: every test there is. Prints each step with its time, and at the very end one line that sums up
-# what all runners counted. A step that can't run is a failure; nothing is skipped in silence.
+# make test: runs all tests. Prints each step with its time, and finally one line with the sums of
+# all runners. A step that can't run is a failure; none is skipped silently.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 scripts/setup.sh test
@@ -10,7 +10,7 @@ logs=$OCTET_CACHE/logs/$(date +%Y%m%d-%H%M%S)-$$
 mkdir -p "$logs"
 steps=()
 
-# What a runner's log counted: "passed failed skipped". Knows the closing lines of cargo test and
+# Counts of a runner's log: "passed failed skipped". Knows the closing lines of cargo test,
 # wasm-bindgen-test, node's test runner and pytest.
 counted() {
     awk '
@@ -29,8 +29,9 @@ counted() {
     ' "$1"
 }
 
-# step KIND NAME COMMAND...: runs it and leaves a log and a result. KIND is `tests` for a runner that counts,
-# `check` for a command that is itself one test. Its time is told in seconds of the clock and of the cores.
+# step KIND NAME COMMAND...: runs a step and keeps a log and a result. KIND is `tests` for a runner
+# that counts, or `check` for a command that is one test. Its time is given in wall-clock and CPU
+# seconds.
 step() {
     local kind=$1 name=$2 began=$SECONDS status=0 passed failed skipped took TIMEFORMAT='%U %S'
     shift 2
@@ -40,7 +41,7 @@ step() {
     took="$((SECONDS - began)) s ($(awk 'END { printf "%.0f", $1 + $2 }' "$log.time") CPU s)"
     if [ "$kind" = tests ]; then
         read -r passed failed skipped < <(counted "$log")
-        # A runner that fails without a failed test, or that ran none, is a failure itself.
+        # A runner that fails without a failed test, or that ran no test, is a failure itself.
         if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then failed=1; fi
     else
         passed=$((status == 0)) failed=$((status != 0)) skipped=0
@@ -54,7 +55,8 @@ step() {
     fi
 }
 
-# behind starts a step and goes on; beside does so as soon as fewer than two such steps run; alone waits for its end.
+# behind starts a step in the background. beside does so as soon as fewer than two of its kind run.
+# alone waits for its end.
 declare -A process
 pair=()
 behind() {
@@ -73,7 +75,8 @@ beside() {
     pair=("${running[@]}" "$!")
 }
 alone() { behind "$@" && after "$2"; }
-# after NAME...: waits until these steps have ended, well or not. What needs a failed one fails itself.
+# after NAME...: waits until these steps have ended, whatever their result. A step that needs a
+# failed one fails itself.
 after() {
     local name
     for name in "$@"; do wait "${process[$name]}" || true; done
@@ -81,7 +84,8 @@ after() {
 wasm() { node scripts/wasm.mjs "$@"; }
 native() { cargo test --release --locked --features cli --package octet --package octet-kernels --package inventory --package rustfft "$@"; }
 
-# Two builds at a time, since one leaves a core idle while it compiles tract-core; and what waits for the network first.
+# Two builds at a time, since one leaves a core idle while it compiles tract-core. Downloads start
+# first.
 beside tests "native tests" native
 beside check "npm packages" scripts/node-modules.sh
 beside check "tools" scripts/tools.sh
@@ -93,7 +97,8 @@ beside check "wasm build threads" wasm build threads
 after "native tests"
 beside check "command line" cargo build --release --locked --features cli
 after "command line" "corpus"
-# The oracle computes, the others compile or wait for a browser: it gets what they leave of the cores.
+# The oracle computes, while the others compile or wait for a browser, so it runs at a lower
+# priority.
 behind tests "oracle" nice -n 19 scripts/oracle.sh --ignore=tests/oracle/test_page.py
 beside check "wasm build baseline" wasm build baseline
 after "wasm build threads"
@@ -107,7 +112,7 @@ after "wasm build baseline" "threads in chromium" "threads in firefox" "demo dat
 for browser in chromium firefox; do alone tests "baseline in $browser" wasm test baseline "$browser"; done
 rm -rf "$OCTET_E2E_OUT" && mkdir -p "$OCTET_E2E_OUT"
 alone tests "page" node --test --test-reporter=spec tests/e2e/all.mjs
-# The page leaves the models it made for the oracle to judge.
+# The page's tests leave their models for the oracle to check.
 alone tests "models of the page" scripts/oracle.sh --numprocesses 0 tests/oracle/test_page.py
 wait
 

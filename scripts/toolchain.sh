@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Chooses the compiler once and remembers it, since another compiler means building everything again.
+# Selects the compiler once and records it, since another compiler means building everything again.
 #
 #   rustup   the person's own rustup, where it has the library sources or can download them
 #   debian   Debian's rustc-web with its library sources: what a closed network with a Debian mirror has
 #
-# In this order; where neither is complete Debian's packages are wanted, and scripts/setup.sh gets them.
-# `OCTET_TOOLCHAIN=debian|rustup` overrules.
+# In this order. If neither is complete, Debian's packages are needed, which scripts/setup.sh
+# installs. `OCTET_TOOLCHAIN=debian|rustup` overrides the choice.
 . "$(dirname "$0")/environment.sh"
 
 debian_complete() {

@@ -1,5 +1,5 @@
-// Reads wasm-pack.toml. Knows only what that file needs of TOML (tables, strings, booleans, lists of
-// strings, comments) and refuses anything else by its line, so that a slip is never half understood.
+// Reads wasm-pack.toml. It supports only the TOML which that file needs (tables, strings, booleans,
+// lists of strings, comments) and reports anything else with its line.
 
 import { readFileSync } from 'node:fs';
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Copies what the page uses from npm beside the wasm, as it is and with its licence: pkg/vendor/. No bundler, and
-// nothing is fetched from elsewhere when the page runs.
+// Copies the npm packages that the page uses, unchanged and with licences, to pkg/vendor/. There is
+// no bundler, and the page loads nothing from other hosts.
 //
 //   node scripts/vendor.mjs
 
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const to = join(checkout, 'pkg', 'vendor');
 
-/** What is taken: package, its file, the name it is served under. */
+/** Package, its file, and the name under which it is served. */
 const taken = [
   ['@dagrejs/dagre', 'dist/dagre.esm.js', 'dagre.js'],
   ['@dagrejs/dagre', 'LICENSE', 'dagre.LICENSE'],

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The Python environment of the oracle, made again when its pinned requirements change. Prints its python.
+# Creates the oracle's Python environment, again when its pinned requirements change. Prints the
+# path of its python.
 . "$(dirname "$0")/environment.sh"
 requirements=$checkout/tests/oracle/requirements.txt
 [ -e "$requirements" ] || fail "tests/oracle/requirements.txt is missing"

@@ -1,14 +1,18 @@
-// Runs a compiled wasm test in a browser. `wasm-bindgen-test-runner` makes the page and serves it; the browser is
-// driven as in the tests of the page, so that no WebDriver program is needed.
+// Runs a compiled wasm test in a browser. `wasm-bindgen-test-runner` creates and serves the page.
+// The browser is driven as in the page's tests, so no WebDriver program is needed.
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { launch } from './browsers.mjs';
 
-/** How long all tests of a file may take together. */
+/** Time limit for all tests of a file. */
 const limit = 300_000;
 
-/** The runner's closing line, in words: only `ok` with tests that passed is a success. @param {string} output */
+/**
+ * The runner's closing line: only `ok` with at least one passed test is a success.
+ *
+ * @param {string} output
+ */
 export function verdict(output) {
   const closing = /^test result: (\w+)\. (\d+) passed; (\d+) failed; .*$/m.exec(output);
   if (!closing) return { ok: false, why: 'the page ended without a result' };
@@ -42,8 +46,8 @@ function served(file, runner) {
 }
 
 /**
- * Runs all tests of a file; `text` is what the runner's page says, and after a failure what went wrong. Whatever ends the page
- * early (a crash, a worker that doesn't load, no answer in time) is a failure.
+ * Runs all tests of a file. `text` is the output of the runner's page and, after a failure, its
+ * reason. A crash, a worker that does not load or a timeout is a failure.
  *
  * @param {string} file
  * @param {import('./browsers.mjs').Name} name
@@ -79,7 +83,7 @@ export async function runTests(file, name, { runner = 'wasm-bindgen-test-runner'
 }
 
 /**
- * Follows the page until it shows a result.
+ * Polls the page until it shows a result.
  *
  * @param {import('puppeteer-core').Page} page
  * @param {string} url

@@ -8,9 +8,9 @@
 //   node scripts/wasm.mjs tidy                         removes packages that were built from other sources
 //   node scripts/wasm.mjs size                         what the built variants weigh
 //
-// Run it through `make` or scripts/with-environment.sh: it takes the cache folder and the toolchain from
-// there. Every variant has a target folder of its own: cargo gives a cdylib the same file name whatever the
-// flags, so two variants in one folder would overwrite each other and still be called fresh.
+// Run it through `make` or scripts/with-environment.sh, which set the cache folder and the
+// toolchain. Every variant has its own target folder. cargo gives a cdylib the same file name for
+// all flags, so two variants in one folder would overwrite each other and still count as fresh.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -49,8 +49,8 @@ const chosen = (names) => (names.length === 0 || names.includes('all') ? variant
 const targetFolder = (variant) => join(required('OCTET_CACHE'), 'target', variant.name);
 
 /**
- * The environment cargo needs. std is compiled with the variant's own features: threads need it (std has to
- * know of atomics), and Debian ships no wasm std at all.
+ * The environment of cargo. std is compiled with the variant's own features: threads need a std
+ * with atomics, and Debian ships no wasm std.
  * @param {import('./variants.mjs').Variant} variant
  */
 function environment(variant) {
@@ -60,7 +60,8 @@ function environment(variant) {
     CARGO_TARGET_DIR: targetFolder(variant),
     RUSTC_BOOTSTRAP: '1',
     CARGO_UNSTABLE_BUILD_STD: 'panic_abort,std',
-    // Without backtraces, which wasm has none of; and a panic says its file only, as 7,500 lines and columns weigh too much.
+    // No backtraces, which wasm does not have. A panic names only its file: 7,500 lines and columns
+    // would add too much size.
     CARGO_UNSTABLE_BUILD_STD_FEATURES: 'panic-unwind',
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: rustFlags(variant, ['-Z location-detail=file', ...(debian ? ['-C linker-flavor=wasm-ld'] : [])]),
     ...(debian ? { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER: required('OCTET_WASM_LINKER') } : {}),
@@ -116,7 +117,7 @@ async function build(variant) {
 /** @param {import('./variants.mjs').Variant} variant */
 const packageFolder = (variant) => join(checkout, 'pkg', variant.name);
 
-/** A checksum of all that the wasm is made from. */
+/** A checksum of all sources of the wasm. */
 function sources() {
   const read = (/** @type {string} */ path) => (/\.(rs|toml)$/.test(path) ? [path] : []);
   const inside = readdirSync(join(checkout, 'src'), { recursive: true, encoding: 'utf8' }).flatMap(read).map((file) => join('src', file));
@@ -125,7 +126,9 @@ function sources() {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** A page must not load an engine of other sources: packages that were built from those are removed. */
+/**
+ * The page must not load an engine from other sources, so packages of older sources are removed.
+ */
 function tidy() {
   for (const variant of variants) {
     const stamp = readStamp(join(packageFolder(variant), '.built-from'));
@@ -135,7 +138,11 @@ function tidy() {
   }
 }
 
-/** What is documented stands in `octet.d.ts`, too, which nobody downloads. @param {string} file */
+/**
+ * The documentation comments go to `octet.d.ts`, which visitors don't download.
+ *
+ * @param {string} file
+ */
 function withoutComments(file) {
   writeFileSync(file, readFileSync(file, 'utf8').replace(/^[ \t]*\/\*\*[\s\S]*?\*\/\n/gm, ''));
 }

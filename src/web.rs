@@ -1,14 +1,15 @@
-//! The wasm face: one class over [`session`], and nothing that decides anything.
+//! The wasm interface: one class over [`session`], without any decisions of its own.
 //!
-//! Settings, cards and summaries cross as plain objects; files come as `Blob`s and are copied once, slice by
-//! slice, into memory of exactly their size; models and tensors leave as typed arrays. Errors are JS `Error`s
-//! with the session's sentence and its `kind`. Where memory is shared, a few words of it ([`control`]) let
-//! the page stop a call and learn of a panic while the worker itself is busy.
+//! Settings, model summaries and results cross as plain objects. Files arrive as `Blob`s and are
+//! copied once, slice by slice, into memory of exactly their size. Models and tensors leave as
+//! typed arrays. Errors are JS `Error`s with the session's message and its `kind`. If memory is
+//! shared, a few words of it ([`control`]) let the page stop a call and detect a panic while the
+//! worker is busy.
 
-mod border;
 mod control;
+mod convert;
 mod files;
-mod look;
+mod inspect;
 mod tensors;
 
 use std::collections::BTreeMap;
@@ -26,11 +27,11 @@ use crate::tensor::Tensor;
 #[cfg(feature = "threads")]
 pub use wasm_bindgen_rayon::init_thread_pool;
 
-use border::{error, failure, from_js, settings_from_js, to_js};
-use control::Shared;
+use control::SharedControl;
+use convert::{error, failure, from_js, settings_from_js, to_js};
 use files::{Sample, parts, read_with_checksum};
 
-/// Which of these paths make which sample.
+/// Groups paths into samples.
 #[wasm_bindgen]
 pub fn group(paths: JsValue) -> Result<JsValue, JsValue> {
     let paths: Vec<String> = from_js(paths, "paths")?;
@@ -41,7 +42,7 @@ pub fn group(paths: JsValue) -> Result<JsValue, JsValue> {
     )
 }
 
-/// Settings that many image models were trained with, by name.
+/// Presets of image settings, by name.
 #[wasm_bindgen(js_name = imagePresets)]
 pub fn image_presets() -> Result<JsValue, JsValue> {
     let named = samples::ImageSettings::PRESETS.iter();
@@ -51,21 +52,21 @@ pub fn image_presets() -> Result<JsValue, JsValue> {
     to_js(&presets)
 }
 
-/// One model on its way from float to int8.
-#[wasm_bindgen]
-pub struct Session {
+/// A model from opening to the quantized file.
+#[wasm_bindgen(js_name = Session)]
+pub struct ModelSession {
     inner: session::Session,
     comparing: Option<Comparing>,
 }
 
-#[wasm_bindgen]
-impl Session {
+#[wasm_bindgen(js_class = Session)]
+impl ModelSession {
     /// Reads a model. `progress` is called with the bytes read and their total.
     pub async fn open(
         name: String,
         file: web_sys::Blob,
         progress: Function,
-    ) -> Result<Session, JsValue> {
+    ) -> Result<ModelSession, JsValue> {
         let (bytes, sha256) = read_with_checksum(&name, file, &progress).await?;
         let inner = session::Session::open(Source {
             name,
@@ -73,13 +74,13 @@ impl Session {
             sha256,
         })
         .map_err(error)?;
-        Ok(Session {
+        Ok(ModelSession {
             inner,
             comparing: None,
         })
     }
 
-    /// What the model is.
+    /// The summary of the model.
     pub fn card(&self) -> Result<JsValue, JsValue> {
         to_js(self.inner.summary())
     }
@@ -90,7 +91,7 @@ impl Session {
         self.inner.wanted_files().to_vec()
     }
 
-    /// Takes the external data: an array of `{ path, blob }`, all files at once.
+    /// Attaches the external data: an array of `{ path, blob }`, all files at once.
     pub async fn attach(&mut self, files: Array, progress: Function) -> Result<(), JsValue> {
         let mut read_files = BTreeMap::new();
         for (path, bytes) in parts(&files, Some(&progress)).await? {
@@ -99,7 +100,8 @@ impl Session {
         self.inner.attach(&read_files).map_err(error)
     }
 
-    /// One sample, decoded: a description of each input, and the values of the first where they are float.
+    /// Decodes one sample. Returns a description of each input, and the values of the first one if
+    /// they are float.
     pub async fn preview(
         &self,
         name: String,
@@ -128,17 +130,18 @@ impl Session {
             .first()
             .and_then(|tensor| tensor.as_f32())
             .map(Float32Array::from);
-        let seen = Object::new();
-        Reflect::set(&seen, &"previews".into(), &to_js(&previews)?)?;
+        let result = Object::new();
+        Reflect::set(&result, &"previews".into(), &to_js(&previews)?)?;
         Reflect::set(
-            &seen,
+            &result,
             &"first".into(),
             &first.map_or(JsValue::NULL, JsValue::from),
         )?;
-        Ok(seen.into())
+        Ok(result.into())
     }
 
-    /// Random samples that fit the model, as `{ path, bytes }`s: to try things out, never for real use.
+    /// Random samples that fit the model, as `{ path, bytes }`s. They are for trying things out
+    /// only.
     #[wasm_bindgen(js_name = demoSamples)]
     pub fn demo_samples(&self, count: u32, seed: u32) -> Result<Array, JsValue> {
         let files = Array::new();
@@ -154,8 +157,8 @@ impl Session {
         Ok(files)
     }
 
-    /// What calibrating with so many samples like this first one, an array of `{ path, blob }`s, and quantizing will take;
-    /// the files of `ahead` samples are in memory at once.
+    /// The cost of calibrating with `samples` samples like this first one, an array of `{ path,
+    /// blob }`s, and of quantizing. The files of `ahead` samples are in memory at once.
     pub async fn forecast(
         &mut self,
         name: String,
@@ -180,11 +183,12 @@ impl Session {
             method,
             settings: &settings,
         };
-        let found = self.inner.forecast(first, &reading, &job, &Shared);
+        let found = self.inner.forecast(first, &reading, &job, &SharedControl);
         to_js(&found.map_err(error)?)
     }
 
-    /// Prepares the model and begins a calibration, which makes channels alike if `equalize` says so, as it does in settings.
+    /// Prepares the model and begins a calibration. `equalize` has the form of the settings key and
+    /// turns channel equalization on.
     #[wasm_bindgen(js_name = beginCalibration)]
     pub fn begin_calibration(
         &mut self,
@@ -192,45 +196,47 @@ impl Session {
         equalize: JsValue,
     ) -> Result<(), JsValue> {
         let samples = from_js(samples, "sample settings")?;
-        let said = Object::new();
-        Reflect::set(&said, &"equalize".into(), &equalize)?;
+        let document = Object::new();
+        Reflect::set(&document, &"equalize".into(), &equalize)?;
         self.inner
-            .equalize(settings_from_js(said.into())?.equalizes());
+            .equalize(settings_from_js(document.into())?.equalizes());
         self.inner.begin_calibration(samples).map_err(error)
     }
 
-    /// Begins to run a sample; comes back at once where there are threads for it. Whether it was begun: not once another
-    /// has failed.
+    /// Begins to run a sample and returns at once if a thread is free. The result is false if an
+    /// earlier sample failed, so that this one was not begun.
     #[wasm_bindgen(js_name = beginSample)]
     pub fn begin_sample(&mut self, sample: Sample) -> Result<bool, JsValue> {
-        let begun = self.inner.begin_sample(sample.encoded, &Shared);
+        let begun = self.inner.begin_sample(sample.encoded, &SharedControl);
         begun.map_err(error)
     }
 
-    /// How many of the samples begun have not ended; a change can be waited for, see `slot.ended`.
+    /// The number of samples that were begun and have not ended. `ENDED` in the control words
+    /// changes with it.
     #[wasm_bindgen(js_name = samplesUnderWay)]
     pub fn samples_under_way(&self) -> usize {
         self.inner.samples_under_way()
     }
 
-    /// The ranges seen so far: `[name, min, max]` of each value that is watched and was seen.
+    /// The ranges so far: `[name, min, max]` of each observed value with data.
     #[wasm_bindgen(js_name = rangesSoFar)]
     pub fn ranges_so_far(&self) -> Array {
         let all = self.inner.ranges_so_far();
-        let seen = all
+        let result = all
             .into_iter()
             .filter_map(|(name, range)| Some((name, range?)));
-        seen.map(|(name, range)| Array::of3(&name.into(), &range.min.into(), &range.max.into()))
+        result
+            .map(|(name, range)| Array::of3(&name.into(), &range.min.into(), &range.max.into()))
             .collect()
     }
 
-    /// How the samples went that were begun and have ended: throws what was wrong with the first bad one.
+    /// Throws the error of the first sample that failed since it was begun.
     pub fn settle(&mut self) -> Result<(), JsValue> {
         self.inner.settle().map_err(error)
     }
 
-    /// Whether the samples must be fed once more for this method, for the rounding `gptq`, or to make channels alike; if so, that
-    /// pass begins.
+    /// Begins an extra pass if this method, GPTQ rounding or equalization needs one. Returns true
+    /// if the samples must be fed again.
     #[wasm_bindgen(js_name = beginFurtherPass)]
     pub fn begin_further_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;
@@ -260,8 +266,9 @@ impl Session {
         Ok(result.into())
     }
 
-    /// Runs one sample as often as wanted and measures every layer: `{ outputs, table }`. The sample is an array of
-    /// `{ path, blob }`s, or of `{ name, shape, data }`s with typed arrays; `kernels` names those of float convolutions.
+    /// Runs one sample several times and measures every layer: `{ outputs, table }`. The sample is
+    /// an array of `{ path, blob }`s, or of `{ name, shape, data }`s with typed arrays. `kernels`
+    /// selects the kernels of float convolutions.
     pub async fn run(
         &mut self,
         sample: Array,
@@ -282,7 +289,7 @@ impl Session {
         };
         let profile = self
             .inner
-            .profile(&inputs, repeats, kernels, &Shared)
+            .profile(&inputs, repeats, kernels, &SharedControl)
             .map_err(error)?;
         let result = Object::new();
         let outputs = tensors::to_js(&profile.outputs)?;
@@ -291,8 +298,8 @@ impl Session {
         Ok(result.into())
     }
 
-    /// Begins a comparison with a model that was quantized from this one; `split` tells the error of weights alone and activations
-    /// alone, too, where that can be told.
+    /// Begins a comparison with a model that was quantized from this one. With `split`, the errors
+    /// of weights alone and of activations alone are measured, too, if possible.
     #[wasm_bindgen(js_name = beginComparison)]
     pub async fn begin_comparison(
         &mut self,
@@ -312,7 +319,8 @@ impl Session {
         Ok(())
     }
 
-    /// Compares on one sample, an array of `{ path, blob }`s; `label` is the number of its class, if that is known.
+    /// Compares both models on one sample, an array of `{ path, blob }`s. `label` is its class
+    /// number, if known.
     #[wasm_bindgen(js_name = compareSample)]
     pub async fn compare_sample(
         &mut self,
@@ -324,10 +332,10 @@ impl Session {
         let inputs = self.decoded(&name, &files, settings).await?;
         let comparing = self.comparing.as_mut().ok_or_else(not_comparing)?;
         let label = label.map(|label| label as usize);
-        session::compare_sample(comparing, &inputs, label, &Shared).map_err(error)
+        session::compare_sample(comparing, &inputs, label, &SharedControl).map_err(error)
     }
 
-    /// Ends the comparison; what was found goes into the report.
+    /// Ends the comparison; its result goes into the report.
     #[wasm_bindgen(js_name = finishComparison)]
     pub fn finish_comparison(&mut self) -> Result<JsValue, JsValue> {
         let found = self.comparing.take().ok_or_else(not_comparing)?.finish();
@@ -335,13 +343,13 @@ impl Session {
         to_js(&found)
     }
 
-    /// What was measured as a file: `csv`, `trace`, `speedscope`, `modelExplorer` or `html`.
+    /// Exports the measurements: `csv`, `trace`, `speedscope`, `modelExplorer` or `html`.
     pub fn export(&self, kind: JsValue) -> Result<String, JsValue> {
         let kind: session::Export = from_js(kind, "kind of file")?;
         self.inner.export(kind).map_err(error)
     }
 
-    /// Begins a scope of the caller's own in the report.
+    /// Begins a scope of the caller in the report.
     #[wasm_bindgen(js_name = beginScope)]
     pub fn begin_scope(&mut self, message: &str) {
         self.inner.begin_scope(message);
@@ -359,7 +367,7 @@ impl Session {
     }
 }
 
-impl Session {
+impl ModelSession {
     async fn decoded(
         &self,
         name: &str,
@@ -382,7 +390,8 @@ fn not_comparing() -> JsValue {
     )
 }
 
-/// The file of a little model to go the whole way with, so that the browser compiles what a person will wait for.
+/// The file of a small model. The worker runs the whole pipeline on it, so that the browser
+/// compiles the code early.
 #[wasm_bindgen(js_name = warmUp)]
 pub fn warm_up() -> Result<Vec<u8>, JsValue> {
     session::warm_up().map_err(error)

@@ -1,16 +1,19 @@
 // @ts-check
-/** The settings in the page's address, behind the `#`: a link carries them, a server never sees them. */
+/**
+ * The settings in the fragment of the page's address. A link carries them; a server never sees
+ * them.
+ */
 
 import { canonical } from './settings-document.js';
 import { say } from './messages.js';
 import { effect } from './signals.js';
 import { settings } from './state.js';
 
-/** Longer documents stay out of the address: browsers cut what they show and some what they keep. */
+/** Longest document that goes into the address, as browsers truncate long ones. */
 const most = 4000;
 const key = 'settings';
 
-/** Reads the settings that came with the address, then keeps the address in step with them. */
+/** Reads the settings from the address, then keeps the address up to date. */
 export function followAddress() {
   read();
   addEventListener('hashchange', read);

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Measuring, beside everything else: the page stays usable meanwhile, and the next edit or run ends it. It is asked to stop, not torn
- * down: the worker goes on to the end of a step, and keeps what it holds.
+ * Measuring in the background. The page stays usable, and the next edit or run stops it. The worker
+ * is asked to stop and keeps its state; it finishes its current step.
  */
 
 import { aborted, say } from './messages.js';
@@ -11,7 +11,7 @@ import { measuring, run } from './state.js';
 /** @import { Progress } from './types.js' */
 
 /**
- * Does something that takes a while. What was measured before is stopped.
+ * Runs a long task in the background and stops the one before.
  *
  * @param {string} stage
  * @param {(signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<void>} work
@@ -37,7 +37,11 @@ export async function aside(stage, work) {
   }
 }
 
-/** Ends what is being measured, if anything is; the result is kept. @returns {boolean} whether anything was */
+/**
+ * Stops the background task, if there is one; the result is kept.
+ *
+ * @returns {boolean} whether anything was
+ */
 export function stopMeasuring() {
   const now = measuring.peek();
   if (!now) return false;

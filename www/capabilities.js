@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What this browser can do, and which of our builds follows from it. Each answer carries its reason in words, because
- * a person who sees "1 thread" wants to know why.
+ * Capabilities of this browser, and the build that follows from them. Each one has a reason in
+ * words, so that the page can explain, for example, “1 thread”.
  */
 
 /**
@@ -40,7 +40,9 @@ const hasRelaxedSimd = () => valid([...splat, ...splat, 0xfd, 0x80, 0x02, drop])
 /** `i32.atomic.load` from a shared memory of one page */
 const hasAtomics = () => valid([0x41, 0x00, 0xfe, 0x10, 0x02, 0x00, drop], [0x05, 0x04, 0x01, 0x03, 0x01, 0x01]);
 
-/** Whether a shared memory can be made: a page that is not isolated may have one, it only can't send it anywhere. */
+/**
+ * True if shared memory can be created. A page without isolation may create it, but can't post it.
+ */
 function hasSharedMemory() {
   try {
     return Boolean(new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true }).buffer);
@@ -114,7 +116,7 @@ export function detect() {
   return { variant: 'baseline', reason, threads, list };
 }
 
-/** The way out where the server lacks a build. @param {'threads' | 'baseline'} variant */
+/** Advice for a server without a build. @param {'threads' | 'baseline'} variant */
 export function absent(variant) {
   if (variant === 'threads') return 'This server lacks the build for current browsers. Run “make serve” on the server to build it.';
   return 'This browser needs the build for older browsers, which this server lacks. Run “make serve VARIANTS=all” on the server to build it, '

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Two results side by side, layer by layer: the float model stands as one of them. A measure has one value for each side, and its
- * difference; both sides share one scale.
+ * The pair of results that is compared, layer by layer; one of them may be the float model. A
+ * measure has one value per side and a difference; both sides share one scale.
  */
 
 import { floatGraph } from './graphs.js';
@@ -12,13 +12,13 @@ import { model, tried } from './state.js';
 /** @import { Row } from './layers.js' */
 /** @import { Tried } from './state.js' */
 
-/** The number of the float model among the results. */
+/** The id of the float model among the results. */
 export const float = -1;
 
-/** The two that are compared; 0 for those nobody chose: the newest, and what it is held against. */
+/** The ids of both sides. 0 selects the default: the newest result, and the one before it. */
 export const sides = signal({ left: 0, right: 0 });
 
-/** The float model as if it were a result: nothing is quantized, and nothing added. @returns {Tried | null} */
+/** The float model as a result in which nothing is quantized. @returns {Tried | null} */
 function floatSide() {
   const last = tried.value.at(-1);
   if (!last) return null;
@@ -36,15 +36,19 @@ function floatSide() {
   };
 }
 
-/** All that can be chosen, the float model first. */
+/** All candidates, the float model first. */
 export const candidates = computed(() => [floatSide(), ...tried.value].flatMap((one) => one ?? []));
 
-/** The pair that is compared; `null` while there is no result. @type {{ readonly value: { left: Tried, right: Tried } | null }} */
+/**
+ * The pair that is compared; `null` while there is no result.
+ *
+ * @type {{ readonly value: { left: Tried, right: Tried } | null }}
+ */
 export const pair = computed(() => {
   const all = candidates.value;
   if (all.length < 2) return null;
   const right = all.find((one) => one.id === sides.value.right) ?? all[all.length - 1];
-  // Where nobody chose, with the one before it, or with the float model.
+  // The default is the result before, or the float model.
   const left = all.find((one) => one.id === sides.value.left) ?? all[Math.max(0, all.indexOf(right) - 1)];
   return { left, right };
 });
@@ -60,7 +64,7 @@ export const pair = computed(() => {
 const bits = (row) => (row.tensor ? Number(/\d+/.exec(row.tensor.element)?.[0] ?? 8) : row.state === 'float' ? 32 : null);
 const figure = (/** @type {string} */ key) => (/** @type {Row} */ row) => row.measured[key] ?? null;
 
-/** What two results are compared by. @type {Record<string, Measure>} */
+/** The measures by which two results are compared. @type {Record<string, Measure>} */
 export const measures = {
   bits: { title: 'Output bits', of: bits },
   width: { title: 'Range width', of: (row) => (row.tensor ? row.tensor.max - row.tensor.min : null) },
@@ -70,7 +74,7 @@ export const measures = {
   maxDifference: { title: 'Max difference', of: figure('maxDifference') },
   harm: { title: 'Share of error, %', of: figure('harm') },
   clipped: { title: 'Clipped, %', of: figure('clipped') },
-  // Mean times: they add up.
+  // Mean times, as they add up.
   ms: { title: 'Time, ms', of: (row) => (row.measured.floatMs !== undefined && row.state === 'float' && row.reason === 'the float model' ? row.measured.floatMs : row.measured.intMs ?? null) },
 };
 
@@ -85,7 +89,7 @@ export const linked = computed(() => {
   return left.map((row, at) => ({ name: row.name, operator: row.operator, index: row.index, left: row, right: right[at] }));
 });
 
-/** Whether anything is represented otherwise on the two sides. @param {Line} line */
+/** True if a layer has other types or scales on the two sides. @param {Line} line */
 export const differs = ({ left, right }) => left.state !== right.state || represented(left) !== represented(right);
 
 /** @param {Row} row */

@@ -23,7 +23,7 @@ import { addSamples, clearSamples, open, set } from './studio.js';
 
 export const demos = signal(/** @type {Demo[]} */ ([]));
 
-/** Finds out which demos are served beside the page. */
+/** Loads the list of demos that the server offers. */
 export async function findDemos() {
   const answer = await fetch(new URL('../demo/manifest.json', import.meta.url)).catch(() => null);
   const manifest = answer?.ok ? await answer.json().catch(() => null) : null;
@@ -49,7 +49,7 @@ export async function openDemo(about) {
     await open({ path: baseName(about.model.file), blob });
     if (model.peek()) {
       const preset = about.settings?.preset;
-      // What the demo's makers know counts over what is proposed.
+      // The demo's image settings take precedence over the proposal.
       if (about.settings) set({ ...(preset ? { preset } : {}), image: about.settings.image ?? {} });
       const labels = new Map(about.samples.flatMap(({ file, label }) => (label ? [[baseName(file), label]] : [])));
       const characters = about.characters ? charactersOf(await (await get(about.characters)).text()) : [];

@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * Builds DOM from plain calls. A function in place of a child or an attribute is live: it is read again
- * when a signal it used changes, and only that spot of the page is touched, so focus and selection survive.
+ * Builds DOM elements from function calls. A function as a child or attribute is live: it runs
+ * again when a signal that it read changes. Only that part of the page is updated, so focus and
+ * selection survive.
  */
 
 import { effect } from './signals.js';
@@ -33,7 +34,7 @@ export function h(tag, attributes = {}, ...children) {
 }
 
 /**
- * An element of a picture; not live.
+ * An SVG element; its attributes are not live.
  *
  * @template {keyof SVGElementTagNameMap} K
  * @param {K} tag
@@ -51,7 +52,7 @@ export function svg(tag, attributes = {}, ...children) {
 }
 
 /**
- * Appends children to an element that is already there.
+ * Appends children to an existing element.
  *
  * @param {Element | DocumentFragment} element
  * @param {Child[]} children
@@ -68,7 +69,7 @@ export function fill(element, children) {
  * @param {() => Leaf | Leaf[]} read
  */
 function live(parent, read) {
-  // An empty text node holds the place while there is nothing to show.
+  // An empty text node keeps the position while there is nothing to show.
   /** @type {ChildNode[]} */
   let shown = [document.createTextNode('')];
   parent.append(...shown);
@@ -77,7 +78,7 @@ function live(parent, read) {
     const next = made.length > 0 ? made : [document.createTextNode('')];
     const [first, ...rest] = shown;
     if (rest.length === 0 && first instanceof Text && next.length === 1 && next[0] instanceof Text) {
-      // Text that changes in place keeps its node: nothing flickers, live regions read it once.
+      // Changed text keeps its node, so nothing flickers and live regions read it once.
       if (first.data !== next[0].data) first.data = next[0].data;
       return;
     }
@@ -100,8 +101,8 @@ function nodes(leaf) {
 /** @param {HTMLElement} element @param {string} name @param {unknown} value */
 function set(element, name, value) {
   if (name === 'value' || name === 'checked') {
-    // The property is what a form control shows; the attribute only its start. Compared first, as
-    // assigning moves the caret.
+    // The property is the current value of a form control, the attribute only its initial one.
+    // Compared first, as assigning moves the caret.
     const control = /** @type {any} */ (element);
     if (control[name] !== value) control[name] = value ?? '';
   } else if (value === false || value === null || value === undefined) {

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * One worker and the calls it has to answer. Whatever happens to the worker, each call ends: with its value, with an `OctetError`, or
- * with an `AbortError` within a fraction of a second of being stopped.
+ * One worker and its pending calls. Every call ends: with its value, with an `OctetError`, or with
+ * an `AbortError` a fraction of a second after it was stopped.
  */
 
 import { slot } from './shared-memory.js';
@@ -9,16 +9,16 @@ import { slot } from './shared-memory.js';
 /** @import { Failure, Progress, Shared } from './types.js' */
 /** @import { Answer, Arguments, Call, Reply, Request } from './calls.js' */
 
-/** How long a worker may take to stop by itself, in milliseconds, before it is ended. */
+/** Time in milliseconds that a worker has to stop by itself before it is terminated. */
 const patience = 100;
 
-/** How long threads may take to start once the engine is loaded, in milliseconds. */
+/** Time in milliseconds that threads have to start once the engine is loaded. */
 const startup = 10_000;
 
-/** How often shared memory is looked at while a call runs, in milliseconds. */
+/** Interval in milliseconds at which shared memory is read during a call. */
 const glance = 100;
 
-/** What went wrong, in words, with a `kind` to act on. */
+/** An error with a `kind` to act on. */
 export class OctetError extends Error {
   /** @param {Failure} failure */
   constructor({ kind, message }) {
@@ -39,7 +39,7 @@ export class OctetError extends Error {
 
 /** @typedef {{ signal?: AbortSignal, enough?: AbortSignal, gently?: AbortSignal, onProgress?: (progress: Progress) => void }} CallOptions `enough`: when it fires, the call ends early, with what it has; `gently`: it ends as on `signal`, but the worker is kept, however long its step takes */
 
-/** A worker. It dies once. */
+/** A worker. Once ended, it is not restarted. */
 export class Engine {
   /** @type {Map<number, Pending>} */
   #pending = new Map();
@@ -48,9 +48,9 @@ export class Engine {
   #shared = null;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #watch;
-  /** Runs while the threads are starting. @type {ReturnType<typeof setTimeout> | undefined} */
+  /** Set while the threads are starting. @type {ReturnType<typeof setTimeout> | undefined} */
   #late;
-  /** Whether it has started well: what ends it from then on is a crash. */
+  /** True once started: an error after that is a crash. */
   #begun = false;
   alive = true;
 
@@ -68,9 +68,10 @@ export class Engine {
   }
 
   /**
-   * Its one report says that the engine is loaded and the threads are next. Only then does the clock run: a slow network is no
-   * reason to do without threads. (Seen in Firefox where a test drives it, in one of twenty starts: `new Worker` does not return in the
-   * worker that starts the pool. Undriven it did in 61 of 61.)
+   * The only progress report means that the engine is loaded and the threads start next. The
+   * timeout begins there, so a slow network does not cost the threads. (In Firefox under test
+   * control, `new Worker` did not return in the worker that starts the pool, in one of twenty
+   * starts. Without test control it returned in 61 of 61.)
    *
    * @param {'threads' | 'baseline'} variant
    * @param {number} threads
@@ -133,13 +134,17 @@ export class Engine {
     });
   }
 
-  /** Stops one call: politely where memory is shared, then by ending the worker. @param {number} id */
+  /**
+   * Stops one call: by request if memory is shared, otherwise by terminating the worker.
+   *
+   * @param {number} id
+   */
   #stop(id) {
     const pending = this.#pending.get(id);
     if (!pending) return;
     if (this.#shared) {
       Atomics.store(this.#shared.control, slot.cancel, 1);
-      // The worker gets a moment to stop by itself, and so to keep what it holds.
+      // The worker gets some time to stop by itself and so keep its state.
       pending.onProgress = undefined;
       setTimeout(() => this.#pending.has(id) && this.end(aborted()), patience);
     } else {
@@ -147,7 +152,10 @@ export class Engine {
     }
   }
 
-  /** Reads in shared memory what the worker can't say, as it waits for its threads: that one panicked, and each sample that is done. */
+  /**
+   * Reads from shared memory while the worker waits for its threads: a panic, and the number of
+   * finished samples.
+   */
   #look() {
     if (!this.#shared) return;
     const { control, panic } = this.#shared;
@@ -158,7 +166,7 @@ export class Engine {
     const done = Atomics.load(control, slot.done);
     for (const pending of this.#pending.values()) {
       const { progress } = pending;
-      // Memory as the worker last told it is not memory now: left out.
+      // The last reported memory figures are outdated here, so they are omitted.
       if (progress?.unit === 'samples') advance(pending, { ...progress, done, memory: undefined });
     }
   }
@@ -174,7 +182,7 @@ export class Engine {
     pending.reject(new OctetError(failure));
   }
 
-  /** Ends the worker, and every call with it. @param {unknown} reason */
+  /** Terminates the worker and rejects all of its calls. @param {unknown} reason */
   end(reason) {
     if (!this.alive) return;
     this.alive = false;
@@ -185,8 +193,8 @@ export class Engine {
 }
 
 /**
- * Samples are told by the worker, a portion at a time, and seen in shared memory, one by one: within a stage the count never goes back,
- * and what is no news is not passed on.
+ * Merges the sample counts of the worker, in batches, and of shared memory, one by one. Within a
+ * stage the count never decreases, and progress without news is dropped.
  *
  * @param {Pending} pending
  * @param {Progress} progress
@@ -200,7 +208,7 @@ function advance(pending, progress) {
 }
 
 /**
- * The value, or the abort, whichever comes first. What is waited for goes on.
+ * Resolves with the value or rejects on abort, whichever is first. The promise itself continues.
  *
  * @template T
  * @param {Promise<T>} promise

@@ -1,5 +1,5 @@
 // @ts-check
-/** From a drop or a file dialog to a flat list of files with paths; folders are walked. */
+/** Turns a drop or a file dialog into a flat list of files with paths, folders included. */
 
 /** @import { NamedFile } from './types.js' */
 
@@ -9,8 +9,8 @@ export function named(files) {
 }
 
 /**
- * What was dropped, folders included. The entries must be taken before the first wait: after the event the browser
- * empties the list.
+ * The dropped files, folders included. The entries must be taken before the first `await`, as the
+ * browser empties the list after the event.
  *
  * @param {DataTransfer} transfer
  * @returns {Promise<NamedFile[]>}
@@ -34,7 +34,7 @@ async function walk(entry, folder, found) {
   }
   const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
   for (;;) {
-    // A folder is read in portions, until an empty one.
+    // `readEntries` returns a folder in batches; an empty one is the last.
     /** @type {FileSystemEntry[]} */
     const portion = await new Promise((done, failed) => reader.readEntries(done, failed));
     if (portion.length === 0) return;

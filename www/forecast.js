@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * What a run will take, told before it from the first sample: asked for once model, samples and settings have been as they are for a
- * moment. Where it can't be done here the run is off, with the reason and a way that can.
+ * The forecast of a run from its first sample. It is requested once model, samples and settings
+ * have not changed for a moment. If the run is impossible here, it is blocked with a reason and an
+ * alternative.
  */
 
 import { needsSamples } from './settings-document.js';
@@ -10,10 +11,10 @@ import { effect, untracked } from './signals.js';
 import { done, engine, forecast, misfits, model, modelChanged, opening, preview, run, samples, settings } from './state.js';
 import { imageSettings } from './studio.js';
 
-/** How long nothing must have changed, in milliseconds: who is still choosing is not interrupted. */
+/** Time in milliseconds without changes before a forecast is requested. */
 const pause = 400;
 
-/** Everything that a forecast depends on. */
+/** The inputs of a forecast, or `null`. */
 function ready() {
   modelChanged.value;
   const open = model.value;
@@ -22,14 +23,14 @@ function ready() {
   if (!open || opening.value || run.value || done.value || engine.value.state !== 'ready') return null;
   if (open.wanted.length > 0 || open.card.alreadyQuantized || refs.length === 0 || !preview.value?.decoded) return null;
   if (!needsSamples(document)) return null;
-  // What can't be used tells nothing.
+  // Unusable samples are left out.
   const bad = new Set(misfits.value.flatMap((one) => refs.find((ref) => ref.name === one.sample)?.parts ?? []));
   const good = files.filter((file) => !bad.has(file.path));
   if (good.length === 0) return null;
   return { open, files, good, key: JSON.stringify([document, preset, image, threads, [...bad]]) };
 }
 
-/** Keeps the forecast in step with what is chosen. */
+/** Keeps the forecast up to date with model, samples and settings. */
 export function keepForecast() {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -40,7 +41,7 @@ export function keepForecast() {
     untracked(() => {
       if (now && asked && now.open === asked.open && now.files === asked.files && now.key === asked.key) return;
       clearTimeout(timer);
-      // During a run, and while its result is there, the one from before it stays: it is held against what came.
+      // During a run, and while its result is shown, its forecast stays for comparison.
       if (!now && model.peek() && samples.peek().refs.length > 0 && (run.peek() || done.peek())) return;
       asked = now;
       forecast.value = now ? { told: null, failure: '' } : null;

@@ -1,5 +1,8 @@
 // @ts-check
-/** Numbers as people read them. Sizes are decimal everywhere, as in a download: 1 MB is a million bytes, of memory too. */
+/**
+ * Formatting of numbers. Sizes are decimal, as in a download: 1 MB is a million bytes, for memory
+ * too.
+ */
 
 /** @param {number | undefined} count @returns {string} 18.8 MB */
 export function bytes(count) {

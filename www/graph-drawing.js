@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * A graph as it is drawn: pairs of QuantizeLinear and DequantizeLinear are folded into a badge on what they stand behind, so that
- * the float model and the quantized one look alike. Places come from the layout worker.
+ * The drawing of a graph. Pairs of QuantizeLinear and DequantizeLinear become a badge on the node
+ * before them, so that the float model and the quantized one look alike. The layout worker computes
+ * positions.
  */
 
 /** @import { Indexed } from './graphs.js' */
@@ -11,7 +12,12 @@
 /** @typedef {{ boxes: Box[], edges: [number, number][], before: number[][], after: number[][] }} Drawing */
 
 export const boxHeight = 38;
-/** Integers of 16 bits are written with ONNX Runtime's own operators below operator set 21. @param {NodeView | undefined} node @param {string} operator */
+/**
+ * Below opset 21, 16-bit integers use ONNX Runtime's own operators.
+ *
+ * @param {NodeView | undefined} node
+ * @param {string} operator
+ */
 const is = (node, operator) => node?.operator === operator || node?.operator === `com.microsoft::${operator}`;
 const isPair = (/** @type {NodeView | undefined} */ node) => is(node, 'QuantizeLinear') || is(node, 'DequantizeLinear');
 
@@ -25,13 +31,13 @@ export function drawing({ graph, makers, users }) {
   const edges = [];
   const box = (/** @type {string} */ name, /** @type {string} */ operator, /** @type {string} */ badge) =>
     boxes.push({ name, operator, badge, width: Math.max(124, 7.2 * Math.max(operator.length, 3) + 28 + 7 * badge.length) }) - 1;
-  /** The integers a value is turned into, as its zero point has them. @param {string} value */
+  /** The integer type that a value is quantized to, from its zero point. @param {string} value */
   const badge = (value) => {
     const pair = (users.get(value) ?? []).find((node) => is(node, 'QuantizeLinear'));
     const element = pair && graph.values[pair.inputs[2] ?? '']?.element;
     return element ? element.toLowerCase() : pair ? 'uint8' : '';
   };
-  /** Behind pairs, the value that went in. @param {string} value */
+  /** The value before any Q/DQ pairs. @param {string} value */
   const source = (value) => {
     let at = value;
     for (let maker = makers.get(at); isPair(maker); maker = makers.get(at)) at = maker?.inputs[0] ?? '';
@@ -77,7 +83,7 @@ export function laidOut(what, signal) {
       if (data.failure) reject(new Error(`the graph could not be laid out (${data.failure})`));
       else resolve(data);
     };
-    // A layout can't be asked to stop: its worker is ended, and another begins with the next graph.
+    // A layout can't be interrupted: its worker is terminated, and the next graph starts another.
     const stop = () => {
       end();
       mine.terminate();

@@ -1,5 +1,8 @@
 // @ts-check
-/** The graphs that are looked at: the float model's as it is quantized, and the quantized one's. Fetched when somebody looks. */
+/**
+ * The float graph as it is quantized, and the quantized graph. Both are fetched when a view needs
+ * them.
+ */
 
 import { effect, signal, untracked } from './signals.js';
 import { done, model, modelChanged } from './state.js';
@@ -41,9 +44,9 @@ export function index(graph) {
   return { graph, byName, makers, users };
 }
 
-/** Asked for, so that nothing is read before a view needs it. */
+/** True once a view needs the graphs. */
 const wanted = signal(false);
-/** The quantized graph is read only where it is shown. */
+/** True once a view shows the quantized graph. */
 const bothWanted = signal(false);
 
 /** @param {{ both?: boolean }} [how] */

@@ -1,5 +1,8 @@
 // @ts-check
-/** How pictures are read: what is proposed for the model, what the person changed of it, and both as the document has them. */
+/**
+ * Image preprocessing: the proposal for the model, the user's changes, and both in the form of the
+ * settings document.
+ */
 
 import { needsSamples } from './settings-document.js';
 import { isPicture } from './files.js';
@@ -8,15 +11,19 @@ import { model, modelChanged, presets, samples, settings } from './state.js';
 
 /** @import { Proposal } from './types.js' */
 
-/** Keys that a preset stands for. */
+/** Keys that a preset sets. */
 const values = ['order', 'scale', 'mean', 'std'];
 
-/** Keys that the document writes otherwise. @type {Record<string, string>} */
+/** Keys with another name in the document. @type {Record<string, string>} */
 const written = { shorterSide: 'shorter_side' };
 
 export const hasPictures = computed(() => samples.value.files.some(isPicture));
 
-/** What is proposed for the model that is open; `null` where no picture can be its sample. @returns {Proposal | null} */
+/**
+ * The proposal for the open model; `null` if its samples can't be images.
+ *
+ * @returns {Proposal | null}
+ */
 export const proposal = computed(() => {
   modelChanged.value;
   return model.value?.card.pictures ?? null;
@@ -24,13 +31,17 @@ export const proposal = computed(() => {
 
 const same = (/** @type {unknown} */ a, /** @type {unknown} */ b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 
-/** A proposal as the page keeps it: a preset, and what differs from it. @param {Proposal} proposed */
+/**
+ * A proposal in the page's form: a preset, and the differences from it.
+ *
+ * @param {Proposal} proposed
+ */
 export function asChosen({ preset, image }) {
   const usual = presets.peek()[preset] ?? {};
   return { preset, image: Object.fromEntries(Object.entries(image).filter(([key, value]) => !same(value, usual[key]))) };
 }
 
-/** Whether all is as it was proposed. */
+/** True if all settings are as proposed. */
 export const asProposed = computed(() => {
   const proposed = proposal.value;
   if (!proposed) return true;
@@ -39,12 +50,20 @@ export const asProposed = computed(() => {
   return Object.entries(proposed.image).every(([key, value]) => same(value, now[key]));
 });
 
-/** What is left of the person's own choices when another preset is taken: all but the values. @param {Record<string, any>} image */
+/**
+ * The user's changes that survive another preset: all but the value settings.
+ *
+ * @param {Record<string, any>} image
+ */
 export function withoutValues(image) {
   return Object.fromEntries(Object.entries(image).filter(([key]) => !values.includes(key)));
 }
 
-/** The settings as a document carries them: with `images`, where pictures are read. @returns {Record<string, any>} */
+/**
+ * The settings as a document, with `images` if there are image samples.
+ *
+ * @returns {Record<string, any>}
+ */
 export function wholeDocument() {
   const { document, preset, image } = settings.value;
   if (!hasPictures.value) return document;
@@ -52,14 +71,17 @@ export function wholeDocument() {
   return { ...document, images: { preset, ...Object.fromEntries(said.map(([key, value]) => [written[key] ?? key, value])) } };
 }
 
-/** A document's `images` as the page keeps them. @param {Record<string, any>} images */
+/** A document's `images` in the page's form. @param {Record<string, any>} images */
 export function chosenOf(images) {
   const { preset = settings.peek().preset, ...said } = images;
   const ours = Object.fromEntries(Object.entries(written).map(([key, inDocument]) => [inDocument, key]));
   return { preset, image: Object.fromEntries(Object.entries(said).map(([key, value]) => [ours[key] ?? key, value])) };
 }
 
-/** All of how pictures are read, as a document's `images`, so that no proposal fills a gap; empty where none are read. */
+/**
+ * The complete preprocessing as a document's `images`, so that no proposal fills a gap. Empty
+ * without image samples.
+ */
 export const explicitImages = computed(() => {
   const { document, preset, image } = settings.value;
   if (!hasPictures.value || !needsSamples(document)) return {};
@@ -67,10 +89,10 @@ export const explicitImages = computed(() => {
   return { images: Object.fromEntries(said.map(([key, value]) => [written[key] ?? key, short(value)])) };
 });
 
-/** Numbers without digits that single precision does not hold. @param {any} value @returns {any} */
+/** Numbers without the digits beyond single precision. @param {any} value @returns {any} */
 const short = (value) => (Array.isArray(value) ? value.map(short) : typeof value === 'number' ? single(value) : value);
 
-/** A single-precision number with no more digits than tell it. @param {number} value */
+/** A single-precision number with the fewest digits that identify it. @param {number} value */
 function single(value) {
   for (let digits = 1; digits < 9; digits += 1) {
     const short = Number(value.toPrecision(digits));

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What is right for each sample: from a file of labels among the samples, or from the folders they lie in. A label that can't be brought
- * to the number of a class is not guessed: it is said why, and what would help. Nothing here knows the page.
+ * Class labels of samples, from label files or from folders. A label without a class number is not
+ * guessed: the failure text says why and what helps. Independent of the page.
  */
 
 import { baseName } from './files.js';
@@ -21,10 +21,14 @@ import { baseName } from './files.js';
 /** @type {Labelled} */
 export const unlabelled = { labels: new Map(), names: new Map(), source: '', failure: '' };
 
-/** Files that may hold labels. @param {{ path: string }} file */
+/** True for files that may hold labels. @param {{ path: string }} file */
 export const mayBeLabels = ({ path }) => /\.(csv|tsv|txt)$/i.test(path);
 
-/** Lists of class names go by such names: one name a line, the first is class 0. @param {string} path */
+/**
+ * True for names of class lists: one class name per line, the first is class 0.
+ *
+ * @param {string} path
+ */
 const isList = (path) => /(class|label|names|synset|words|categor)[^/]*$/i.test(path);
 
 const whole = /^\d+$/;
@@ -32,7 +36,12 @@ const whole = /^\d+$/;
 /** @param {string} text */
 const linesOf = (text) => text.replace(/^\uFEFF/, '').split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
 
-/** A line's file and label; `null` where it has not both. @param {string} line @returns {[string, string] | null} */
+/**
+ * The file and the label in a line; `null` if one of them is missing.
+ *
+ * @param {string} line
+ * @returns {[string, string] | null}
+ */
 function pairOf(line) {
   const found = /^"?([^",;\t]+)"?\s*[,;\t]\s*"?([^",;\t]+)"?/.exec(line) ?? /^(\S+)\s+(.+)$/.exec(line);
   return found ? [found[1].trim().replaceAll('\\', '/'), found[2].trim()] : null;
@@ -54,14 +63,18 @@ function pairsOf({ text }, known) {
   return found.size > 0 ? found : null;
 }
 
-/** The names of a list, its numbers in front taken off where all lines have theirs. @param {string} text */
+/**
+ * The class names of a list, without leading numbers if all lines have them.
+ *
+ * @param {string} text
+ */
 function listOf(text) {
   const lines = linesOf(text);
   const numbered = lines.every((line, index) => new RegExp(`^${index}[:,;\\s]\\s*\\S`).test(line));
   return lines.map((line) => (numbered ? line.replace(/^\d+[:,;\s]\s*/, '') : line));
 }
 
-/** The folder a sample lies in; empty where it lies in none. @param {SampleRef} ref */
+/** The folder of a sample; empty if there is none. @param {SampleRef} ref */
 function folderOf({ name, parts }) {
   return parts.length === 1 && !parts[0].endsWith('.pb') ? (name.split('/').at(-2) ?? '') : '';
 }
@@ -73,7 +86,7 @@ function folderOf({ name, parts }) {
  * @returns {Labelled & { used: string[] }} `used`: the files that are labels; others are for somebody else
  */
 export function labelled(refs, files, classes) {
-  // By the last part only where it is one sample's alone.
+  // The base name identifies a sample only if it is unique.
   /** @type {Map<string, string>} */
   const known = new Map();
   for (const { name } of refs) known.set(baseName(name), known.has(baseName(name)) ? '' : name);
@@ -126,10 +139,15 @@ export function labelled(refs, files, classes) {
   };
 }
 
-/** How many classes a model knows: the last size of its first output, where that is a list of scores. @param {string | undefined} shape such as `1×1000` */
+/**
+ * The number of classes: the last dimension of the first output, if that is a list of scores.
+ *
+ * @param {string | undefined} shape such as `1×1000`
+ */
 export function classesOf(shape) {
   const sizes = (shape ?? '').split(/[^\w?]+/).filter(Boolean);
-  // Spatial outputs (N, C, H, W) have sizes of one behind the classes, or are none of a classifier's.
+  // Spatial outputs (N, C, H, W) have dimensions of 1 after the classes, or belong to no
+  // classifier.
   while (sizes.length > 2 && sizes.at(-1) === '1') sizes.pop();
   const last = Number(sizes.at(-1));
   return sizes.length === 2 && Number.isInteger(last) && last > 1 ? last : null;

@@ -1,12 +1,13 @@
 // @ts-check
-/** What the layers of a run took, so that they add up to what is told of the run. Pure. */
+/** Times of layers, scaled so that they add up to the time of the run. Pure. */
 
 /** @import { Run as Timed } from './types.js' */
 /** @import { Figures } from './layers.js' */
 
 /**
- * The time of each layer in the median run, so that layers and what lies between them add up to the one figure that is told of a run.
- * (Medians of layers don't add up: where a machine is busy with other things they are half of it. Means do, and give the shares.)
+ * The time of each layer in the median run. Layers and the time between them add up to the run's
+ * figure. (Medians of layers don't add up: on a busy machine their sum was half of the run. Means
+ * do, and give the shares.)
  *
  * @param {Pick<Timed, 'layers' | 'totals'>} run
  */
@@ -18,7 +19,13 @@ export function layerTimes({ layers, totals }) {
 
 /** @typedef {ReturnType<typeof layerTimes>} LayerTimes */
 
-/** A layer stands for all nodes that were fused into it; its time is shown at the first. @param {LayerTimes} float @param {LayerTimes} quantized @returns {Figures} */
+/**
+ * A layer contains all nodes fused into it; its time is shown at the first one.
+ *
+ * @param {LayerTimes} float
+ * @param {LayerTimes} quantized
+ * @returns {Figures}
+ */
 export function timesByNode(float, quantized) {
   /** @type {Figures} */
   const found = {};

@@ -1,5 +1,5 @@
 // @ts-check
-/** One row for each node: what became of it, how what it makes is represented, and whatever was measured of it. */
+/** One row per node: its quantization, the type and scale of its output, and its measurements. */
 
 import { defaultMethod, get } from './settings-document.js';
 import { floatGraph } from './graphs.js';
@@ -38,23 +38,29 @@ export function errorsByNode(found) {
   }]));
 }
 
-/** Both, node by node. @param {Figures} one @param {Figures} other @returns {Figures} */
+/**
+ * Merges the figures of both, node by node.
+ *
+ * @param {Figures} one
+ * @param {Figures} other
+ * @returns {Figures}
+ */
 export function joined(one, other) {
   const names = new Set([...Object.keys(one), ...Object.keys(other)]);
   return Object.fromEntries([...names].map((name) => [name, { ...one[name], ...other[name] }]));
 }
 
-/** What was measured of the result that is shown. @returns {Figures} */
+/** The measurements of the current result. @returns {Figures} */
 const measured = () => tried.value.find(({ id }) => id === done.value?.id)?.layers ?? {};
 
-/** Operators that the quantizer folds into what comes before them. */
+/** Operators that the quantizer folds into the node before them. */
 const folded = new Set(['Relu', 'Clip']);
 
 /** @param {Indexed} indexed @param {NodeView} node @param {Map<string, QuantizedTensor>} tensors */
 function represented(indexed, node, tensors) {
   let output = node.outputs[0] ?? '';
   const users = indexed.users.get(output) ?? [];
-  // What a Relu or Clip takes in has the range of what it gives: that is the value that was watched.
+  // The input of a Relu or Clip has the range of its output, which is the observed value.
   if (users.length === 1 && folded.has(users[0].operator)) {
     const after = users[0].outputs[0] ?? '';
     if (tensors.has(after)) output = after;
@@ -63,7 +69,7 @@ function represented(indexed, node, tensors) {
 }
 
 /**
- * The rows of one result, or of none.
+ * The rows of a result, or without one.
  *
  * @param {Indexed} indexed
  * @param {Settings} document
@@ -107,7 +113,7 @@ export function rowsOf(indexed, document, summary, figures, kernels = new Map())
 export const rows = computed(() => {
   const { indexed } = floatGraph.value;
   const times = timing.value?.id === done.value?.id ? timing.value : null;
-  // Every node of a layer is run by what runs the layer.
+  // All nodes of a layer run in the layer's kernel.
   const kernels = new Map(times?.quantized.layers.flatMap(({ nodes, kernel, inFloat }) => nodes.map((name) => /** @type {[string, string]} */ ([name, inFloat ? `${kernel}: ${inFloat}` : kernel]))));
   return indexed ? rowsOf(indexed, settings.value.document, done.value?.result.summary, measured(), kernels) : [];
 });
@@ -142,23 +148,27 @@ const fixed = [
   { key: 'weightShape', title: 'Weight shape', width: 9, value: (row) => row.weightShape },
 ];
 
-/** What is measured of a node and how it is called; a column appears when the first figure does. @type {Record<string, string>} */
+/**
+ * Titles of the measures of a node. A column appears with its first figure.
+ *
+ * @type {Record<string, string>}
+ */
 export const measures = {
   harm: 'Share of error, %', sqnr: 'Own SQNR, dB', weightsOnly: 'Weights only, dB', activationsOnly: 'Activations only, dB', reached: 'SQNR reached, dB', maxDifference: 'Max difference', clipped: 'Clipped, %', floatMs: 'Float, ms', intMs: 'Quantized, ms',
   ratio: 'Quantized ÷ float', ownKb: 'Output, kB', liveKb: 'Live memory after, kB', calls: 'Calls', fused: 'Nodes fused',
 };
 
-/** Those that are shown only where they are chosen. */
+/** Columns that are hidden by default. */
 const aside = new Set(['reached', 'ownKb', 'liveKb', 'calls', 'fused']);
 
-/** All columns there is something for. */
+/** All columns with content. */
 export const columns = computed(() => {
   const found = new Set(Object.values(measured()).flatMap((one) => Object.keys(one)));
   /** @type {Column[]} */
   const more = [...found].map((key) => ({
     key, title: measures[key] ?? key, width: ['reached', 'maxDifference', 'ratio', 'liveKb', 'intMs', 'weightsOnly', 'activationsOnly'].includes(key) ? 9 : 6.5, figure: true, shown: !aside.has(key), value: (row) => row.measured[key] ?? '',
   }));
-  // Beside what became of the layer: that is what they explain.
+  // Next to the state of the layer, which they explain.
   return [...fixed.slice(0, 4), ...more, ...fixed.slice(4)];
 });
 
@@ -175,7 +185,7 @@ export function arranged(all, { column, down, text, only }, known) {
   const sign = down ? -1 : 1;
   return kept.sort((a, b) => {
     const [left, right] = [by.value(a), by.value(b)];
-    // Nothing to compare stands last, whichever way is up.
+    // Empty values sort last in both directions.
     if (left === '' || right === '') return left === right ? a.index - b.index : left === '' ? 1 : -1;
     const found = typeof left === 'number' && typeof right === 'number' ? left - right : String(left).localeCompare(String(right), undefined, { numeric: true });
     return found * sign || a.index - b.index;
@@ -193,7 +203,7 @@ export function csv(some, which) {
   return [which.map((one) => cell(one.title)), ...some.map((row) => which.map((one) => cell(one.value(row))))].map((line) => `${line.join(',')}\n`).join('');
 }
 
-/** The type of 16 bits with the sign that the output has now. @param {Row} row */
+/** The 16-bit type with the signedness of the output's current type. @param {Row} row */
 export function wideType(row) {
   const signed = /^int/i.test(row.tensor?.element ?? '') || (!row.tensor && settings.peek().document.activations?.type === 'i8');
   return signed ? 'i16' : 'u16';

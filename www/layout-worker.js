@@ -1,22 +1,28 @@
 // @ts-check
 /**
- * Lays a graph out, layer below layer, in a worker of its own: large graphs take seconds, and calibration must not wait for them.
+ * Lays out a graph, layer below layer, in its own worker. Large graphs take seconds, and
+ * calibration must not wait for them.
  *
- * dagre calls itself once for each layer; in a worker a chain of 2,000 overflowed the stack. A deep graph is cut into slabs of layers,
- * each laid out by itself and put below the one before, under the nodes that its own read from.
+ * dagre recurses once per layer; in a worker, a chain of 2,000 overflowed the stack. A deep graph
+ * is cut into slabs of layers. Each slab is laid out alone and placed below the one before, centred
+ * under its inputs.
  */
 
 /** @import { LayoutResult, LayoutRequest } from './types.js' */
 
 const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ (self));
 
-/** Graphs of fewer layers are laid out whole. */
+/** Number of layers from which a graph is cut into slabs. */
 const deep = 400;
-/** Layers of a slab. */
+/** Number of layers in a slab. */
 const slab = 150;
 const [apart, below] = [18, 30];
 
-/** The layer of each node, one below the lowest that it reads from; edges come in the order of what they lead to. @param {LayoutRequest} graph */
+/**
+ * The layer of each node, one below its lowest input. Edges are sorted by their target.
+ *
+ * @param {LayoutRequest} graph
+ */
 function layersOf({ sizes, edges }) {
   const layers = new Int32Array(sizes.length);
   for (const [from, to] of edges) layers[to] = Math.max(layers[to], layers[from] + 1);
@@ -51,7 +57,7 @@ function laid({ id, sizes, edges }, { Graph, layout }) {
   let bottom = 0;
   graphs.forEach((graph, index) => {
     layout(graph);
-    // Below what its nodes read from, on the mean.
+    // Shift to the mean position of the slab's inputs.
     const crossing = edges.filter(([from, to]) => slabOf(to) === index && slabOf(from) < index);
     const shift = crossing.reduce((sum, [from, to]) => sum + nodes[from * 2] - graph.node(String(to)).x, 0) / Math.max(1, crossing.length);
     offsets[index] = { x: shift, y: bottom };
@@ -71,7 +77,7 @@ function laid({ id, sizes, edges }, { Graph, layout }) {
     const { points } = graphs[index].edge(String(from), String(to), String(at));
     return new Float32Array(points.flatMap(({ x, y }) => [x + offsets[index].x, y + offsets[index].y]));
   });
-  // Slabs moved to the left stand where nothing else may: all is moved back into sight.
+  // A slab may have moved to negative positions; shift everything back into view.
   const left = Math.min(0, ...offsets.map(({ x }) => x));
   for (let at = 0; at < nodes.length; at += 2) nodes[at] -= left;
   for (const line of corners) for (let at = 0; at < line.length; at += 2) line[at] -= left;

@@ -1,5 +1,7 @@
 // @ts-check
-/** Puts the page together: defines the elements, starts the engine, listens for drops anywhere. */
+/**
+ * Entry point of the page: defines the elements, starts the engine, handles drops, pastes and keys.
+ */
 
 import './views/header.js';
 import './views/status.js';

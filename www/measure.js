@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What the result is worth: its error against the float model, layer by layer, and how long both take on this machine. Each half by
- * itself: where one can't be measured the other is.
+ * Measurements of the result: its error against the float model, layer by layer, and the time of
+ * both on this machine. If one fails, the other is still measured.
  */
 
 import { aside } from './background-task.js';
@@ -19,15 +19,26 @@ import { layerTimes, timesByNode } from './layer-times.js';
 /** @import { Figures } from './layers.js' */
 /** @import { Tried } from './state.js' */
 
-/** Runs that are timed, and those before them that are not. */
+/** Numbers of measured runs and of warm-up runs. */
 const [timed, before] = [10, 2];
 
-/** Adds to a result in the list of what was tried. @param {number} id @param {(one: Tried) => Partial<Tried>} what */
+/**
+ * Adds measurements to a result in the run history.
+ *
+ * @param {number} id
+ * @param {(one: Tried) => Partial<Tried>} what
+ */
 function note(id, what) {
   tried.value = tried.peek().map((one) => (one.id === id ? { ...one, ...what(one) } : one));
 }
 
-/** Says why a half was not measured, at the place where its figures would be. @param {number} id @param {'error' | 'time'} half @param {unknown} error */
+/**
+ * Records why a measurement failed, for display in its place.
+ *
+ * @param {number} id
+ * @param {'error' | 'time'} half
+ * @param {unknown} error
+ */
 function failed(id, half, error) {
   const now = unmeasured.peek();
   const why = error ? sentence(error instanceof Error ? error.message : String(error)) : '';
@@ -35,7 +46,11 @@ function failed(id, half, error) {
   if (why) say(`${half === 'error' ? 'The error' : 'The time'} could not be measured. ${why}`);
 }
 
-/** Holds the result against the float model on the samples that are here. @param {{ split?: boolean }} [how] `split`: with weights alone and activations alone, too */
+/**
+ * Compares the result with the float model on the loaded samples.
+ *
+ * @param {{ split?: boolean }} [how] `split`: with weights alone and activations alone, too
+ */
 export async function measureError({ split = false } = {}) {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, labels } = samples.peek();
@@ -45,7 +60,7 @@ export async function measureError({ split = false } = {}) {
     const mine = await inSession();
     gently.throwIfAborted();
     const found = await open.compare(shown.result.file, files, { samples: { image: imageSettings() }, labels: numbers, split, gently }, onProgress);
-    // The report tells it too, from now on.
+    // From now on the report contains the comparison.
     const report = mine ? await open.report() : shown.result.report;
     gently.throwIfAborted();
     batch(() => {
@@ -68,7 +83,7 @@ function noted(one, found) {
 /** @param {Record<string, number>} metrics */
 const timesOnly = (metrics) => Object.fromEntries(Object.entries(metrics).filter(([key]) => /^ms|^float(Ms|Low|High)$/.test(key)));
 
-/** Has another output head the page; the list of what was tried tells that one's figures, too. @param {string} name */
+/** Selects the headline output; the run history shows its figures, too. @param {string} name */
 export function chooseOutput(name) {
   batch(() => {
     chosenOutput.value = name;
@@ -76,7 +91,10 @@ export function chooseOutput(name) {
   });
 }
 
-/** Runs the float model and the result on the first sample, one after the other: each time both, since a machine is not always as busy. */
+/**
+ * Times the float model and the result on the first sample. Both are timed every time, as the load
+ * of the machine changes.
+ */
 export async function measureTime() {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs } = samples.peek();
@@ -102,7 +120,7 @@ export async function measureTime() {
   failed(shown.id, 'time', error);
 }
 
-/** Both, one after the other; what is known already is left alone. A reader of text reads, too. */
+/** Measures error and time, unless known. Text models are read, too. */
 export async function measureBoth() {
   const shown = done.peek();
   if (!shown) return;
@@ -112,14 +130,19 @@ export async function measureBoth() {
   if (settled(shown.id, 'time') && samples.peek().characters.length > 0 && reading.peek()?.id !== shown.id) await readLines();
 }
 
-/** Whether a half of the result on the page was measured, or failed: else it was stopped. @param {number} id @param {'error' | 'time'} half */
+/**
+ * True if a measurement of the current result is done or has failed; false if it was stopped.
+ *
+ * @param {number} id
+ * @param {'error' | 'time'} half
+ */
 function settled(id, half) {
   if (done.peek()?.id !== id || measuring.peek() || run.peek()) return false;
   const known = half === 'error' ? comparison.peek() : timing.peek();
   return known?.id === id || (unmeasured.peek().id === id && unmeasured.peek()[half] !== '');
 }
 
-// Who asked for the error or the time of the result before wants that of the next.
+// If the previous result was measured, measure the new one as well.
 replaced.push(async (id) => {
   const [error, time] = [comparison.peek(), timing.peek()];
   if (error && error.id !== id) {

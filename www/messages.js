@@ -1,5 +1,5 @@
 // @ts-check
-/** What the page says: what went wrong, in words and with what to do, and a line for people who listen. */
+/** Messages of the page: problems with advice, and lines for screen readers. */
 
 import { OctetError } from './octet.js';
 import { signal } from './signals.js';
@@ -8,11 +8,15 @@ import { signal } from './signals.js';
 
 /** @type {import('./signals.js').Signal<Problem | null>} */
 export const problem = signal(/** @type {any} */ (null));
-/** The last sentence for people who listen to the page. */
+/** The last message for screen readers. */
 export const spoken = signal('');
-/** All of them, the newest last. @type {import('./signals.js').Signal<{ at: number, text: string }[]>} */
+/**
+ * All messages, the newest last.
+ *
+ * @type {import('./signals.js').Signal<{ at: number, text: string }[]>}
+ */
 export const log = signal(/** @type {{ at: number, text: string }[]} */ ([]));
-/** How many lines are kept. */
+/** The number of messages that are kept. */
 const lines = 200;
 
 /** @param {string} title @param {unknown} error @param {string} next @param {() => void} [retry] */
@@ -29,7 +33,11 @@ export function fail(title, error, next, retry) {
   say(`${title}. ${message}`);
 }
 
-/** Begins with a capital, unless it begins with a name; ends with a stop. @param {string} text */
+/**
+ * Capitalizes the text, unless it begins with a name, and ends it with a period.
+ *
+ * @param {string} text
+ */
 export function sentence(text) {
   const start = /^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
   return /[.!?]$/.test(start) ? start : `${start}.`;

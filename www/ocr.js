@@ -1,5 +1,8 @@
 // @ts-check
-/** What a model that reads lines of text reads, in float and quantized: its scores to characters, as it was trained (CTC). */
+/**
+ * Recognized text of models that read lines, float and quantized. Decodes CTC scores into
+ * characters.
+ */
 
 import { aside } from './background-task.js';
 import { fail, say } from './messages.js';
@@ -11,7 +14,11 @@ import { imageSettings, start } from './studio.js';
 
 /** @typedef {{ name: string, decoded: Decoded, float: string, quantized: string }} Line */
 
-/** What was read of which result. @type {import('./signals.js').Signal<{ id: number, lines: Line[] } | null>} */
+/**
+ * The recognized lines, and the id of their result.
+ *
+ * @type {import('./signals.js').Signal<{ id: number, lines: Line[] } | null>}
+ */
 export const reading = signal(/** @type {any} */ (null));
 effect(() => {
   void model.value;
@@ -19,7 +26,7 @@ effect(() => {
 });
 
 /**
- * The best character of each step, repeats taken once; the first character stands for none.
+ * Greedy CTC decoding: the best character of each step, without repeats. Character 0 is the blank.
  *
  * @param {Pick<OutputTensor, 'shape' | 'data'>} scores steps by characters
  * @param {string[]} characters
@@ -34,14 +41,18 @@ export function spelt({ shape, data }, characters) {
     if (best !== 0 && best !== before) text += characters[best] ?? '?';
     before = best;
   }
-  // Spaces at the ends, or several in a row, nobody sees.
+  // Leading, trailing and repeated spaces are invisible.
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** The characters of a list with one a line: before them nothing, behind them a space. @param {string} text */
+/**
+ * The alphabet from a file with one character per line: the blank first, a space last.
+ *
+ * @param {string} text
+ */
 export const charactersOf = (text) => ['', ...text.replace(/\n$/, '').split('\n'), ' '];
 
-/** Reads all samples with the float model and with the result. */
+/** Reads all samples with the float model and the result. */
 export async function readLines() {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, characters } = samples.peek();

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Octet for JavaScript: everything the page can do, and nothing of the page.
+ * The JavaScript API of Octet: everything that the page can do, independent of the page.
  *
  *     import { Octet } from './www/octet.js';
  *     const octet = await Octet.start();
@@ -8,9 +8,10 @@
  *     await model.calibrate(samples, { method: 'auto' }, console.log);
  *     const { model: bytes, report, summary } = await model.quantize({ activations: { type: 'u8' } });
  *
- * All work is done in a worker. Every long call takes an `AbortSignal`; when it fires the call ends within a fraction of a
- * second with an `AbortError`. A call that can't be stopped in time, and a worker that dies, cost the worker and not the
- * model: the next call starts another one and opens the file again by itself.
+ * All work happens in a worker. Every long call takes an `AbortSignal` and ends with an
+ * `AbortError` within a fraction of a second after it fires. If a call can't be stopped in time, or
+ * a worker dies, the worker is lost but not the model: the next call starts another worker and
+ * opens the file again.
  */
 
 import { detect } from './capabilities.js';
@@ -18,13 +19,13 @@ import { needsSamples } from './settings-document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 import { namedFile } from './files.js';
 
-/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, UnusableSample, NamedFile, Progress, Settings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, Calibration, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
 export { OctetError, unlessAborted };
 
-/** The engine room: starts workers and opens models. */
+/** Starts workers and opens models. */
 export class Octet {
   /** @type {Engine} */
   #engine;
@@ -34,7 +35,7 @@ export class Octet {
 
   /** @param {Capabilities} capabilities @param {number} threads @param {((why: string) => void) | undefined} onOneThread @private */
   constructor(capabilities, threads, onOneThread) {
-    /** What this browser can do, and why. */
+    /** Capabilities of this browser, with reasons. */
     this.capabilities = capabilities;
     this.#threads = threads;
     this.#onOneThread = onOneThread;
@@ -42,7 +43,7 @@ export class Octet {
   }
 
   /**
-   * Picks the build for this browser and starts the worker.
+   * Selects the build for this browser and starts the worker.
    *
    * @param {object} [options]
    * @param {number} [options.threads] as many as there are cores where none is given
@@ -66,7 +67,7 @@ export class Octet {
     return new Engine(this.capabilities.variant ?? 'baseline', threads);
   }
 
-  /** How many threads calibrate. Setting it ends the worker; the next call starts another. */
+  /** Number of threads. Setting it ends the worker; the next call starts another. */
   get threads() {
     return this.#threads;
   }
@@ -78,7 +79,12 @@ export class Octet {
     this.#engine.end(aborted());
   }
 
-  /** The worker that is alive, started again where it isn't; with one thread where several did not start. @returns {Promise<Engine>} */
+  /**
+   * The current worker, restarted if it has ended. If several threads did not start, one thread is
+   * used.
+   *
+   * @returns {Promise<Engine>}
+   */
   async engine() {
     if (!this.#engine.alive) this.#engine = this.#begin(this.#threads);
     const engine = this.#engine;
@@ -112,7 +118,7 @@ export class Octet {
   }
 
   /**
-   * Runs a model, float or quantized, on one sample, and tells what each layer took.
+   * Runs a model, float or quantized, on one sample and returns the time of each layer.
    *
    * @param {File | Blob | Uint8Array<ArrayBuffer>} model
    * @param {(File | NamedFile)[] | InputTensor[]} sample the files of one sample, or a tensor for each input
@@ -128,23 +134,33 @@ export class Octet {
     }
   }
 
-  /** Which of these files make which sample, in the order they will be used. @param {string[]} paths @returns {Promise<SampleRef[]>} */
+  /**
+   * Groups files into samples, in the order in which they are used.
+   *
+   * @param {string[]} paths
+   * @returns {Promise<SampleRef[]>}
+   */
   async group(paths) {
     return (await this.engine()).call('group', { paths });
   }
 
-  /** Settings that many image models were trained with, by name. @returns {Promise<Record<string, ImageSettings>>} */
+  /** Presets of image settings, by name. @returns {Promise<Record<string, ImageSettings>>} */
   async presets() {
     return (await this.engine()).call('presets', {});
   }
 
-  /** The graph of a model file, a quantized one among them. @param {Blob} blob @returns {Promise<GraphView>} */
+  /**
+   * The graph of a model file, float or quantized.
+   *
+   * @param {Blob} blob
+   * @returns {Promise<GraphView>}
+   */
   async graphOf(blob) {
     return (await this.engine()).call('graphOf', { blob });
   }
 
   /**
-   * Does something as a step of its own in the reports of all models that are open.
+   * Runs `work` as a step of its own in the reports of all open models.
    *
    * @template T
    * @param {string} message
@@ -156,23 +172,23 @@ export class Octet {
     try {
       return await work();
     } finally {
-      // Where the worker has ended meanwhile, so has the scope.
+      // If the worker has ended meanwhile, the scope has ended with it.
       if (this.#engine.alive) await this.#engine.call('endScope', {});
     }
   }
 
-  /** What the engine holds. @returns {Promise<Memory>} */
+  /** Memory of the engine. @returns {Promise<Memory>} */
   async memory() {
     return (await this.engine()).call('memory', {});
   }
 
-  /** Ends the worker for good. */
+  /** Ends the worker permanently. */
   close() {
     this.#engine.end(aborted());
   }
 }
 
-/** An open model. It outlives the worker: the file is kept, and opened again when it is needed. */
+/** An open model. It outlives the worker: the file is kept and opened again when needed. */
 export class Model {
   #octet;
   #key;
@@ -190,13 +206,18 @@ export class Model {
     this.#key = key;
     this.#blob = blob;
     this.name = name;
-    /** @type {ModelSummary} */
+    /** @type {Card} */
     this.card = /** @type {any} */ (null);
     /** @type {string[]} the external data files that are still missing */
     this.wanted = [];
   }
 
-  /** The worker that holds this model; opens it there first where it is new. @param {CallOptions} options @returns {Promise<Engine>} */
+  /**
+   * The worker that holds this model; opens the model there if needed.
+   *
+   * @param {CallOptions} options
+   * @returns {Promise<Engine>}
+   */
   async reach(options = {}) {
     const engine = await unlessAborted(this.#octet.engine(), options.signal);
     if (this.#home === engine) return engine;
@@ -209,13 +230,18 @@ export class Model {
     return engine;
   }
 
-  /** @param {{ card: ModelSummary, wanted: string[] }} opened */
+  /** @param {{ card: Card, wanted: string[] }} opened */
   #know({ card, wanted }) {
     this.card = card;
     this.wanted = wanted;
   }
 
-  /** Gives the model the external data files named in `wanted`, all at once. @param {(File | NamedFile)[]} files @param {CallOptions} [options] */
+  /**
+   * Attaches the external data files named in `wanted`, all at once.
+   *
+   * @param {(File | NamedFile)[]} files
+   * @param {CallOptions} [options]
+   */
   async attach(files, options = {}) {
     const engine = await this.reach(options);
     const named = files.map(namedFile);
@@ -223,20 +249,33 @@ export class Model {
     this.#attached = named;
   }
 
-  /** The first sample, decoded as the model will see it. @param {(File | NamedFile)[]} samples @param {SampleSettings} [settings] @param {CallOptions} [options] @returns {Promise<Decoded>} */
+  /**
+   * Decodes the first sample as the model receives it.
+   *
+   * @param {(File | NamedFile)[]} samples
+   * @param {SampleSettings} [settings]
+   * @param {CallOptions} [options]
+   * @returns {Promise<Decoded>}
+   */
   async preview(samples, settings = {}, options = {}) {
     const engine = await this.reach(options);
     return engine.call('preview', { key: this.#key, files: samples.map(namedFile), settings }, options);
   }
 
-  /** Looks at samples before a run: which can't be used, and why. @param {(File | NamedFile)[]} samples @param {SampleSettings} [settings] @returns {Promise<UnusableSample[]>} */
+  /**
+   * Checks samples before a run and returns the unusable ones with reasons.
+   *
+   * @param {(File | NamedFile)[]} samples
+   * @param {SampleSettings} [settings]
+   * @returns {Promise<Misfit[]>}
+   */
   async check(samples, settings = {}) {
     return (await this.reach()).call('check', { key: this.#key, files: samples.map(namedFile), settings });
   }
 
   /**
-   * Random samples that fit the model, to try things out with. What is calibrated with them means nothing
-   * for real use: say so where you show it, and set `demo` in the sample settings, so that the report does.
+   * Random samples that fit the model, for trying Octet out. Ranges calibrated with them are
+   * useless for real data: tell the user, and set `demo` in the sample settings for the report.
    *
    * @param {number} count
    * @param {number} [seed]
@@ -247,8 +286,8 @@ export class Model {
   }
 
   /**
-   * Tells what calibrating with these samples and quantizing will take, from the first of them. What the engine prepares for that
-   * is kept for the calibration.
+   * Forecasts the cost of calibrating with these samples and quantizing, from the first sample. The
+   * prepared model is kept for the calibration.
    *
    * @param {(File | NamedFile)[]} samples
    * @param {ForecastOptions} [options]
@@ -261,7 +300,7 @@ export class Model {
   }
 
   /**
-   * Runs the samples and watches the range of every tensor that will be quantized.
+   * Runs the samples and collects statistics of every tensor that will be quantized.
    *
    * @param {(File | NamedFile)[]} samples
    * @param {CalibrateOptions} [options]
@@ -279,9 +318,9 @@ export class Model {
   }
 
   /**
-   * Makes the quantized model from what the calibration saw; may be called again with other settings.
+   * Creates the quantized model from the calibration; may be called again with other settings.
    *
-   * @param {Settings} [settings]
+   * @param {QuantizeSettings} [settings]
    * @param {CallOptions} [options]
    * @returns {Promise<Result>}
    */
@@ -294,7 +333,7 @@ export class Model {
   }
 
   /**
-   * Runs this model on one sample, several times, and tells what each layer took.
+   * Runs this model on one sample several times and returns the time of each layer.
    *
    * @param {(File | NamedFile)[] | InputTensor[]} sample the files of one sample, or a tensor for each input
    * @param {RunOptions} [options]
@@ -307,7 +346,8 @@ export class Model {
   }
 
   /**
-   * Holds a model that was quantized from this one against it, sample by sample; what is found is in the report, too.
+   * Compares a model that was quantized from this one with it, sample by sample. The report
+   * contains the result.
    *
    * @param {Blob | Uint8Array<ArrayBuffer>} quantized
    * @param {(File | NamedFile)[]} data
@@ -322,40 +362,53 @@ export class Model {
     return engine.call('compare', args, { signal, gently, onProgress });
   }
 
-  /** The worker that holds this model, while it lives: another one knows nothing of what was made. @returns {unknown} */
+  /**
+   * The worker that holds this model, while it lives. Another worker has none of its results.
+   *
+   * @returns {unknown}
+   */
   get home() {
     return this.#home?.alive ? this.#home : null;
   }
 
-  /** Whether the ranges of a calibration are held, so that `quantize` can be called. */
+  /** True if a calibration is available, so that `quantize` can be called. */
   get calibrated() {
     return this.#calibrated !== null && this.#calibrated === this.#home && this.#calibrated.alive;
   }
 
-  /** The graph that is calibrated and quantized: the model as prepared. @returns {Promise<GraphView>} */
+  /**
+   * The graph that is calibrated and quantized, after preparation.
+   *
+   * @returns {Promise<GraphView>}
+   */
   async graph() {
     return (await this.reach()).call('graph', { key: this.#key });
   }
 
   /**
-   * What the calibration saw of a value, and the ranges that the methods would choose for a tensor of this type; `null` where
-   * nothing was seen.
+   * Statistics of a value, and the ranges that the methods would choose for this type; `null`
+   * without statistics.
    *
    * @param {string} value
    * @param {ElementType} [element]
    * @param {boolean} [symmetric]
-   * @returns {Promise<ValueDistribution | null>}
+   * @returns {Promise<Distribution | null>}
    */
   async distribution(value, element = 'u8', symmetric) {
     return (await this.reach()).call('distribution', { key: this.#key, value, element, symmetric });
   }
 
-  /** The ends of the channels of a weight; `null` of any other constant. @param {string} weight @returns {Promise<ChannelRanges | null>} */
+  /**
+   * Minimum and maximum of each channel of a weight; `null` for other constants.
+   *
+   * @param {string} weight
+   * @returns {Promise<Channels | null>}
+   */
   async channels(weight) {
     return (await this.reach()).call('channels', { key: this.#key, weight });
   }
 
-  /** The files this model was opened from, its own first. @returns {NamedFile[]} */
+  /** The files of this model, the model file first. @returns {NamedFile[]} */
   get files() {
     return [{ path: this.name, blob: this.#blob }, ...this.#attached];
   }
@@ -366,8 +419,8 @@ export class Model {
   }
 
   /**
-   * What was measured as a file: the table of layers as CSV, a Chrome trace, speedscope's profile, Model Explorer's node data, or
-   * one page with everything that opens without a network.
+   * Exports the measurements: the table of layers as CSV, a Chrome trace, a speedscope profile,
+   * Model Explorer node data, or an HTML page that opens offline.
    *
    * @param {'csv' | 'trace' | 'speedscope' | 'modelExplorer' | 'html'} kind
    * @returns {Promise<string>}
@@ -376,7 +429,7 @@ export class Model {
     return (await this.reach()).call('export', { key: this.#key, kind });
   }
 
-  /** Frees what the worker holds of this model. */
+  /** Frees the worker's memory of this model. */
   async close() {
     const home = this.#home;
     this.#home = null;

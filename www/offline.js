@@ -1,13 +1,16 @@
 // @ts-check
-/** The service worker of a copy that `make dist` made: offline, and isolated where the host sends no headers. */
+/**
+ * Registers the service worker of a copy made by `make dist`. It works offline and isolates the
+ * page if the host sends no headers.
+ */
 
 import { say } from './messages.js';
 import { model, opening, run } from './state.js';
 
-/** Said once a session, so that a page that can't be isolated is not loaded again and again. */
+/** Session key that prevents repeated reloads of a page that can't be isolated. */
 const guard = 'octet isolated';
 
-/** The development server's page names no worker: it sends the headers itself. */
+/** The development server's page names no worker: that server sends the headers itself. */
 export async function workOffline() {
   const named = /** @type {HTMLMetaElement | null} */ (document.querySelector('meta[name=octet-worker]'));
   if (!named || !('serviceWorker' in navigator)) return;
@@ -16,11 +19,11 @@ export async function workOffline() {
     await navigator.serviceWorker.ready;
     if (!navigator.serviceWorker.controller) await new Promise((next) => navigator.serviceWorker.addEventListener('controllerchange', next, { once: true }));
   } catch {
-    // Private windows may have no service workers; then the page works with what the host sends.
+    // Private windows may have no service workers; the page then works with the host's headers.
     return;
   }
   if (crossOriginIsolated) return;
-  // Where a person has begun, nothing is taken away: the next visit has threads.
+  // Work in progress is not interrupted: the next visit has threads.
   if (model.peek() || opening.peek() || run.peek()) return say('Threads are available from the next visit on.');
   try {
     if (sessionStorage.getItem(guard)) return;

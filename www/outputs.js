@@ -1,5 +1,8 @@
 // @ts-check
-/** The outputs of a comparison: which heads the page, and by what figure it is judged. What kind an output is, the engine says. */
+/**
+ * Outputs of a comparison: the headline output, and the figure by which an output is judged. The
+ * engine determines the kind of an output.
+ */
 
 import { count, percent } from './format.js';
 import { rightBesideFloat } from './significance.js';
@@ -9,21 +12,35 @@ import { rightBesideFloat } from './significance.js';
 /** @param {number} sqnr */
 export const decibels = (sqnr) => (sqnr >= 200 ? 'equal' : `${sqnr.toFixed(1)} dB`);
 
-/** Those that tell how well a model was quantized: no integers, nothing that is only passed through. @param {OutputError[]} all */
+/**
+ * Outputs that show how well a model was quantized: neither integers nor inputs passed through.
+ *
+ * @param {OutputError[]} all
+ */
 export const telling = (all) => all.filter(({ kind }) => kind !== 'integers' && kind !== 'passed');
 
-/** The output that heads the page: the one that was chosen, else the one that is worst off. @param {Pick<Comparison, 'outputs' | 'headline'>} found @param {string} chosen */
+/**
+ * The headline output: the user's choice, or the worst.
+ *
+ * @param {Pick<Comparison, 'outputs' | 'headline'>} found
+ * @param {string} chosen
+ */
 export function heading({ outputs, headline }, chosen) {
   const all = telling(outputs);
   return all.find(({ name }) => name === chosen) ?? all.find(({ name }) => name === headline) ?? all[0];
 }
 
-/** What an output is, in words. @type {Record<OutputError['kind'], string>} */
+/** Names of the kinds of outputs. @type {Record<OutputError['kind'], string>} */
 export const kindNames = {
   classes: 'classes', steps: 'classes per step', embedding: 'embedding', boxes: 'boxes', scores: 'scores of boxes', values: 'values', integers: 'integers', passed: 'passed through',
 };
 
-/** The figures of an output by name. @param {OutputError} output @returns {Record<string, number>} */
+/**
+ * The figures of an output by name.
+ *
+ * @param {OutputError} output
+ * @returns {Record<string, number>}
+ */
 export function metricsOf({ apart, top1, accuracy, boxes, kind }) {
   /** @type {Record<string, number>} */
   const metrics = { sqnr: apart.sqnr };
@@ -35,7 +52,7 @@ export function metricsOf({ apart, top1, accuracy, boxes, kind }) {
 }
 
 /**
- * The figure that an output is judged by.
+ * The figure by which an output is judged.
  *
  * @param {OutputError} output
  * @param {number} samples

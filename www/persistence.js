@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What outlives a reload: settings, model, samples, the result and what was tried, in this browser's own storage (IndexedDB) and
- * nowhere else. It is offered when the page is opened again, and forgotten with one click.
+ * Persistence across reloads: settings, model, samples, result and run history, in this browser's
+ * IndexedDB only. The page offers to restore them, and one click deletes them.
  */
 
 import { say } from './messages.js';
@@ -17,10 +17,17 @@ import { addSamples, open as openModel, take } from './studio.js';
 /** @typedef {Omit<Done, 'result'> & { model: Blob, report: string, summary: Result['summary'] }} KeptResult */
 
 const store = 'kept';
-/** More than this is not kept: a browser gives an origin some space, and takes all of it away when it runs out. */
+/**
+ * Largest size that is stored. A browser limits the storage of an origin and may delete all of it
+ * when it runs out.
+ */
 const most = 1e9;
 
-/** The model that could be gone on with, if there is one. @type {import('./signals.js').Signal<{ name: string, bytes: number } | null>} */
+/**
+ * The stored model, if there is one.
+ *
+ * @type {import('./signals.js').Signal<{ name: string, bytes: number } | null>}
+ */
 export const kept = signal(/** @type {any} */ (null));
 
 /** @type {Promise<IDBDatabase> | null} */
@@ -45,7 +52,7 @@ async function ask(mode, work) {
   });
 }
 
-/** Whether nothing is kept here: the browser refuses, or the space is used up. Said once. */
+/** True if storing failed: refused by the browser, or no space. Reported once. */
 let refused = false;
 
 /** @param {string} key @param {unknown} value */
@@ -60,7 +67,7 @@ function keep(key, value) {
 /** @param {NamedFile[]} files */
 const size = (files) => files.reduce((sum, { blob }) => sum + blob.size, 0);
 
-/** Finds out what is kept, then keeps what changes from now on. */
+/** Loads the stored model's name, then stores every change from now on. */
 export async function remember() {
   try {
     /** @type {KeptModel | undefined} */
@@ -70,7 +77,7 @@ export async function remember() {
     refused = true;
     return;
   }
-  // Until a model is open everything is as the page began, and what was kept before stays.
+  // Until a model is open, the stored data stays.
   const begun = () => model.value !== null;
   effect(() => {
     modelChanged.value;
@@ -83,7 +90,7 @@ export async function remember() {
   });
   effect(() => {
     const { files: used, skipped, source, labels, names, labelFiles, characters } = samples.value;
-    // Those that were left out are looked at again.
+    // Samples that were left out are checked again.
     const files = [...used, ...skipped.flatMap((one) => one.files)];
     if (begun()) keep('samples', size(files) <= most ? { files, source, labels, names, labelFiles, characters } : null);
   });
@@ -99,7 +106,7 @@ export async function remember() {
   });
 }
 
-/** Puts everything back as it was left. */
+/** Restores everything that was stored. */
 export async function goOn() {
   const read = (/** @type {string} */ key) => ask('readonly', (all) => all.get(key));
   /** @type {[KeptModel | undefined, Partial<PageSettings> | undefined, KeptSamples | undefined, KeptResult | undefined, Tried[] | undefined]} */
@@ -110,27 +117,27 @@ export async function goOn() {
   if (!model.peek()) return;
   batch(() => {
     if (choices) settings.value = { ...settings.peek(), ...choices, preset: choices.preset && choices.preset in presets.peek() ? choices.preset : settings.peek().preset };
-    // Before figures were kept by node there were none.
+    // Older entries have no figures by node.
     if (list) tried.value = list.map((one) => ({ ...one, layers: one.layers ?? {} }));
   });
   if (given && given.files.length > 0) await addSamples([...given.files, ...(given.labelFiles ?? [])], given.source ? { source: given.source, labels: given.labels, names: given.names ?? new Map(), characters: given.characters ?? [] } : undefined);
   if (result) {
     const { model: bytes, report, summary, ...rest } = result;
-    // Results from before had no name by their scheme, and no advice.
+    // Older results have no file name by scheme, and no advice.
     const { scheme = rest.document.scheme ?? 'static', fileName = rest.name.replace(/(\.onnx)?$/i, '_int8.onnx'), advice = [] } = summary;
     done.value = { ...rest, result: { file: bytes, report, summary: { ...summary, scheme, fileName, advice } } };
   }
   say(`${file.name} is restored from the last visit.`);
 }
 
-/** Forgets all of it, at once; what is open stays open until the page is closed. */
+/** Deletes all stored data; the open model stays open. */
 export async function forget() {
   try {
     await ask('readwrite', (all) => all.clear());
     localStorage.clear();
     for (const name of await caches.keys()) if (name.startsWith('octet ')) await caches.delete(name);
   } catch {
-    // Where nothing can be kept there is nothing to forget.
+    // Without storage there is nothing to delete.
   }
   kept.value = null;
   say('All data this page stored in your browser is deleted.');

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * One run, from the samples to the quantized model: calibrated only where it must be, cancelled at any moment. What was made is kept
- * while the page is open, so that going back to it makes nothing anew.
+ * A run, from samples to the quantized model. It calibrates only if needed and can be cancelled at
+ * any time. Results are cached while the page is open, so going back to one is instant.
  */
 
 import { stopMeasuring } from './background-task.js';
@@ -13,18 +13,26 @@ import { blocked, comparison, done, forecast, model, run, samples, randomData, s
 import { setAside } from './sample-check.js';
 import { imageSettings, start } from './studio.js';
 
-/** @import { Calibration, NamedFile, Progress, Settings } from './types.js' */
+/** @import { Calibration, NamedFile, Progress, QuantizeSettings } from './types.js' */
 /** @import { Model } from './octet.js' */
 /** @import { Done } from './state.js' */
 
-/** How many results are remembered. */
+/** The number of results in the run history. */
 const remembered = 24;
-/** Their files are kept up to so many bytes together; those beyond are made anew when they are wanted. */
+/** Limit for the bytes of all cached files; results beyond it are made again on demand. */
 const mostBytes = 5e8;
 
-/** Results with what they were made from, by their number. @type {Map<number, { done: Done, files: NamedFile[], reading: string, comparison: typeof comparison.value, timing: typeof timing.value }>} */
+/**
+ * Cached results with their inputs, by id.
+ *
+ * @type {Map<number, { done: Done, files: NamedFile[], reading: string, comparison: typeof comparison.value, timing: typeof timing.value }>}
+ */
 const results = new Map();
-/** The result that the session made last, and the worker it is in: its report is of that one. @type {{ id: number, home: unknown, of: Model | null }} */
+/**
+ * The last result that the session made, and its worker. The session's report describes it.
+ *
+ * @type {{ id: number, home: unknown, of: Model | null }}
+ */
 let written = { id: 0, home: null, of: null };
 
 effect(() => {
@@ -48,9 +56,9 @@ effect(() => {
 const reading = () => JSON.stringify(imageSettings());
 
 /**
- * The result of these settings, from the samples that are here, if it was made before.
+ * The cached result of these settings and the loaded samples.
  *
- * @param {Settings} document
+ * @param {QuantizeSettings} document
  */
 function made(document) {
   const wanted = canonical(inFull(document));
@@ -59,7 +67,12 @@ function made(document) {
     && (!one.calibration || (from.files === files && from.reading === read)));
 }
 
-/** Shows the result of these settings again, with what was measured of it. @param {Settings} document @returns {boolean} whether there is one */
+/**
+ * Shows the cached result of these settings with its measurements.
+ *
+ * @param {QuantizeSettings} document
+ * @returns {boolean} whether there is one
+ */
 export function show(document) {
   const found = made(document);
   if (!found || !tried.peek().some(({ id }) => id === found.done.id)) return false;
@@ -73,7 +86,7 @@ export function show(document) {
   return true;
 }
 
-/** Whether the result was made of other settings or samples than those of now. */
+/** True if the result belongs to other settings or samples than the current ones. */
 export function stale() {
   const shown = done.value;
   if (!shown) return false;
@@ -84,8 +97,8 @@ export function stale() {
 }
 
 /**
- * Has the worker's session hold the result on the page: going back to one tells the worker nothing. Where it can't, the report on the
- * page stays as it is.
+ * Makes the worker's session hold the current result, as going back to one does not involve the
+ * worker. If that is impossible, the report on the page stays as it is.
  *
  * @returns {Promise<boolean>} whether it does
  */
@@ -100,26 +113,31 @@ export async function inSession() {
   return true;
 }
 
-/** Said in full: else the method would be the one the calibration was ended with. @param {Settings} document @returns {Settings} */
+/**
+ * Sets the method explicitly; otherwise the method at the end of the calibration would apply.
+ *
+ * @param {QuantizeSettings} document
+ * @returns {QuantizeSettings}
+ */
 const inFull = (document) => ((document.scheme ?? 'static') === 'static' ? { method: defaultMethod, ...document } : document);
 
 /** @type {AbortController | null} */
 let running = null;
-/** Ends the calibration that is under way with what it has seen. @type {AbortController | null} */
+/** Ends the running calibration with the samples so far. @type {AbortController | null} */
 let enough = null;
 /**
- * What the ranges that the worker holds were made from. Files are told by identity: another sample may have the name and size of
- * the one before.
+ * The inputs of the worker's calibration. Files are compared by identity, as another sample may
+ * have the same name and size.
  *
- * @type {{ model: Model, files: NamedFile[], reading: string, document: Settings, summary: Calibration } | null}
+ * @type {{ model: Model, files: NamedFile[], reading: string, document: QuantizeSettings, summary: Calibration } | null}
  */
 let calibration = null;
 
 /**
- * Whether the ranges that are held do for these settings; else the samples run again. A calibration that was ended early does for a
- * `quick` change; who presses the button again wants all samples.
+ * True if the calibration serves these settings, so that no samples run again. A calibration that
+ * was ended early serves `quick` changes only; the button runs all samples.
  *
- * @param {Settings} document @param {boolean} [quick]
+ * @param {QuantizeSettings} document @param {boolean} [quick]
  */
 export function held(document, quick = false) {
   if (!calibration) return false;
@@ -130,7 +148,7 @@ export function held(document, quick = false) {
 }
 
 /**
- * Calibrates where needed, quantizes, and shows what came of it.
+ * Calibrates if needed, quantizes, and shows the result.
  *
  * @param {{ quick?: boolean }} [how] `quick`: the result before stays on the page until the next is there
  */
@@ -173,7 +191,7 @@ export async function quantize({ quick = false } = {}) {
       enough = new AbortController();
       const skipped = samples.peek().skipped.map(({ sample, reason }) => ({ sample, reason }));
       const summary = await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), samples: { image, demo, skipped }, signal, enough: enough.signal }, onProgress);
-      // What could not be run is in nobody's way any more: a comparison has the samples that were run.
+      // Samples that failed are removed, so a comparison has only those that ran.
       const left = setAside(summary.skipped);
       calibration = { model: open, files: left, reading: JSON.stringify(image), document, summary };
     }
@@ -182,7 +200,7 @@ export async function quantize({ quick = false } = {}) {
     const memory = await start().then((octet) => octet.memory());
     const took = performance.now() - started;
     const curve = [...(run.peek()?.curve ?? []), { at: took, stage: 'Done', memory }];
-    // The same settings and samples make the same result: it stays in its place.
+    // Equal settings and samples give the same result, which keeps its place.
     const before = made(document)?.done;
     const again = summary && before?.calibration?.samples !== summary.samples ? undefined : tried.peek().find(({ id }) => id === before?.id);
     const id = again?.id ?? Math.max(0, ...tried.peek().map((one) => one.id)) + 1;
@@ -193,10 +211,10 @@ export async function quantize({ quick = false } = {}) {
       tried.value = again ? tried.peek().map((other) => (other.id === id ? one : other)) : [...tried.peek(), one].slice(-remembered);
       done.value = {
         result, took, memory, document, id,
-        // A quick run has no story of its own: the one of the calibration stays.
+        // A quick run has no timeline; the calibration's one stays.
         curve: quick ? (done.peek()?.curve ?? curve) : curve,
         calibration: summary,
-        // Told of a run with calibration; other settings take a moment only.
+        // Only runs with a calibration have a forecast.
         forecast: told,
         name: open.name,
       };
@@ -205,10 +223,10 @@ export async function quantize({ quick = false } = {}) {
   } catch (error) {
     batch(() => {
       run.value = null;
-      // What was there before the run is still worth having.
+      // Restore the previous result.
       if (!done.peek() && former && model.peek() === open) done.value = former;
     });
-    // A refusal leaves the ranges as they were; whether the worker still holds them, it is asked.
+    // A refused quantization keeps the calibration, unless the worker lost it.
     if (!open.calibrated) calibration = null;
     if (aborted(error)) {
       say(`The run was cancelled; model, samples${former ? ', settings and the previous result' : ' and settings'} are kept.`);
@@ -226,7 +244,7 @@ function tell() {
   if (id !== undefined) for (const one of replaced) one(id);
 }
 
-/** Called when a result took the place of one before it. @type {((id: number) => unknown)[]} */
+/** Listeners that are called when a result replaces another. @type {((id: number) => unknown)[]} */
 export const replaced = [];
 
 export function cancel() {
@@ -234,7 +252,7 @@ export function cancel() {
   else if (stopMeasuring()) say('Cancelled; the result is kept.');
 }
 
-/** Ends the calibration with the samples that were seen, and goes on with them. */
+/** Ends the calibration with the samples so far and continues with them. */
 export function suffice() {
   if (!enough || enough.signal.aborted) return;
   enough.abort();

@@ -1,5 +1,8 @@
 // @ts-check
-/** Looks at the samples as soon as they or the way they are read change: the first good one is shown, and each bad one is named. */
+/**
+ * Checks the samples whenever they or the preprocessing change. The first usable one is shown, and
+ * every unusable one is listed.
+ */
 
 import { isPicture } from './files.js';
 import { aborted, say, sentence } from './messages.js';
@@ -8,18 +11,18 @@ import { batch } from './signals.js';
 import { misfits, model, preview, randomData, run, samples } from './state.js';
 import { imageSettings } from './studio.js';
 
-/** @import { UnusableSample, NamedFile, SampleRef } from './types.js' */
+/** @import { Misfit, NamedFile, SampleRef } from './types.js' */
 /** @import { Model } from './octet.js' */
 
-/** So many samples are looked at in a call: between two the worker can do what a person waits for. */
+/** Number of samples per call, so that the worker can answer other calls in between. */
 const portion = 8;
-/** So many that can't be decoded are passed over to find one that can be shown. */
+/** Number of undecodable samples to skip in search of one to show. */
 const tries = 5;
 
-/** Each look replaces the one before. */
+/** Counts checks; a new one replaces the one before. */
 let looks = 0;
 
-/** Decodes the first sample with the settings of now, then looks at all. */
+/** Decodes the first sample with the current settings, then checks all. */
 export async function look() {
   const mine = ++looks;
   const open = model.peek();
@@ -34,7 +37,7 @@ export async function look() {
   if (still()) void checkAll(open, still);
 }
 
-/** The samples that nothing is known against. @returns {SampleRef[]} */
+/** The samples without a known problem. @returns {SampleRef[]} */
 function usable() {
   const bad = new Set(misfits.peek().map((one) => one.sample));
   return samples.peek().refs.filter((ref) => !bad.has(ref.name));
@@ -65,10 +68,10 @@ async function showFirst(open, still) {
 /** @param {Model} open @param {() => boolean} still */
 async function checkAll(open, still) {
   const { refs, source } = samples.peek();
-  // Those were made to fit.
+  // Random samples fit by construction.
   if (source === randomData) return;
   for (let at = 0; at < refs.length; at += portion) {
-    // A run finds out by itself, and must not wait for this.
+    // A run checks samples itself and must not wait.
     if (!still() || run.peek()) return;
     const files = refs.slice(at, at + portion).flatMap(filesOf);
     try {
@@ -90,17 +93,22 @@ function filesOf(ref) {
   return samples.peek().files.filter((file) => ref.parts.includes(file.path));
 }
 
-/** @param {UnusableSample[]} found */
+/** @param {Misfit[]} found */
 function note(found) {
   const known = misfits.peek();
   const all = [...known.filter((old) => !found.some((one) => one.sample === old.sample)), ...found];
   if (found.length > 0) misfits.value = all.sort((a, b) => place(a) - place(b));
 }
 
-/** @param {UnusableSample} one */
+/** @param {Misfit} one */
 const place = (one) => samples.peek().refs.findIndex((ref) => ref.name === one.sample);
 
-/** Leaves samples out, each with its reason; they can be taken back. @param {{ sample: string, reason: string }[]} which @returns {NamedFile[]} the files that are left */
+/**
+ * Leaves out samples with their reasons; they can be restored.
+ *
+ * @param {{ sample: string, reason: string }[]} which
+ * @returns {NamedFile[]} the files that are left
+ */
 export function setAside(which) {
   const { files, refs, skipped, ...about } = samples.peek();
   const reasons = new Map(which.map((one) => [one.sample, one.reason]));
@@ -120,7 +128,7 @@ export function setAside(which) {
   return left;
 }
 
-/** Leaves out what can't be used. @param {UnusableSample[]} which */
+/** Leaves out unusable samples. @param {Misfit[]} which */
 export function skip(which) {
   const shown = preview.peek()?.name;
   setAside(which);

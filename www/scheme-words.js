@@ -1,12 +1,12 @@
 // @ts-check
-/** Schemes in words: what became of an operator. Pure, so that every place says the same. */
+/** Texts about quantization schemes. Pure, so that they are the same everywhere. */
 
 import { count, plural } from './format.js';
 
 /** @import { ModelSummary, Settings, QuantizationSummary } from './types.js' */
 
 /**
- * What an operator that was changed works on: integers, half-precision floats, or floats made of integer weights.
+ * The arithmetic of a quantized operator: integers, half precision, or float with integer weights.
  *
  * @param {Settings} document
  * @returns {{ title: string, on: string, chip: string, unlike: string }} a title; behind a number; of one operator; of those that were not changed
@@ -18,8 +18,8 @@ export function worksOn({ scheme = 'static' }) {
 }
 
 /**
- * How many of the operators were changed. The file may have more of them than are left once constants and batch norms are folded: `more`
- * names both.
+ * The number of quantized operators. The file may have more operators than remain after constants
+ * and batch norms are folded; `more` then gives both numbers.
  *
  * @param {QuantizationSummary} summary @param {Pick<ModelSummary, 'operators'>} card
  */

@@ -1,10 +1,10 @@
 // @ts-check
 /**
- * The settings document (`docs/settings.md`) as a value: read and changed key by key, compared, put into words, and written as a
- * command line. Nothing here knows the page.
+ * Functions on the settings document (`docs/settings.md`): read and change keys, compare,
+ * summarize, and write as a command line. Independent of the page.
  */
 
-/** @import { Settings } from './types.js' */
+/** @import { QuantizeSettings } from './types.js' */
 
 /** @typedef {string[]} Path keys from the outside in */
 
@@ -19,7 +19,7 @@ export function get(document, path) {
 }
 
 /**
- * The document with one key said, or no longer said; what is empty then goes too. The one it is given stays as it was.
+ * A copy of the document with one key set or removed. Mappings that become empty are removed, too.
  *
  * @template T
  * @param {T} document
@@ -37,32 +37,51 @@ export function put(document, [key, ...rest], value) {
   return copy;
 }
 
-/** The same text for documents that say the same, in whatever order. @param {unknown} value @returns {string} */
+/**
+ * Equal documents give equal texts, independent of the order of keys.
+ *
+ * @param {unknown} value
+ * @returns {string}
+ */
 export function canonical(value) {
   return JSON.stringify(value, (_, inner) =>
     inner && typeof inner === 'object' && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner);
 }
 
-/** Whether it needs samples run once more, for rounding weights together. @param {Settings} document */
+/** True if GPTQ needs an extra pass over the samples. @param {QuantizeSettings} document */
 export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme === 'static' ? rounding : scheme === 'blocks' && blocks?.method) === 'gptq';
 
-/** By how much it makes channels alike, which only samples run anew can. @param {Settings} document */
+/**
+ * Strength of channel equalization, which needs the samples again.
+ *
+ * @param {QuantizeSettings} document
+ */
 export const equalizes = ({ scheme = 'static', equalize = false }) => scheme === 'static' && equalize;
 
-/** The method where the document names none. */
+/** The default range method. */
 export const defaultMethod = 'auto';
 
-/** The method to run samples for: those that count them twice must be known meanwhile, all others can be chosen afterwards. @param {Settings} document */
+/**
+ * The method to calibrate for. Methods with an extra pass must be known during the calibration;
+ * others can be chosen afterwards.
+ *
+ * @param {QuantizeSettings} document
+ */
 export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : defaultMethod);
 
-/** Whether the samples must run again for it, once they ran for another. @param {Settings} document @param {Settings} before */
+/**
+ * True if a calibration for the settings `before` does not serve `document`.
+ *
+ * @param {QuantizeSettings} document
+ * @param {QuantizeSettings} before
+ */
 export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before)
   || (passOf(document) !== defaultMethod && document.method !== before.method);
 
-/** @param {Settings} document */
+/** @param {QuantizeSettings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
 
-/** What it says, briefly: for a list of what was tried. @param {Settings} document */
+/** A short summary, for the run history. @param {QuantizeSettings} document */
 export function inWords(document) {
   const scheme = document.scheme ?? 'static';
   const words = [scheme === 'static' ? (document.method ?? defaultMethod) : scheme];
@@ -89,11 +108,11 @@ export function inWords(document) {
 }
 
 /**
- * The command that does the same outside the page. What the command line has no word for stands in it as a document, and so does all of
- * how pictures are read: whatever keys there are come along.
+ * The equivalent command line. Settings without an option go into it as a document, and so does the
+ * complete image preprocessing.
  *
  * @param {string} model
- * @param {Settings} document
+ * @param {QuantizeSettings} document
  * @param {{ random?: number }} [samples] how many random ones, in place of files
  * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Changing the settings document: at once where a result is there and its ranges do, with the way back and forth. Where the samples
- * have to run again, the page says so and offers the button.
+ * Changes of the settings document, with undo and redo. If a result exists and its calibration
+ * serves the change, a new result is made at once. Otherwise the page offers the button.
  */
 
 import { canonical, needsSamples, put } from './settings-document.js';
@@ -13,18 +13,22 @@ import { blocked, done, redoable, run, settings, undoable } from './state.js';
 /** @import { Settings } from './types.js' */
 /** @import { Path } from './settings-document.js' */
 
-/** How many steps back are kept. */
+/** The number of undo steps. */
 const steps = 100;
-/** Who is still choosing is not interrupted, in milliseconds. */
+/**
+ * Pause in milliseconds after a change before quantizing, so that further changes are not
+ * interrupted.
+ */
 const pause = 350;
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
-/** Whether something was changed while a run was under way. */
+/** True if settings changed during a run. */
 let waiting = false;
 
 /**
- * Takes another document. Where a result is there and its ranges are held, it is made anew: that takes no calibration.
+ * Replaces the document. If the calibration of the current result serves it, a new result is made
+ * at once.
  *
  * @param {Settings} document
  * @param {{ now?: boolean }} [how] `now`: without waiting for more changes
@@ -40,15 +44,21 @@ export function adopt(document, { now = false } = {}) {
   soon(now ? 0 : pause);
 }
 
-/** Says one thing in the document, or takes it back. @param {Path} path @param {unknown} value @param {{ now?: boolean }} [how] */
+/**
+ * Sets or removes one key of the document.
+ *
+ * @param {Path} path
+ * @param {unknown} value
+ * @param {{ now?: boolean }} [how]
+ */
 export function change(path, value, how) {
   adopt(put(settings.peek().document, path, value), how);
 }
 
-/** Goes back to the document before this one, and to its result. */
+/** Restores the previous document and its result. */
 export const undo = () => step(undoable, redoable, 'Undone.');
 
-/** Goes forth again to what was undone last. */
+/** Restores the document that was undone last. */
 export const redo = () => step(redoable, undoable, 'Redone.');
 
 /** @param {typeof undoable} from @param {typeof undoable} to @param {string} said */
@@ -71,7 +81,10 @@ function soon(ms) {
   else timer = setTimeout(again, ms);
 }
 
-/** A changed document has its result at once, from what was made before or from the ranges that are held; else it waits for the button. */
+/**
+ * Shows the result of a changed document at once: from the cache, or from the calibration.
+ * Otherwise the button is needed.
+ */
 function again() {
   clearTimeout(timer);
   timer = undefined;
@@ -90,11 +103,11 @@ effect(() => {
   soon(pause);
 });
 
-/** Whether the settings of now need the samples to run again before there is a result of them. */
+/** True if the current settings need a new calibration. */
 export const wantsRun = () => stale() && needsSamples(settings.value.document) && !held(settings.value.document, true);
 
 /**
- * Ctrl+Z, and Ctrl+Shift+Z or Ctrl+Y; nothing in a field, which has an undo of its own.
+ * Ctrl+Z, and Ctrl+Shift+Z or Ctrl+Y. Text fields keep their own undo.
  *
  * @param {KeyboardEvent} event
  */

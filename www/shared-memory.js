@@ -1,5 +1,8 @@
 // @ts-check
-/** Where things stand in the words that the cores share with the page (`Shared` in `types.js`). */
+/**
+ * The layout of the words in memory shared between wasm threads and the page (`Shared` in
+ * `types.d.ts`).
+ */
 
-/** Places in `control`. */
+/** Indices into `control`. */
 export const slot = { cancel: 0, done: 1, panicked: 2, ended: 3 };

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Signals: a value that knows who reads it. `effect` runs again when something it read has changed;
- * changes made inside `batch` are seen together, once. Nothing here knows the DOM.
+ * Signals: values that know their readers. `effect` runs again when a signal that it read changes.
+ * Changes inside `batch` are propagated once. Independent of the DOM.
  */
 
 /** @typedef {{ run: () => void, sources: Set<Set<Effect>>, inner: (() => void)[] }} Effect */
@@ -47,7 +47,7 @@ export function signal(initial) {
 }
 
 /**
- * A value worked out from other signals, again only when they change.
+ * A value computed from other signals, updated when they change.
  *
  * @template T
  * @param {() => T} work
@@ -62,8 +62,8 @@ export function computed(work) {
 }
 
 /**
- * Runs `work` now and whenever a signal it read has changed. Effects that `work` itself begins end with the next run,
- * so what a view drew before leaves nothing behind.
+ * Runs `work` now and whenever a signal that it read changes. Effects created by `work` end with
+ * its next run, so views leave nothing behind.
  *
  * @param {() => void} work
  * @returns {() => void} stops it
@@ -111,7 +111,7 @@ export function untracked(work) {
 }
 
 /**
- * Several changes, seen as one.
+ * Propagates several changes at once.
  *
  * @param {() => void} changes
  */
@@ -139,7 +139,7 @@ function leave(reader) {
 }
 
 function flush() {
-  // An effect may write signals itself: what it wakes joins the end of the line.
+  // An effect may write signals itself: the readers that it wakes are queued last.
   depth += 1;
   try {
     for (const reader of pending) {

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Two figures of one kind, and whether they differ by more than chance: times by their bands, shares by how many samples decide. Pure,
- * so that every place of the page says the same.
+ * Tests whether two figures differ by more than chance: times by their bands, shares by the number
+ * of samples that differ. Pure, so that all views agree.
  */
 
 import { percent } from './format.js';
@@ -9,15 +9,15 @@ import { percent } from './format.js';
 /** @typedef {{ median: number, p10: number, p90: number }} Band what was measured several times */
 /** @typedef {{ text: string, kind: '' | 'good' | 'bad' }} Told */
 
-/** So many samples must have changed sides before chance is an unlikely cause: 2 · ½⁶ is 3 %. */
+/** Fewest samples with another outcome for a significant difference: 2 · ½⁶ is 3 %. */
 const fewest = 6;
 
-/** Bands that meet tell nothing. @param {Band} one @param {Band} other */
+/** Times differ if their bands don't overlap. @param {Band} one @param {Band} other */
 export const timesDiffer = (one, other) => one.p10 > other.p90 || other.p10 > one.p90;
 
 /**
- * Times of two results, each with that of the float model beside it. Where the float model's own differ, the machine was another:
- * busier, or cooler, and nothing is told.
+ * Compares the times of two results, each measured together with the float model. If the float
+ * times differ, the machine was in another state, and there is no verdict.
  *
  * @param {Record<string, number>} one what was measured of a result
  * @param {Record<string, number>} other
@@ -35,7 +35,7 @@ export const sharesDiffer = (one, other, samples) => Math.round(Math.abs(one - o
 export const signed = (by, text) => `${by > 0 ? '+' : '−'}${text(Math.abs(by))}`;
 
 /**
- * What has changed against the result before.
+ * The change from the previous result.
  *
  * @param {number} is
  * @param {number} was
@@ -51,14 +51,27 @@ export function changed(is, was, { text, moreIsBetter, differ = true, least = 0 
   return { text: `${signed(by, text)} compared to the previous result, ${better ? 'better' : 'worse'}`, kind: better ? 'good' : 'bad' };
 }
 
-/** The time of a quantized model beside the float one's. @param {Band} quantized @param {Band} float @returns {Told & { ratio: number }} */
+/**
+ * The time of a quantized model relative to the float model.
+ *
+ * @param {Band} quantized
+ * @param {Band} float
+ * @returns {Told & { ratio: number }}
+ */
 export function besideFloat(quantized, float) {
   const ratio = quantized.median / float.median;
   if (!timesDiffer(quantized, float)) return { ratio, text: 'no significant difference', kind: '' };
   return { ratio, text: `${ratio > 1 ? 'slower' : 'faster'}, ${ratio.toFixed(2)} × the float time`, kind: ratio > 1 ? 'bad' : 'good' };
 }
 
-/** Shares of answers that are right, float and quantized. @param {number} float @param {number} quantized @param {number} samples @returns {Told} */
+/**
+ * Accuracy of the float model and the quantized one.
+ *
+ * @param {number} float
+ * @param {number} quantized
+ * @param {number} samples
+ * @returns {Told}
+ */
 export function rightBesideFloat(float, quantized, samples) {
   const text = `accuracy; ${percent(float)} in float`;
   if (quantized === float) return { text, kind: '' };

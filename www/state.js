@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * What the page knows. Views read these signals and call actions (`studio.js`, `run.js`, `demo.js`), which alone write them; no other
- * state in the page matters.
+ * The state of the page. Views read these signals and call actions (`studio.js`, `run.js`,
+ * `demo.js`), which alone write them. There is no other state.
  */
 
 import { detect } from './capabilities.js';
 import { needsSamples } from './settings-document.js';
 import { computed, signal } from './signals.js';
 
-/** @import { Calibration, Comparison, Decoded, Forecast, Memory, UnusableSample, NamedFile, Progress, Settings, Result, Run as Timed, SampleRef, QuantizationSummary } from './types.js' */
+/** @import { Calibration, Comparison, Decoded, Forecast, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -27,7 +27,7 @@ import { computed, signal } from './signals.js';
  * @property {number} took
  * @property {Memory | null} memory
  * @property {string} name
- * @property {Settings} document what it was made with
+ * @property {QuantizeSettings} document what it was made with
  * @property {Run['curve']} curve
  * @property {number} id of `tried`
  * @property {Forecast | null} forecast what was told before it; `null` where nothing was, or no samples were run
@@ -36,8 +36,8 @@ import { computed, signal } from './signals.js';
 /**
  * @typedef {object} Tried one result, without its bytes
  * @property {number} id
- * @property {Settings} document
- * @property {QuantizationSummary} summary
+ * @property {QuantizeSettings} document
+ * @property {Summary} summary
  * @property {number} took
  * @property {Record<string, number>} metrics what was measured of it, by name; empty where nothing was
  * @property {Record<string, Record<string, number>>} [outputs] the same of each output, of which the metrics have that which heads the page
@@ -45,8 +45,8 @@ import { computed, signal } from './signals.js';
  */
 
 /**
- * @typedef {object} PageSettings
- * @property {Settings} document what the quantizer is told
+ * @typedef {object} Settings
+ * @property {QuantizeSettings} document what the quantizer is told
  * @property {number} threads
  * @property {string} preset
  * @property {Record<string, any>} image
@@ -56,7 +56,7 @@ export const capabilities = detect();
 
 /** @type {import('./signals.js').Signal<{ state: 'starting' | 'ready' | 'failed', message: string, noThreads: string }>} `noThreads`: why they did not start */
 export const engine = signal({ state: 'starting', message: '', noThreads: '' });
-/** What this browser can do; where the threads did not start, what it promised of them no longer holds. */
+/** Capabilities of this browser, corrected if the threads did not start. */
 export const abilities = computed(() => {
   const { noThreads } = engine.value;
   if (!noThreads) return capabilities.list;
@@ -67,7 +67,7 @@ export const abilities = computed(() => {
 export const opening = signal(/** @type {any} */ (null));
 /** @type {import('./signals.js').Signal<Model | null>} */
 export const model = signal(/** @type {any} */ (null));
-/** Counts the times the model's card or missing files changed. */
+/** Counts changes of the model's summary or its missing files. */
 export const modelChanged = signal(0);
 /**
  * @typedef {object} Samples
@@ -85,15 +85,19 @@ export const modelChanged = signal(0);
 /** @type {Samples} */
 export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [], skipped: [], characters: [] };
 export const samples = signal(noSamples);
-/** The source of samples that are random. */
+/** Description of random samples. */
 export const randomData = 'Random demo data: for trying Octet out, not for real use.';
 /** @type {import('./signals.js').Signal<{ decoded: Decoded | null, failure: string, picture: Blob | null, name: string } | null>} */
 export const preview = signal(/** @type {any} */ (null));
-/** The samples that can't be used as they are read now, as far as they were looked at. @type {import('./signals.js').Signal<UnusableSample[]>} */
-export const misfits = signal(/** @type {UnusableSample[]} */ ([]));
-/** @type {import('./signals.js').Signal<PageSettings>} */
+/**
+ * Samples that can't be used with the current preprocessing, as far as they were checked.
+ *
+ * @type {import('./signals.js').Signal<Misfit[]>}
+ */
+export const misfits = signal(/** @type {Misfit[]} */ ([]));
+/** @type {import('./signals.js').Signal<Settings>} */
 export const settings = signal({
-  document: /** @type {Settings} */ ({}),
+  document: /** @type {QuantizeSettings} */ ({}),
   threads: Math.max(1, capabilities.threads),
   preset: 'imagenet',
   image: {},
@@ -102,33 +106,65 @@ export const settings = signal({
 export const presets = signal({});
 /** @type {import('./signals.js').Signal<Run | null>} */
 export const run = signal(/** @type {any} */ (null));
-/** What is being measured beside everything else, and its end. @type {import('./signals.js').Signal<{ progress: Progress, stop: AbortController } | null>} */
+/**
+ * The background task and its cancellation.
+ *
+ * @type {import('./signals.js').Signal<{ progress: Progress, stop: AbortController } | null>}
+ */
 export const measuring = signal(/** @type {any} */ (null));
 /** @type {import('./signals.js').Signal<Done | null>} */
 export const done = signal(/** @type {any} */ (null));
-/** The result held against the float model; `id` says which result of `tried`. @type {import('./signals.js').Signal<{ id: number, found: Comparison } | null>} */
+/**
+ * The comparison with the float model; `id` is that of the result in `runHistory`.
+ *
+ * @type {import('./signals.js').Signal<{ id: number, found: Comparison } | null>}
+ */
 export const comparison = signal(/** @type {any} */ (null));
-/** How long the float model and the result take on the first sample, layer by layer. @type {import('./signals.js').Signal<{ id: number, float: Timed, quantized: Timed } | null>} */
+/**
+ * Times of the float model and the result on the first sample, layer by layer.
+ *
+ * @type {import('./signals.js').Signal<{ id: number, float: Timed, quantized: Timed } | null>}
+ */
 export const timing = signal(/** @type {any} */ (null));
-/** What could not be measured of a result, and why: its error, its time. @type {import('./signals.js').Signal<{ id: number, error: string, time: string }>} */
+/**
+ * Reasons why the error or the time of a result could not be measured.
+ *
+ * @type {import('./signals.js').Signal<{ id: number, error: string, time: string }>}
+ */
 export const unmeasured = signal({ id: 0, error: '', time: '' });
-/** The output that heads the page; empty for the one that is worst off. */
+/** The headline output; empty selects the worst. */
 export const chosenOutput = signal('');
-/** What was tried with this model and these samples, the newest last. @type {import('./signals.js').Signal<Tried[]>} */
+/**
+ * All results of this model and these samples, the newest last.
+ *
+ * @type {import('./signals.js').Signal<Tried[]>}
+ */
 export const tried = signal(/** @type {Tried[]} */ ([]));
-/** The documents before this one, the newest last. @type {import('./signals.js').Signal<Settings[]>} */
-export const undoable = signal(/** @type {Settings[]} */ ([]));
-/** Those that were undone, the last undone last. @type {import('./signals.js').Signal<Settings[]>} */
-export const redoable = signal(/** @type {Settings[]} */ ([]));
+/**
+ * Earlier documents for undo, the newest last.
+ *
+ * @type {import('./signals.js').Signal<QuantizeSettings[]>}
+ */
+export const undoable = signal(/** @type {QuantizeSettings[]} */ ([]));
+/**
+ * Undone documents for redo, the last undone last.
+ *
+ * @type {import('./signals.js').Signal<QuantizeSettings[]>}
+ */
+export const redoable = signal(/** @type {QuantizeSettings[]} */ ([]));
 /** @typedef {'overview' | 'layers' | 'graph' | 'timeline' | 'compare'} Tab */
 export const tab = signal(/** @type {Tab} */ ('overview'));
-/** The name of the node that is looked at; empty for none. */
+/** The name of the selected node; empty for none. */
 export const selected = signal('');
 
-/** What a run will take; `told` is `null` while it is not known. @type {import('./signals.js').Signal<{ told: Forecast | null, failure: string } | null>} */
+/**
+ * The forecast of a run; `told` is `null` while it is unknown.
+ *
+ * @type {import('./signals.js').Signal<{ told: Forecast | null, failure: string } | null>}
+ */
 export const forecast = signal(/** @type {any} */ (null));
 
-/** Why Run is off, in words; empty where it is on. */
+/** The reason why Run is disabled; empty if it is enabled. */
 export const blocked = computed(() => {
   modelChanged.value;
   if (run.value) return 'A run is in progress.';

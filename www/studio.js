@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What can be done with model, samples and settings. Everything runs through `octet.js`, so the page can do nothing that a
- * program could not.
+ * Actions on model, samples and settings. All of them go through `octet.js`, so a program can do
+ * whatever the page can.
  */
 
 import { stopMeasuring } from './background-task.js';
@@ -26,7 +26,7 @@ let starting = null;
 /** @type {AbortController | null} */
 let loading = null;
 
-/** Starts the worker, once. @returns {Promise<Octet>} */
+/** Starts the worker once. @returns {Promise<Octet>} */
 export function start() {
   starting ??= Octet.start({ threads: settings.peek().threads, onOneThread }).then(
     async (octet) => {
@@ -52,7 +52,7 @@ function onOneThread(why) {
   say('The worker threads did not start; everything runs on one thread.');
 }
 
-/** Takes files from anywhere and sorts them: model, its external data, samples. @param {NamedFile[]} files */
+/** Sorts files from any source: model, external data, samples. @param {NamedFile[]} files */
 export async function take(files) {
   if (files.length === 0) return;
   if (run.peek()) return say('A run is in progress; cancel it before adding files.');
@@ -72,7 +72,7 @@ export async function take(files) {
     return;
   }
   if (!model.peek()) {
-    // Whatever this is, opening it says in words why it is no model.
+    // Opening an unknown file fails with an explanation.
     return open(rest[0]);
   }
   return addSamples(rest);
@@ -121,7 +121,9 @@ export async function open({ path, blob }) {
   }
 }
 
-/** What was tried with another model is of no use for this one; nor is what the document says of its nodes and tensors. */
+/**
+ * Clears the run history and the settings by node and tensor, which don't apply to another model.
+ */
 function forget() {
   tried.value = [];
   comparison.value = null;
@@ -165,7 +167,7 @@ async function attach(files) {
 let beside = [];
 
 /**
- * Samples, and files with their labels among them.
+ * Adds samples, and files with their labels.
  *
  * @param {NamedFile[]} files
  * @param {Partial<Pick<Samples, 'source' | 'labels' | 'names' | 'characters'>>} [about] what a demo says of its own
@@ -178,7 +180,7 @@ export async function addSamples(files, about) {
   try {
     const octet = await start();
     const others = all.filter((file) => !lists.includes(file));
-    // What is no label after all is refused with the others, in words.
+    // Files that turn out not to hold labels are refused with a message.
     const refs = await octet.group((others.length > 0 ? others : all).map((file) => file.path));
     const read = await labelsFrom(refs, lists);
     const unread = lists.filter((file) => !read.used.includes(file.path));
@@ -200,10 +202,10 @@ async function labelsFrom(refs, lists) {
   const texts = await Promise.all(lists.filter(({ blob }) => blob.size <= mostText).map(async ({ path, blob }) => ({ path, text: await blob.text() })));
   return labelled(refs, texts, classesOf(model.peek()?.card.outputs[0]?.shape));
 }
-/** A list of labels is text; more than this is none. */
+/** Largest size of a label file. */
 const mostText = 20e6;
 
-/** Labels read for another model may not fit this one, and the other way round. */
+/** Labels are read again for another model, which may have other classes. */
 async function relabel() {
   const { refs, labelFiles, source } = samples.peek();
   if (refs.length === 0 || source) return;
@@ -211,7 +213,7 @@ async function relabel() {
   samples.value = { ...samples.peek(), labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names };
 }
 
-/** Random samples, said to be that wherever they are shown. */
+/** Adds random samples, marked as such wherever they are shown. */
 export async function addRandomSamples() {
   const open = model.peek();
   if (!open) return;
@@ -224,7 +226,7 @@ export async function addRandomSamples() {
   }
 }
 
-/** Takes one sample out; the others stay in their order. @param {string} name */
+/** Removes one sample. @param {string} name */
 export async function removeSample(name) {
   const { files, refs, ...about } = samples.peek();
   const parts = new Set(refs.find((ref) => ref.name === name)?.parts);
@@ -236,7 +238,7 @@ export async function removeSample(name) {
   await look();
 }
 
-/** Takes samples back that were left out. @param {Samples['skipped']} which */
+/** Restores samples that were left out. @param {Samples['skipped']} which */
 export function useAgain(which) {
   return addSamples(which.flatMap((one) => one.files));
 }
@@ -249,10 +251,10 @@ export function clearSamples() {
   say('Samples removed.');
 }
 
-/** How many random samples are made: enough to see a run, and soon done. */
+/** The number of random samples: enough to see a run, and fast. */
 const randomSamples = 8;
 
-/** How pictures are read: the preset, and what the person changed of it. */
+/** The current preprocessing: the preset with the user's changes. */
 export function imageSettings() {
   const { preset, image } = settings.peek();
   return { ...presets.peek()[preset], ...image };

@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * The worker: the one place where wasm runs. It answers calls one at a time, in order, and holds the
- * sessions. It may be ended at any moment; the page starts another and opens the file again.
+ * The worker, the only place where wasm runs. It answers calls one at a time, in order, and holds
+ * the sessions. It may be terminated at any time; the page then starts another and opens the file
+ * again.
  */
 
 import { absent } from './capabilities.js';
@@ -13,15 +14,16 @@ import { slot } from './shared-memory.js';
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
 
 /**
- * A sample with files of up to so many bytes is handed over before a thread is free, one for each: they run for moments. A larger one
- * runs long enough for the next to be handed over once it has ended, and then one sample waits, whatever the number of threads.
+ * Samples of up to this many bytes are queued before a thread is free, one per thread, as they run
+ * only for a short time. Larger samples run long enough for the next one to be queued when one
+ * ends; then one sample waits, for any number of threads.
  */
 const light = 1 << 18;
 
-/** Memory is told this often while samples run, in milliseconds. */
+/** Interval in milliseconds of memory reports while samples run. */
 const interval = 100;
 
-/** How long the engine warms up once it is loaded, in milliseconds, if nobody wants anything of it. */
+/** Time in milliseconds that the engine warms up after loading, unless a call arrives. */
 const warmth = 1600;
 
 const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ (self));
@@ -117,7 +119,7 @@ const calls = {
     report({ stage: 'Preparing the model', memory: memory() });
     open.beginCalibration(samples, equalize ?? false);
     const seen = await feed(open, all, 'Calibrating', report, enough);
-    // What looks once more looks at the same samples, all of them.
+    // Extra passes run over the same samples as the first.
     while (open.beginFurtherPass(method, rounding === 'gptq')) await feed(open, all.slice(0, seen), 'Extra pass', report, async () => false);
     return { ...open.finishCalibration(method), given: all.length };
   },
@@ -127,7 +129,7 @@ const calls = {
     const all = samplesOf(files);
     const [first] = all;
     if (!first) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
-    // While some run the files of the next are read.
+    // Files of the next samples are read while others run.
     const ahead = threads === 1 ? 1 : underWay(first) + 1;
     return await session(key).forecast(first.name, first.files, samples, all.length, ahead, method, settings);
   },
@@ -136,7 +138,7 @@ const calls = {
     report({ stage: 'Writing the quantized model', memory: memory() });
     const open = session(key);
     const { model, summary } = open.quantize(settings);
-    // The file is made here: a Blob of many megabytes would keep the page waiting.
+    // The Blob is created here, as a large one would block the page.
     return { model, file: new Blob([model], { type: 'application/octet-stream' }), summary, report: open.report(), memory: memory() };
   },
 
@@ -200,7 +202,8 @@ function reading(report) {
 }
 
 /**
- * Runs all samples once. Each begins as soon as a thread may want it; meanwhile the files of the next are read.
+ * Runs all samples once. Each is queued early enough that no thread waits, while the files of the
+ * next are read.
  *
  * @param {Session} open
  * @param {{ name: string, files: NamedFile[] }[]} all
@@ -210,7 +213,7 @@ function reading(report) {
  * @returns {Promise<number>} how many were run
  */
 async function feed(open, all, stage, report, enough) {
-  // The page reads the samples of this pass there too.
+  // The page reads the sample count from there, too.
   const control = loaded().control();
   Atomics.store(control, slot.done, 0);
   let [told, seen, shown] = [0, 0, 0];
@@ -260,7 +263,7 @@ async function feed(open, all, stage, report, enough) {
 }
 
 /**
- * How many samples are handed over at once, those that run included, where they are like this one.
+ * The number of samples like this one that may be queued or running.
  *
  * @param {{ files: NamedFile[] }} sample
  */
@@ -270,7 +273,7 @@ function underWay({ files }) {
 }
 
 /**
- * Waits until a sample has ended since there were `before`, or a little while.
+ * Waits until the counter of ended samples changes from `before`, or for a short time.
  *
  * @param {number} before
  */
@@ -282,8 +285,8 @@ function ended(before) {
 }
 
 /**
- * Has the engine go the whole way with a little model, again and again, until the browser has compiled what a person will wait for, or a
- * call comes.
+ * Runs the whole pipeline on a small model repeatedly, until the browser has compiled the hot code
+ * or a call arrives.
  */
 async function warmUp() {
   const until = performance.now() + warmth;
@@ -334,16 +337,16 @@ function failure(error) {
   return { kind: typeof error?.kind === 'string' ? error.kind : 'internal', message: String(error?.message ?? error) };
 }
 
-/** Calls are answered in order: a session is never entered twice. */
+/** Calls run in order: a session is never entered twice. */
 let line = Promise.resolve();
 
-/** Calls that came and are not answered. */
+/** Number of unanswered calls. */
 let waiting = 0;
 
-/** Calls of which the page has enough. @type {Set<number>} */
+/** Ids of calls that should end early with the data so far. @type {Set<number>} */
 const sufficed = new Set();
 
-/** Lets what the page has sent meanwhile come in. */
+/** Lets pending messages of the page arrive. */
 const mail = new MessageChannel();
 const delivered = () => new Promise((next) => {
   mail.port1.onmessage = next;

@@ -1,11 +1,11 @@
 // @ts-check
 /**
- * The YAML that a settings document needs, read and written: mappings and lists by indentation, `[…]` and `{…}` on one line,
- * quoted and plain scalars, comments. JSON is read too, being a part of it. What goes beyond (anchors, tags, text of several
- * lines) is refused with its line, never guessed.
+ * Reads and writes the part of YAML that settings documents need: mappings and lists by
+ * indentation, `[…]` and `{…}` on one line, quoted and plain scalars, comments. JSON is accepted,
+ * too. Anything else (anchors, tags, multi-line text) is an error with its line number.
  */
 
-/** What could not be read, and where. */
+/** A syntax error with its line. */
 export class YamlError extends Error {
   /** @param {number} line @param {string} reason */
   constructor(line, reason) {
@@ -23,7 +23,7 @@ export function parse(text) {
     try {
       return JSON.parse(trimmed);
     } catch (error) {
-      // Over several lines it can only have been meant as JSON.
+      // JSON over several lines can't be valid YAML of this subset.
       if (trimmed.includes('\n')) throw new YamlError(1, `this looks like JSON but is not valid (${/** @type {Error} */ (error).message})`);
     }
   }
@@ -75,7 +75,7 @@ function block(lines, at, indent) {
     if (Object.hasOwn(mapping, key)) throw new YamlError(line.number, `the key \`${key}\` appears twice`);
     at.line += 1;
     const next = lines[at.line];
-    // A list may stand as far left as its key.
+    // A list may have the same indentation as its key.
     const inner = next && (next.indent > indent || (next.indent === indent && /^-( |$)/.test(next.text)));
     const value = rest !== '' ? scalar(rest, line.number) : inner ? block(lines, at, next.indent) : null;
     Object.defineProperty(mapping, key, { value, enumerable: true, writable: true, configurable: true });
@@ -196,5 +196,5 @@ export function write(value, indent = '') {
 /** @param {any} value @returns {string} */
 const one = (value) => (Array.isArray(value) ? `[${value.map(one).join(', ')}]` : typeof value === 'string' ? bare(value) : JSON.stringify(value));
 
-/** Quoted where it would be read as something else. @param {string} text */
+/** Quotes a string that would be read as something else. @param {string} text */
 const bare = (text) => (/^[\w/.][\w/.:-]*$/.test(text) && !text.endsWith(':') && typeof plain(text) === 'string' ? text : JSON.stringify(text));

@@ -1,8 +1,8 @@
-//! The command line: files in, files out, everything between done by [`octet::session`].
+//! The command line: it reads files, calls [`octet::session`] and writes files.
 //!
-//! Whatever goes wrong ends the program with one line on the error stream that says what, where, why and what to do
-//! next, and with a code of its kind ([`failure`]). What was asked for goes to the output stream, progress to the
-//! error stream, and only where a person watches it.
+//! An error ends the program with one line on the error stream and an exit code ([`failure`]). The
+//! line says what is wrong, where, why and what to do next. Results go to the output stream;
+//! progress goes to the error stream if that is a terminal.
 #![allow(clippy::result_large_err)]
 
 #[path = "octet/compare.rs"]
@@ -54,22 +54,22 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Turn a float model into an 8-bit one
-    Quantize(Box<quantize::Options>),
-    /// Tell what is in a model and what of it can be quantized
-    Inspect(inspect::Options),
-    /// Run a model on a sample; with --profile, tell what each layer took
-    Run(Box<run::Options>),
-    /// Hold a quantized model against the float model: error of each output and layer, and where it comes from
-    Compare(Box<compare::Options>),
+    /// Quantize a float model with your own samples
+    Quantize(Box<quantize::QuantizeOptions>),
+    /// Show what a model contains and how much of it can be quantized
+    Inspect(inspect::InspectOptions),
+    /// Run a model on one sample; with --profile, time each layer
+    Run(Box<run::RunOptions>),
+    /// Compare a quantized model with its float model: the error of each output and layer
+    Compare(Box<compare::CompareOptions>),
 }
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return misused(&error),
+        Err(error) => return usage_error(&error),
     };
-    let done = failure::guarded(|| match arguments.command {
+    let done = failure::catch_panics(|| match arguments.command {
         Command::Quantize(options) => quantize::run(&options),
         Command::Inspect(options) => inspect::run(&options),
         Command::Run(options) => run::run(&options),
@@ -81,31 +81,32 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version as clap prints them; what is wrong with the arguments in one line, with what may have been meant.
-fn misused(error: &clap::Error) -> ExitCode {
+/// Prints help and version as clap does. An error in the arguments becomes one line with a
+/// suggestion.
+fn usage_error(error: &clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
         DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             if error.use_stderr() {
-                ExitCode::from(failure::Kind::Usage as u8)
+                ExitCode::from(failure::FailureKind::Usage as u8)
             } else {
                 ExitCode::SUCCESS
             }
         }
         _ => {
             let text = error.to_string();
-            let said = text.split("\n\n").next().unwrap_or_default();
-            let said = said.trim_start_matches("error: ");
-            let meant =
-                meant(error).map_or(String::new(), |name| format!(": did you mean {name}?"));
-            Failure::usage(format!("{said}{meant}; see octet --help")).end()
+            let message = text.split("\n\n").next().unwrap_or_default();
+            let message = message.trim_start_matches("error: ");
+            let suggestion =
+                suggestion(error).map_or(String::new(), |name| format!(": did you mean {name}?"));
+            Failure::usage(format!("{message}{suggestion}; see octet --help")).end()
         }
     }
 }
 
-/// The name that is close to the one that was written.
-fn meant(error: &clap::Error) -> Option<&str> {
+/// The suggestion of clap for a misspelt name.
+fn suggestion(error: &clap::Error) -> Option<&str> {
     let kinds = [
         ContextKind::SuggestedSubcommand,
         ContextKind::SuggestedArg,

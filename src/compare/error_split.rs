@@ -112,11 +112,11 @@ mod tests {
     fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> Model {
         let typed = |name: &str, shape: [usize; 2]| {
             let shape = shape.map(Dim::Known).to_vec();
-            let found = TensorType {
+            let tensor_type = TensorType {
                 element: DataType::Float,
                 shape: Some(shape),
             };
-            ValueInfoProto::of(name, &found)
+            ValueInfoProto::of(name, &tensor_type)
         };
         let graph = GraphProto {
             input: vec![typed("x", [1, 2])],

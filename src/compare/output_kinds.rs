@@ -369,9 +369,9 @@ mod tests {
     fn what_is_only_passed_through_or_is_integers_tells_nothing() {
         let passes: &[(&str, &[&str], &str)] =
             &[("Identity", &["x"], "ids"), ("Tanh", &["x"], "y")];
-        let found = OutputTraits::all(&model(passes, &["ids", "y"]));
-        assert_eq!(found[0].kind(&[1, 16]), OutputKind::Passed);
-        assert_eq!(found[1].kind(&[1, 384]), OutputKind::Embedding);
+        let traits = OutputTraits::all(&model(passes, &["ids", "y"]));
+        assert_eq!(traits[0].kind(&[1, 16]), OutputKind::Passed);
+        assert_eq!(traits[1].kind(&[1, 384]), OutputKind::Embedding);
         let whole = OutputTraits {
             integers: true,
             ..OutputTraits::default()

@@ -227,10 +227,10 @@ mod tests {
         outputs.all[0].kind = Some(OutputKind::Integers);
         let float = [whole, right.clone(), right.clone()];
         outputs.add(&float, &[float[0].clone(), wrong, right], None);
-        let found = outputs.finish();
-        assert_eq!(found[0].top1, None);
-        assert_eq!(headline(&found).as_deref(), Some("sentence_embedding"));
-        assert_eq!(headline(&found[..1]), None);
+        let errors = outputs.finish();
+        assert_eq!(errors[0].top1, None);
+        assert_eq!(headline(&errors).as_deref(), Some("sentence_embedding"));
+        assert_eq!(headline(&errors[..1]), None);
     }
 
     #[test]
@@ -245,9 +245,9 @@ mod tests {
         // … and last here.
         let last = row(&[0.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         outputs.add(float, &[last], None);
-        let found = outputs.finish();
-        assert_eq!(found[0].top1, Some(1.0 / 3.0));
-        assert_eq!(found[0].top5, Some(2.0 / 3.0));
-        assert_eq!(found[0].accuracy, Some((0.5, 1.0)));
+        let errors = outputs.finish();
+        assert_eq!(errors[0].top1, Some(1.0 / 3.0));
+        assert_eq!(errors[0].top5, Some(2.0 / 3.0));
+        assert_eq!(errors[0].accuracy, Some((0.5, 1.0)));
     }
 }

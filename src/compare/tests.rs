@@ -8,8 +8,8 @@ fn what_rounds_to_an_end_is_not_outside() {
     // The ends of a range are an integer times a scale, so they are slightly off. Values at the
     // ends of the grid are not outside.
     let outside = outside((-0.99999994, 0.99999));
-    let found = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
-    assert_eq!(found, [false, false, false, true, true]);
+    let result = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
+    assert_eq!(result, [false, false, false, true, true]);
 }
 
 /// A model of one operator on four floats.
@@ -42,12 +42,12 @@ fn where_layers_fail_the_outputs_are_compared_and_the_reason_is_told() {
     }
     comparing.feed(&[sample(0.25)], None, || false).unwrap();
     comparing.feed(&[sample(0.125)], None, || false).unwrap();
-    let found = comparing.finish();
-    let reason = found.layers_failed.unwrap();
+    let result = comparing.finish();
+    let reason = result.layers_failed.unwrap();
     assert!(reason.contains("Frobnicate"), "{reason}");
-    assert!(found.layers.is_empty() && found.worst.is_empty());
-    assert_eq!(found.samples, 3);
-    assert_eq!(found.outputs[0].apart.sqnr, difference::EQUAL_SQNR);
+    assert!(result.layers.is_empty() && result.worst.is_empty());
+    assert_eq!(result.samples, 3);
+    assert_eq!(result.outputs[0].apart.sqnr, difference::EQUAL_SQNR);
 }
 
 #[test]

@@ -97,13 +97,13 @@ pub(super) fn find(
     layers: &[LayerError],
     inputs: &InputStatistics,
 ) -> Vec<Warning> {
-    let mut found = Vec::new();
-    found.extend(islands(float, simulated));
-    found.extend(shared_scales(float, simulated, layers));
-    found.extend(dead_channels(float));
-    found.extend(inputs.0.iter().filter_map(input_range));
-    found.extend(inputs.0.iter().filter_map(input_scale));
-    found
+    let mut findings = Vec::new();
+    findings.extend(islands(float, simulated));
+    findings.extend(shared_scales(float, simulated, layers));
+    findings.extend(dead_channels(float));
+    findings.extend(inputs.0.iter().filter_map(input_range));
+    findings.extend(inputs.0.iter().filter_map(input_scale));
+    findings
 }
 
 /// Operators that stay float between integers.
@@ -112,7 +112,7 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
     let rounded = |value: &String| {
         simulated.first_rounded.contains_key(value) || simulated.rounded.contains_key(value)
     };
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for node in &float.graph.nodes {
         let Some(reason) = quantize::float_reason(&node.operator()) else {
             continue;
@@ -123,7 +123,7 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
             .iter()
             .any(|value| rounded(value) && !uses.consumers(value).is_empty());
         if fed && read {
-            found.push(Warning {
+            findings.push(Warning {
                 kind: "island",
                 message: format!(
                     "`{}` ({}) stays float between integer nodes ({reason}), which costs a \
@@ -136,7 +136,7 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
             });
         }
     }
-    found
+    findings
 }
 
 fn neighbours(float: &Model, uses: &Uses, node: &NodeProto) -> Vec<String> {
@@ -146,12 +146,12 @@ fn neighbours(float: &Model, uses: &Uses, node: &NodeProto) -> Vec<String> {
         .iter()
         .flat_map(|value| uses.consumers(value))
         .map(|&(reader, _)| reader);
-    let mut found: Vec<String> = makers
+    let mut findings: Vec<String> = makers
         .chain(readers)
         .map(|place| float.graph.nodes[place].title().to_string())
         .collect();
-    found.dedup();
-    found
+    findings.dedup();
+    findings
 }
 
 /// Parts of a Concat under one scale whose ranges differ widely.
@@ -160,7 +160,7 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
         let seen = layers.iter().find(|layer| layer.value == value)?;
         Some(seen.max.abs().max(seen.min.abs()))
     };
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for node in float.graph.nodes.iter().filter(|node| node.is("Concat")) {
         let Some(out) = node.output.first() else {
             continue;
@@ -178,7 +178,7 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
         if let Some((part, least)) = least
             && most > APART * least
         {
-            found.push(Warning {
+            findings.push(Warning {
                 kind: "sharedScale",
                 message: format!(
                     "`{}` joins tensors of very different ranges under one scale: the largest \
@@ -191,28 +191,28 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
             });
         }
     }
-    found
+    findings
 }
 
 /// Channels whose weights are all zero: their scale has no meaning, and they cost time.
 fn dead_channels(float: &Model) -> Option<Warning> {
     let convolutions = float.graph.nodes.iter().filter(|n| n.is("Conv"));
-    let found: Vec<String> = convolutions
+    let findings: Vec<String> = convolutions
         .filter_map(|node| {
             let (dead, channels) = dead_of(float, node)?;
             Some(format!("`{}` ({dead} of {channels})", node.title()))
         })
         .collect();
-    let more = match found.len().saturating_sub(5) {
+    let more = match findings.len().saturating_sub(5) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!found.is_empty()).then(|| Warning {
+    (!findings.is_empty()).then(|| Warning {
         kind: "deadChannels",
         message: format!(
             "some channels have only zero weights, in {}{more}: they cost time and yield only \
              their bias; prune the model before quantizing it",
-            found[..found.len().min(5)].join(", ")
+            findings[..findings.len().min(5)].join(", ")
         ),
         keep_float: Vec::new(),
     })

@@ -1,5 +1,5 @@
-//! What the page sees while the worker itself is busy: where memory is shared, a few words of it let it stop a
-//! call, follow its samples and learn of a panic.
+//! Shared memory between page and worker. If memory is shared, a few words of it let the page stop
+//! a call, follow the samples and detect a panic while the worker is busy.
 
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
@@ -8,19 +8,19 @@ use wasm_bindgen::prelude::*;
 
 use super::to_js;
 use crate::profile::memory;
-use crate::session::{Event, ProgressMonitor};
+use crate::session::{Event, Watch};
 
-/// The words shared with the page; places as in `www/types.js`.
+/// The words shared with the page, at the indices of `www/shared-memory.js`.
 static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
 const CANCEL: u32 = 0;
 const DONE: usize = 1;
 const PANICKED: usize = 2;
 const ENDED: usize = 3;
 
-/// The last words of a thread that panicked, ended by zeros.
+/// The message of the last panic, padded with zeros.
 static PANIC_TEXT: [AtomicU8; 512] = [const { AtomicU8::new(0) }; 512];
 
-/// Readies what a worker needs before its first call: a panic's message goes to the console and to
+/// Prepares a worker for its first call: the message of a panic goes to the console and to
 /// [`panic_text`], as the trap that follows it carries none.
 #[wasm_bindgen]
 pub fn install() {
@@ -35,8 +35,8 @@ pub fn install() {
     }));
 }
 
-/// The control words as a view of wasm memory; growing moves memory that is not shared, so it is for
-/// shared memory only, or for at once.
+/// The control words as a view of wasm memory. If memory is not shared, growing it detaches the
+/// view, so it must be used at once.
 #[wasm_bindgen]
 pub fn control() -> Int32Array {
     Int32Array::new_with_byte_offset_and_length(
@@ -57,7 +57,7 @@ pub fn panic_text() -> Uint8Array {
     )
 }
 
-/// Forgets an old request to stop.
+/// Clears an old request to stop.
 #[wasm_bindgen(js_name = resetControl)]
 pub fn reset_control() -> Result<(), JsValue> {
     js_sys::Atomics::store(&control(), CANCEL, 0)?;
@@ -83,10 +83,10 @@ pub fn memory_usage() -> Result<JsValue, JsValue> {
     })
 }
 
-/// Follows a calibration from any thread.
-pub(super) struct Shared;
+/// Writes the progress of a calibration to the control words, from any thread.
+pub(super) struct SharedControl;
 
-impl ProgressMonitor for Shared {
+impl Watch for SharedControl {
     fn event(&self, event: &Event) {
         if let Event::Sample { .. } = event {
             CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
@@ -97,10 +97,10 @@ impl ProgressMonitor for Shared {
         CONTROL[CANCEL as usize].load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes who waits for it in JavaScript.
+    /// Wakes waiters in JavaScript.
     fn ended(&self) {
         CONTROL[ENDED].fetch_add(1, Ordering::Release);
-        // Only shared memory can be waited on; elsewhere this does nothing.
+        // Only shared memory can be waited on; otherwise this does nothing.
         let _ = js_sys::Atomics::notify(&control(), ENDED as u32);
     }
 }

@@ -8,13 +8,13 @@ use wasm_bindgen_futures::JsFuture;
 
 use super::failure;
 use crate::onnx::Pieces;
-use crate::samples::{Encoded, FileStart, bytes_to_check};
+use crate::samples::{Encoded, Glimpse, glimpsed};
 use crate::session::{Checksum, hexadecimal};
 
-/// How much of a file is in JS memory at a time.
+/// Bytes of a file that are in JS memory at a time.
 const SLICE: u64 = 4 << 20;
 
-/// Models up to this size are read in one piece, so that the browser can make their checksum.
+/// Models up to this size are read in one piece, so that the browser can compute their checksum.
 const ONE_PIECE: u64 = 32 << 20;
 
 /// A sample whose files are in memory.
@@ -41,28 +41,28 @@ pub(super) async fn parts(
     finish(begin(files)?, progress).await
 }
 
-/// Reads of `{ path, blob }`s what a look at a sample needs.
-pub(super) async fn glimpses(files: &Array) -> Result<Vec<FileStart>, JsValue> {
-    let mut found = Vec::with_capacity(files.length() as usize);
+/// Reads the parts of `{ path, blob }`s that the check of a sample needs.
+pub(super) async fn glimpses(files: &Array) -> Result<Vec<Glimpse>, JsValue> {
+    let mut glimpses = Vec::with_capacity(files.length() as usize);
     for file in files.iter() {
         let path = Reflect::get(&file, &"path".into())?
             .as_string()
             .unwrap_or_default();
         let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
         let size = blob.size() as u64;
-        let end = bytes_to_check(&path, size);
+        let end = glimpsed(&path, size);
         let beginning = Blob::from(blob).slice(0, end);
         let beginning = read(&path, beginning.into()).await?;
-        found.push(FileStart {
+        glimpses.push(Glimpse {
             path,
             beginning,
             size,
         });
     }
-    Ok(found)
+    Ok(glimpses)
 }
 
-/// A file for the page, whose memory it is in alone.
+/// Copies a file into memory that the page owns.
 pub(super) fn whole(file: &Pieces) -> Result<Uint8Array, JsValue> {
     let size =
         u32::try_from(file.bytes()).map_err(|cause| failure("memory", &cause.to_string()))?;
@@ -76,19 +76,19 @@ pub(super) fn whole(file: &Pieces) -> Result<Uint8Array, JsValue> {
     Ok(whole)
 }
 
-fn begin(files: &Array) -> Result<Vec<Reading>, JsValue> {
+fn begin(files: &Array) -> Result<Vec<BlobReader>, JsValue> {
     let begin = |file: JsValue| {
         let path = Reflect::get(&file, &"path".into())?
             .as_string()
             .unwrap_or_default();
         let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
-        Reading::begin(&path, blob, SLICE)
+        BlobReader::begin(&path, blob, SLICE)
     };
     files.iter().map(begin).collect()
 }
 
 async fn finish(
-    files: Vec<Reading>,
+    files: Vec<BlobReader>,
     progress: Option<&Function>,
 ) -> Result<Vec<(String, Bytes)>, JsValue> {
     let mut parts = Vec::with_capacity(files.len());
@@ -99,19 +99,19 @@ async fn finish(
     Ok(parts)
 }
 
-/// A file of which the first slice is on its way.
-pub(super) struct Reading {
+/// A file whose first slice is being read.
+pub(super) struct BlobReader {
     name: String,
     blob: Blob,
-    /// The file so far, in memory of its whole size.
+    /// The bytes so far, with capacity for the whole file.
     bytes: Vec<u8>,
-    /// How much is read at a time.
-    portion: u64,
+    /// Bytes to read at a time.
+    chunk: u64,
     coming: Promise,
 }
 
-impl Reading {
-    fn begin(name: &str, blob: web_sys::Blob, portion: u64) -> Result<Reading, JsValue> {
+impl BlobReader {
+    fn begin(name: &str, blob: web_sys::Blob, chunk: u64) -> Result<BlobReader, JsValue> {
         let blob = Blob::from(blob);
         let size = blob.size();
         let too_big = || {
@@ -123,17 +123,17 @@ impl Reading {
         let mut bytes = Vec::new();
         let capacity = usize::try_from(size).map_err(|_| too_big())?;
         bytes.try_reserve_exact(capacity).map_err(|_| too_big())?;
-        Ok(Reading {
+        Ok(BlobReader {
             name: name.to_string(),
-            coming: slice(&blob, 0, portion),
+            coming: slice(&blob, 0, chunk),
             blob,
             bytes,
-            portion,
+            chunk,
         })
     }
 
-    /// Copies the file into memory once: never more than two portions of it are in JS at a time, of which `each`
-    /// is given the one while the other comes, as it is in memory and in JS.
+    /// Copies the file into memory once. At most two portions of it are in JS memory at a time:
+    /// `each` receives one, in wasm memory and in JS memory, while the next is read.
     async fn finish(
         mut self,
         progress: Option<&Function>,
@@ -142,7 +142,7 @@ impl Reading {
         let size = self.blob.size();
         let mut start = 0;
         while start < size {
-            let end = size.min(start + self.portion);
+            let end = size.min(start + self.chunk);
             let gone = |cause: &str| {
                 let name = &self.name;
                 let message = format!(
@@ -155,7 +155,7 @@ impl Reading {
                 gone(&String::from(cause.to_string()))
             })?;
             if end < size {
-                self.coming = slice(&self.blob, end, self.portion);
+                self.coming = slice(&self.blob, end, self.chunk);
             }
             let slice = Uint8Array::new(&buffer);
             if u64::from(slice.length()) != end - start {
@@ -164,7 +164,7 @@ impl Reading {
             let (before, length) = (self.bytes.len(), slice.length() as usize);
             self.bytes.reserve_exact(length);
             slice.copy_to_uninit(&mut self.bytes.spare_capacity_mut()[..length]);
-            // SAFETY: so many bytes behind the others were just written.
+            // SAFETY: the bytes after the old length were just written.
             unsafe { self.bytes.set_len(before + length) };
             each(&self.bytes[before..], buffer.unchecked_ref());
             start = end;
@@ -180,19 +180,20 @@ impl Reading {
     }
 }
 
-/// Asks for the slice of a file that begins at `start`.
-fn slice(blob: &Blob, start: u64, portion: u64) -> Promise {
-    if blob.size() <= portion {
+/// Requests the slice of a file that begins at `start`.
+fn slice(blob: &Blob, start: u64, chunk: u64) -> Promise {
+    if blob.size() <= chunk {
         return AsRef::<web_sys::Blob>::as_ref(blob).array_buffer();
     }
-    let slice = blob.slice(start, blob.size().min(start + portion));
+    let slice = blob.slice(start, blob.size().min(start + chunk));
     AsRef::<web_sys::Blob>::as_ref(&slice).array_buffer()
 }
 
-/// The whole of a file, and its checksum.
+/// Reads a file and its checksum.
 ///
-/// The browser has a fast one (here five times as fast as ours), which takes a file in one piece only and is not there on
-/// insecure pages. So a large file is read slice by slice, and the checksum made of each while the next is on its way.
+/// The browser's implementation is about five times as fast as ours, but takes a file in one piece
+/// only and is missing on insecure pages. So a large file is read slice by slice, and our checksum
+/// processes each slice while the next is read.
 pub(super) async fn read_with_checksum(
     name: &str,
     blob: web_sys::Blob,
@@ -202,13 +203,13 @@ pub(super) async fn read_with_checksum(
     let subtle = subtle().filter(|_| in_one_piece);
     let Some(subtle) = subtle else {
         let mut checksum = Checksum::new();
-        let bytes = Reading::begin(name, blob, SLICE)?
+        let bytes = BlobReader::begin(name, blob, SLICE)?
             .finish(Some(progress), |slice, _| checksum.add(slice))
             .await?;
         return Ok((bytes, checksum.finish()));
     };
     let mut digest = None;
-    let bytes = Reading::begin(name, blob, ONE_PIECE)?
+    let bytes = BlobReader::begin(name, blob, ONE_PIECE)?
         .finish(Some(progress), |_, buffer| {
             digest = Some(subtle.digest_with_str_and_buffer_source("SHA-256", buffer));
         })
@@ -223,12 +224,12 @@ pub(super) async fn read_with_checksum(
 fn subtle() -> Option<web_sys::SubtleCrypto> {
     let scope = js_sys::global().dyn_into::<web_sys::WorkerGlobalScope>();
     let crypto = scope.ok()?.crypto().ok()?;
-    // Undefined on an insecure page, whatever the types say.
+    // Undefined on an insecure page, despite the declared type.
     Some(crypto.subtle()).filter(|subtle| subtle.is_truthy())
 }
 
-/// The whole of a file.
+/// Reads a file.
 pub(super) async fn read(name: &str, blob: web_sys::Blob) -> Result<Bytes, JsValue> {
-    let reading = Reading::begin(name, blob, SLICE)?;
+    let reading = BlobReader::begin(name, blob, SLICE)?;
     reading.finish(None, |_, _| {}).await
 }

@@ -1,4 +1,4 @@
-//! Tensors across the border, as typed arrays.
+//! Conversion of tensors from and to typed arrays.
 
 use js_sys::{
     Array, BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int8Array, Int16Array,
@@ -10,8 +10,8 @@ use super::failure;
 use crate::samples::InputSpec;
 use crate::tensor::{Tensor, Values};
 
-/// One tensor for each input, from `{ name, shape, data }`s.
-pub(super) fn from_js(given: &Array, inputs: &[InputSpec]) -> Result<Vec<Tensor>, JsValue> {
+/// Converts `{ name, shape, data }`s into one tensor per input.
+pub(super) fn from_js(tensors: &Array, inputs: &[InputSpec]) -> Result<Vec<Tensor>, JsValue> {
     let wrong = |message: String| failure("sample", &message);
     inputs
         .iter()
@@ -20,28 +20,28 @@ pub(super) fn from_js(given: &Array, inputs: &[InputSpec]) -> Result<Vec<Tensor>
                 let name = Reflect::get(one, &"name".into()).ok()?.as_string()?;
                 (name == input.name).then(|| one.clone())
             };
-            let found = given.iter().find_map(|one| named(&one)).ok_or_else(|| {
-                wrong(format!("there is nothing for the input `{}`: give every input of the model", input.name))
+            let tensor = tensors.iter().find_map(|one| named(&one)).ok_or_else(|| {
+                wrong(format!("no tensor for the input `{}`: give one for every input of the model", input.name))
             })?;
-            let data = Reflect::get(&found, &"data".into())?;
+            let data = Reflect::get(&tensor, &"data".into())?;
             let values = values(&data).ok_or_else(|| {
                 wrong(format!(
-                    "the data of the input `{}` is no typed array that is known here: give a Float32Array, BigInt64Array or the like",
+                    "the data of the input `{}` is not a supported typed array: give a Float32Array, BigInt64Array or the like",
                     input.name
                 ))
             })?;
             let values = match values {
-                // As whoever feeds the model has to round them.
+                // A caller that feeds a half-precision model has to round its values, too.
                 Values::F32(floats) if input.element.is_half() => {
                     Values::F32(floats.into_iter().map(|x| input.element.rounded(x)).collect())
                 }
                 other => other,
             };
-            let shape = Array::from(&Reflect::get(&found, &"shape".into())?);
+            let shape = Array::from(&Reflect::get(&tensor, &"shape".into())?);
             let shape: Vec<usize> = shape.iter().map(|d| d.as_f64().unwrap_or(0.0) as usize).collect();
             let (count, wanted) = (values.len(), format!("{shape:?}"));
             Tensor::new(shape, values).ok_or_else(|| {
-                wrong(format!("the input `{}` has {count} elements, which its shape {wanted} does not hold: give both alike", input.name))
+                wrong(format!("the input `{}` has {count} elements, but its shape is {wanted}: the numbers must match", input.name))
             })
         })
         .collect()
@@ -62,7 +62,7 @@ fn values(data: &JsValue) -> Option<Values> {
     None
 }
 
-/// `{ name, element, shape, data }`s; booleans become bytes.
+/// Converts tensors into `{ name, element, shape, data }`s; booleans become bytes.
 pub(super) fn to_js(outputs: &[(String, Tensor)]) -> Result<Array, JsValue> {
     let all = Array::new();
     for (name, tensor) in outputs {

@@ -35,7 +35,7 @@ fn the_result_goes_beside_the_model_under_a_name_by_scheme() {
         misused(
             &folder,
             &[&quantize, options].concat(),
-            &[name, "is there already", "--out"],
+            &[name, "exists already", "--out"],
         );
         assert!(made == fs::read(&out).unwrap());
     }

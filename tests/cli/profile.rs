@@ -407,7 +407,7 @@ fn what_measuring_costs_is_told() {
     let folder = prepared("overhead");
     let text = said(&folder, &[&RUN[..], &["--overhead", "5"]].concat());
     assert!(
-        text.starts_with("measuring adds ") && text.contains("the middle of 5 pairs"),
+        text.starts_with("profiling adds ") && text.contains("the median of 5 pairs"),
         "{text}"
     );
 }

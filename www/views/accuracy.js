@@ -1,5 +1,8 @@
 // @ts-check
-/** What quantizing did to the answers, on the samples that are here; the layers to blame with what mends them; and to the time. */
+/**
+ * The error and the time of the result, measured on the loaded samples, with the layers that cause
+ * most of the error and their fixes.
+ */
 
 import { change } from '../settings-history.js';
 import { h } from '../dom.js';
@@ -18,11 +21,11 @@ import { table } from './model.js';
 
 const shown = 10;
 
-/** Edits wait for a run that calibrates, not for what is measured. */
+/** Edits are blocked by a calibration, not by a measurement. */
 const locked = () => run.value !== null && !run.value.quick;
 const busy = () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0;
 
-/** Why a half could not be measured, at its own place. @param {Done} done @param {'error' | 'time'} half */
+/** The reason why a measurement failed. @param {Done} done @param {'error' | 'time'} half */
 const whyNot = (done, half) => {
   const now = unmeasured.value;
   return now.id === done.id && now[half] !== '' && h('p', { class: 'callout fair', id: `unmeasured-${half}` }, `${half === 'error' ? 'The error' : 'The time'} could not be measured: ${now[half]}`);
@@ -69,7 +72,7 @@ export function latency(done) {
 
 /** @param {Comparison} found */
 function figures(found) {
-  // Columns that no output has anything for are left out.
+  // Empty columns are left out.
   const boxes = found.outputs.some((output) => output.boxes);
   const classes = found.outputs.some((output) => output.top1 !== null);
   const right = found.outputs.some((output) => output.accuracy !== null);
@@ -95,7 +98,11 @@ function figures(found) {
   ];
 }
 
-/** The whole error in two, where it was asked for: what the weights alone cost, and what the activations alone. @param {Comparison} found */
+/**
+ * The error of weights alone and of activations alone, or the button that measures them.
+ *
+ * @param {Comparison} found
+ */
 function splitView({ outputs }) {
   const told = outputs.filter(({ weightsOnly }) => weightsOnly !== null);
   if (told.length === 0) {

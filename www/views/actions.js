@@ -1,5 +1,5 @@
 // @ts-check
-/** From what is wrong with a layer to what mends it: the same three controls in the table and in the inspector. */
+/** Controls that change one layer, for the table and the inspector. */
 
 import { change } from '../settings-history.js';
 import { get } from '../settings-document.js';
@@ -36,10 +36,14 @@ export function sixteenBits(row) {
   }, '16 bits');
 }
 
-/** Types of integers, for one layer, one tensor or the weights of one layer. @type {[string, string][]} */
+/** Integer types for a layer, a tensor or the weights of a layer. @type {[string, string][]} */
 const types = [['u8', 'uint8'], ['i8', 'int8'], ['u16', 'uint16'], ['i16', 'int16']];
 
-/** The same for the inspector, where there is room to say what is meant: of the layer's outputs, of this tensor alone, of its weights. @param {Row} row */
+/**
+ * Type menus for the inspector: of the layer's outputs, of this tensor alone, of its weights.
+ *
+ * @param {Row} row
+ */
 export function typeChoices(row) {
   const { scheme = 'static' } = settings.peek().document;
   if (scheme !== 'static') return null;

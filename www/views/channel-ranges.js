@@ -1,5 +1,8 @@
 // @ts-check
-/** The channels of a weight side by side, each from its least to its greatest value: one scale for all must reach the longest. */
+/**
+ * The channels of a weight side by side, each from its minimum to its maximum. A single scale has
+ * to cover the largest.
+ */
 
 import { h, svg } from '../dom.js';
 import { count, real } from '../format.js';

@@ -1,5 +1,8 @@
 // @ts-check
-/** Two results side by side, or one and the float model: what differs in size, error, time and settings, then layer by layer. */
+/**
+ * Two results side by side, or a result and the float model: differences in size, error, time and
+ * settings, then layer by layer.
+ */
 
 import { canonical, inWords } from '../settings-document.js';
 import { h } from '../dom.js';
@@ -33,7 +36,7 @@ export function compareView() {
   );
 }
 
-/** What a side is called in a heading. @param {Tried | undefined} one */
+/** The name of a side in headings. @param {Tried | undefined} one */
 function named(one) {
   if (!one) return '';
   return one.id === float ? 'Float model' : `Result ${tried.value.findIndex(({ id }) => id === one.id) + 1}`;
@@ -46,7 +49,7 @@ function side(key, label) {
       () => candidates.value.map((one) => h('option', { value: String(one.id), selected: pair.value?.[key].id === one.id }, one.id === float ? 'Float model' : `${named(one)}: ${inWords(one.document)}`))));
 }
 
-/** The headlines of both. @param {Tried} left @param {Tried} right */
+/** The main figures of both sides. @param {Tried} left @param {Tried} right */
 function outlines(left, right) {
   const integers = (/** @type {Tried} */ one) => one.summary.nodes.filter((node) => node.quantized).length;
   const metrics = Object.keys(metricNames).filter((key) => key in left.metrics || key in right.metrics);
@@ -67,7 +70,12 @@ function metricChange(key, left, right) {
   return key === 'ms' && !runsDiffer(left, right) ? 'not significant' : signed(right[key] - left[key], real);
 }
 
-/** Operators are counted alike where both are of one kind. @param {Tried} left @param {Tried} right */
+/**
+ * The title names the arithmetic if both sides use the same.
+ *
+ * @param {Tried} left
+ * @param {Tried} right
+ */
 function title(left, right) {
   const [one, other] = [left, right].map(({ id, document }) => (id === float ? '' : worksOn(document).on));
   return `Operators ${one === other || other === '' ? one : one === '' ? other : 'quantized'}`;

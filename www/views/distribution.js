@@ -1,5 +1,8 @@
 // @ts-check
-/** How the values of a tensor lie, the range that each method would choose, and the range it has: dragged, typed or left to a method. */
+/**
+ * The distribution of a tensor, the range that each method would choose, and the current range:
+ * dragged, typed or chosen by a method.
+ */
 
 import { change } from '../settings-history.js';
 import { get } from '../settings-document.js';
@@ -18,7 +21,7 @@ const locked = () => run.value !== null && !run.value.quick;
 
 /** @type {Record<string, ElementType>} */
 const types = { uint8: 'u8', int8: 'i8', uint16: 'u16', int16: 'i16', uint4: 'u4', int4: 'i4' };
-/** What the settings call an element type of ONNX. @param {string} element @returns {ElementType} */
+/** The settings' name of an ONNX element type. @param {string} element @returns {ElementType} */
 export const elementOf = (element) => types[element.toLowerCase()] ?? 'u8';
 
 /** @param {{ readonly value: Row | null }} row */
@@ -53,7 +56,7 @@ export function distributionView(row) {
 }
 
 /**
- * The bars of a histogram as a path, their heights logarithms.
+ * A histogram's bars as a path with logarithmic heights.
  *
  * @param {ValueDistribution} seen
  * @param {(value: number) => number} x
@@ -107,7 +110,11 @@ function histogram(name, seen, has) {
     inputs.forEach((input, end) => (input.value = String(Number(range[end].toPrecision(6)))));
   }
 
-  /** An end of the range that can be dragged; the number beside the picture is the way for the keyboard. @param {number} end */
+  /**
+   * A draggable end of the range. Keyboard users have the number field beside the picture.
+   *
+   * @param {number} end
+   */
   function handle(end) {
     const grip = svg('g', { class: 'grip' }, svg('rect', { class: 'reach', x: -12, width: 24, y: 0, height: base }), svg('line', { y1: 0, y2: base }), svg('circle', { cy: 12, r: 5 }));
     grip.addEventListener('pointerdown', (event) => {
@@ -146,7 +153,12 @@ function histogram(name, seen, has) {
   );
 }
 
-/** A range as a bar in the width of the histogram; the figures stand beside it. @param {number} from @param {number} to */
+/**
+ * A range as a bar on the histogram's axis; the figures are beside it.
+ *
+ * @param {number} from
+ * @param {number} to
+ */
 function band(from, to) {
   return svg('svg', { viewBox: `0 0 ${width} 16`, preserveAspectRatio: 'none', class: 'band', 'aria-hidden': 'true' }, svg('rect', { x: from, y: 4, width: Math.max(2, to - from), height: 8 }));
 }

@@ -1,11 +1,11 @@
 // @ts-check
-/** A link that is a file. */
+/** A download link. */
 
 import { h } from '../dom.js';
 import { bytes } from '../format.js';
 
 /**
- * Its address lives as long as the link is on the page.
+ * The object URL lives as long as the link is on the page.
  *
  * @param {BlobPart} content
  * @param {string} type
@@ -26,7 +26,7 @@ export function download(content, type, name, text, kind) {
   return link;
 }
 
-/** The same from a button. @param {BlobPart} content @param {string} type @param {string} name */
+/** Starts a download. @param {BlobPart} content @param {string} type @param {string} name */
 export function save(content, type, name) {
   const address = URL.createObjectURL(new Blob([content], { type }));
   h('a', { href: address, download: name }).click();

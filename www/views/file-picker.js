@@ -1,5 +1,5 @@
 // @ts-check
-/** Buttons that open a file dialog. The input itself is hidden, the button is what is focused and named. */
+/** Buttons that open a file dialog. The input is hidden; the button has the focus and the name. */
 
 import { h } from '../dom.js';
 import { named } from '../files.js';
@@ -17,7 +17,7 @@ export function pick(text, options, chosen) {
     'data-pick': options.id,
     onchange: () => {
       const files = named(input.files ?? []);
-      // Emptied, so that the same file can be chosen again.
+      // Cleared, so that the same file can be chosen again.
       input.value = '';
       if (files.length > 0) chosen(files);
     },

@@ -1,5 +1,5 @@
 // @ts-check
-/** What a run will take, before it; and beside what it took, after it. */
+/** The forecast before a run, and its comparison with the actual figures afterwards. */
 
 import { h } from '../dom.js';
 import { bytes, duration, plural } from '../format.js';
@@ -28,7 +28,7 @@ export function forecastView() {
 /** @param {Done} done */
 export function forecastAndActual({ forecast: told, took, memory, result, calibration }) {
   if (!told) return null;
-  // A run that was stopped early was forecast for all samples.
+  // A run that was stopped early has no comparable time.
   const whole = !calibration || calibration.samples === told.samples;
   const apart = (/** @type {number} */ was, /** @type {number} */ is) => `${is >= was ? '+' : '−'}${Math.abs((is / was - 1) * 100).toFixed(0)} %`;
   /** @type {string[][]} */

@@ -1,5 +1,8 @@
 // @ts-check
-/** One graph in a frame: panned by dragging or by scrolling, zoomed, walked with the arrow keys along its edges. */
+/**
+ * One graph in a frame: panned by dragging or scrolling, zoomed, traversed with the arrow keys
+ * along its edges.
+ */
 
 import { h, svg } from '../dom.js';
 import { count } from '../format.js';
@@ -12,9 +15,9 @@ import { selected } from '../state.js';
 /** @import { Known } from '../graphs.js' */
 /** @import { LayoutResult } from '../types.js' */
 
-/** The scale of all panes: what is zoomed in one is zoomed in the other, so that the two can be compared. */
+/** The zoom factor of all panes; it is shared so that two graphs can be compared. */
 const common = signal(0.9);
-/** How many nodes are put into the page at a time, so that it stays answering. */
+/** Number of nodes added at a time, so that the page stays responsive. */
 const portion = 150;
 
 /**
@@ -29,7 +32,9 @@ export function pane(label, known, paint, absent) {
   const said = h('p', { class: 'note pane-said' });
   const frame = h('div', { class: 'pane', tabindex: 0, role: 'application', 'aria-roledescription': 'graph', 'aria-label': `${label}. Down and up follow the edges, left and right go to neighbours, plus and minus zoom.` }, picture, said);
   const view = { x: 0, y: 0, scale: 1 };
-  /** As it was last told: asking the frame would lay out the whole picture at once. */
+  /**
+   * The last observed size; reading it from the frame would force a layout of the whole picture.
+   */
   const size = { width: 0, height: 0 };
   /** @type {{ plan: Drawing, laid: LayoutResult, groups: SVGGElement[] } | null} */
   let shown = null;
@@ -56,7 +61,7 @@ export function pane(label, known, paint, absent) {
     view.y = Math.max(0, (size.height - height * view.scale) / 2);
     place();
   }
-  /** Readable, from the top. */
+  /** Shows the top of the graph at a readable size. */
   function begin() {
     if (!shown) return;
     view.scale = 0.9;
@@ -112,7 +117,7 @@ export function pane(label, known, paint, absent) {
     untracked(() => shown && Math.abs(scale - view.scale) > 1e-6 && zoom(scale / view.scale));
   });
   effect(() => {
-    // Whatever the colours follow.
+    // Subscribes to the signals that determine the colours.
     paint('', '', '');
     paint(' ', '', '');
     untracked(() => (repaint(), mark()));
@@ -165,7 +170,7 @@ export function pane(label, known, paint, absent) {
   let wide = 0;
   new ResizeObserver(([{ contentRect }]) => {
     [size.width, size.height] = [contentRect.width, contentRect.height];
-    // What was in the middle stays there.
+    // The center of the view stays in place.
     const now = size.width;
     if (wide > 0 && now > 0) {
       view.x += (now - wide) / 2;
@@ -189,7 +194,7 @@ export function pane(label, known, paint, absent) {
     if (event.button !== 0) return;
     const start = { x: event.clientX - view.x, y: event.clientY - view.y, moved: false };
     const move = (/** @type {PointerEvent} */ at) => {
-      // A click that trembles is still a click.
+      // A small movement is still a click.
       if (!start.moved && Math.hypot(at.clientX - event.clientX, at.clientY - event.clientY) < 4) return;
       if (!start.moved) frame.setPointerCapture(event.pointerId);
       start.moved = true;
@@ -225,7 +230,7 @@ export function pane(label, known, paint, absent) {
     if (to === undefined && key === 'ArrowDown') to = named(plan.after[at])[0];
     if (to === undefined && key === 'ArrowUp') to = named(plan.before[at])[0];
     if (to === undefined && /Left|Right/.test(key)) {
-      // Those that stand beside it: read from the same, or are read by the same.
+      // Siblings: nodes with a common predecessor or successor.
       const beside = named([...new Set([...plan.before[at].flatMap((one) => plan.after[one]), ...plan.after[at].flatMap((one) => plan.before[one])])]).sort((a, b) => x(a) - x(b));
       to = beside[beside.indexOf(at) + (key === 'ArrowRight' ? 1 : -1)];
     }
@@ -245,7 +250,7 @@ export function pane(label, known, paint, absent) {
   ];
 }
 
-/** Corners as a soft line. @param {Float32Array} corners x and y in turns */
+/** Corners as a smooth line. @param {Float32Array} corners x and y in turns */
 function line(corners) {
   let path = `M${corners[0].toFixed(1)} ${corners[1].toFixed(1)}`;
   for (let at = 2; at < corners.length; at += 2) {
@@ -256,7 +261,12 @@ function line(corners) {
   return path;
 }
 
-/** The end of a name tells more than its beginning. @param {string} name @param {number} width */
+/**
+ * The end of a name is more specific than its beginning.
+ *
+ * @param {string} name
+ * @param {number} width
+ */
 function shortened(name, width) {
   const letters = Math.floor((width - 18) / 5.6);
   return name.length <= letters ? name : `…${name.slice(-(letters - 1))}`;

@@ -1,5 +1,8 @@
 // @ts-check
-/** The graph, float and quantized side by side or alone; one selection, one search, one choice of colours for both. */
+/**
+ * The graph, float and quantized, alone or side by side, with a common selection, search and colour
+ * scheme.
+ */
 
 import { h } from '../dom.js';
 import { count } from '../format.js';
@@ -20,7 +23,7 @@ const search = signal('');
 
 const byName = computed(() => new Map(rows.value.map((row) => [row.name, row])));
 const measured = computed(() => [...new Set(rows.value.flatMap((row) => Object.keys(row.measured)))]);
-/** Operators, the most frequent first: the first few have a hue of their own. */
+/** Operators by frequency; the first few have a hue of their own. */
 const operators = computed(() => {
   /** @type {Map<string, number>} */
   const times = new Map();
@@ -33,7 +36,13 @@ const spread = computed(() => {
   return { low: Math.min(...values), high: Math.max(...values) };
 });
 
-/** The class that gives a node its colour; its operator and its type stand in it as words too. @param {string} name @param {string} operator @param {string} badge */
+/**
+ * The class for the colour of a node. Operator and type are shown as text, too.
+ *
+ * @param {string} name
+ * @param {string} operator
+ * @param {string} badge
+ */
 function paint(name, operator, badge) {
   const row = byName.value.get(name);
   if (!name) return 'end';
@@ -42,7 +51,7 @@ function paint(name, operator, badge) {
     return at >= 0 && at < 6 ? `hue-${at}` : 'hue-none';
   }
   if (colour.value === 'type') {
-    // What stays float may still be turned into integers behind it: that is the badge's to say.
+    // A float node's output may still be quantized; the badge shows that.
     if (row?.state === 'float') return 'bits-float';
     const element = row?.tensor?.element.toLowerCase() ?? badge;
     if (/16|32/.test(element)) return 'bits-16';

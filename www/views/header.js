@@ -1,5 +1,5 @@
 // @ts-check
-/** Name, privacy, what this browser can do and why not more, theme. */
+/** The header: name, privacy, capabilities of the browser with reasons, theme. */
 
 import { h } from '../dom.js';
 import { forget } from '../persistence.js';
@@ -79,7 +79,7 @@ function theme() {
       try {
         localStorage.setItem('theme', chosen.value);
       } catch {
-        // A private window may forbid it; then the choice lasts as long as the page.
+        // A private window may refuse storage; the choice then lasts until the page closes.
       }
     },
   }, ...themes.map(([value, text]) => h('option', { value }, text)));
@@ -93,7 +93,7 @@ function stored() {
   }
 }
 
-// An open sheet closes when a person goes elsewhere, or presses Escape.
+// An open menu closes on a click elsewhere or on Escape.
 document.addEventListener('pointerdown', (event) => {
   for (const menu of document.querySelectorAll('details.menu[open]')) {
     if (event.target instanceof Node && !menu.contains(event.target)) menu.removeAttribute('open');

@@ -1,5 +1,8 @@
 // @ts-check
-/** The three figures that count: size, accuracy with the number of samples, time with its band; each with its change against the result before. */
+/**
+ * The three main figures: size, accuracy with the number of samples, time with its band. Each shows
+ * the change from the previous result.
+ */
 
 import { h } from '../dom.js';
 import { bytes, milliseconds, percent, plural, real } from '../format.js';
@@ -24,7 +27,7 @@ export function headlines(done) {
       () => accuracy(done),
       () => latency(done),
     ),
-    // The first says why it grew, where it did.
+    // The first advice explains the growth, if the model grew.
     ...advice.map((text, index) => h('p', { class: `callout ${grew && index === 0 ? 'bad' : 'fair'}`, 'data-advice': true }, sentence(text))),
     () => (comparison.value?.id === done.id && timing.value?.id === done.id ? null
       : h('div', { class: 'row' },
@@ -40,7 +43,7 @@ function accuracy(done) {
   const { outputs, samples: n } = now.found;
   const output = heading(now.found, chosenOutput.value);
   if (!output) return headline('Accuracy', '–', 'no output is a computed float, so the accuracy cannot be judged', `on ${plural(n, 'sample')}`, null);
-  // A reader of text is read from its first output.
+  // Text is read from the first output.
   const lines = reading.value?.id === done.id && output.name === outputs[0].name ? reading.value.lines : null;
   const read = lines ? { same: lines.filter((line) => line.float === line.quantized).length, of: lines.length } : undefined;
   const { value, what, note, metric, kind } = judged(output, n, { read });
@@ -48,13 +51,19 @@ function accuracy(done) {
   const shares = ['top1', 'accuracy', 'boxes'].includes(metric);
   const change = against(done, (one) => one.outputs?.[output.name]?.[metric], {
     text: texts[metric] ?? percent, moreIsBetter: true, least: metric === 'sqnr' ? 0.05 : 0,
-    // Rows of a step and boxes are more than samples; of one answer a sample, so many must have changed.
+    // An output with several rows or boxes per sample has more than one outcome per sample. With
+    // one class per sample, enough samples must have changed.
     differ: (is, was) => !shares || output.kind !== 'classes' || sharesDiffer(is, was, n),
   });
   return headline('Accuracy', value, what, `on ${plural(n, 'sample')}; ${note}`, change, kind, choice(outputs, output.name));
 }
 
-/** Which output it is, where there are several. @param {import('../types.js').OutputError[]} outputs @param {string} shown */
+/**
+ * The choice of the headline output.
+ *
+ * @param {import('../types.js').OutputError[]} outputs
+ * @param {string} shown
+ */
 function choice(outputs, shown) {
   const all = telling(outputs);
   if (outputs.length < 2) return null;
@@ -62,7 +71,7 @@ function choice(outputs, shown) {
   return h('label', { class: 'row of-output' }, h('span', { class: 'note' }, 'of'),
     h('select', { class: 'small', id: 'headline-output', 'aria-label': 'Output whose accuracy is shown', value: shown, onchange: (/** @type {Event} */ event) => {
       chooseOutput(/** @type {HTMLSelectElement} */ (event.target).value);
-      // The card is another one now.
+      // The card was replaced, so the focus is restored.
       document.getElementById('headline-output')?.focus();
     } },
       ...all.map(({ name, kind }) => h('option', { value: name, selected: name === shown }, `${name} (${kindNames[kind]})`))));
@@ -80,7 +89,7 @@ function latency(done) {
 }
 
 /**
- * How much more or less than in the result before, and whether that is better; nothing where one of them is not measured.
+ * The change from the previous result; `null` if one of them is not measured.
  *
  * @param {Done} done
  * @param {(one: Tried) => number | undefined} of

@@ -1,5 +1,8 @@
 // @ts-check
-/** The fields for how pictures are read: size, the way a picture gets it, values; each as proposed until it is changed. */
+/**
+ * Fields for the image preprocessing: size, resizing, values. Each has the proposed value until it
+ * is changed.
+ */
 
 import { h } from '../dom.js';
 import { asChosen, asProposed, hasPictures, proposal, withoutValues } from '../image-settings.js';
@@ -9,7 +12,7 @@ import { choice } from './settings.js';
 
 /** @import { Reason } from '../types.js' */
 
-/** What the presets are called; their numbers come from the engine. */
+/** Names of the presets; the engine defines their values. */
 const names = /** @type {Record<string, string>} */ ({
   imagenet: 'ImageNet (PyTorch, timm)',
   unit: '0 to 1 (YOLO and others)',
@@ -28,7 +31,7 @@ const parts = /** @type {Record<Reason['of'], string>} */ ({ size: 'Size', resiz
 const certainties = /** @type {Record<Reason['certainty'], string>} */ ({ sure: 'sure', likely: 'likely', guess: 'a guess: check it' });
 
 const busy = () => run.value !== null;
-/** The value a field has now: the person's own over the preset's. @param {string} key */
+/** The current value of a field: the user's, or the preset's. @param {string} key */
 const image = (key) => settings.value.image[key] ?? presets.value[settings.value.preset]?.[key];
 /** @param {Record<string, unknown>} change */
 const setImage = (change) => {
@@ -36,7 +39,7 @@ const setImage = (change) => {
   set({ image: Object.fromEntries(all.filter(([, value]) => value !== undefined)) });
 };
 
-/** How images are read; shown beside the picture that it changes. */
+/** The image preprocessing, shown beside the decoded image. */
 export function pictureSettings() {
   return h('fieldset', { disabled: busy, hidden: () => !hasPictures.value, id: 'picture-settings' },
     h('legend', {}, 'Image preprocessing'),
@@ -58,7 +61,7 @@ export function pictureSettings() {
   );
 }
 
-/** Height and width, where the model leaves them open; else what they are. */
+/** Fields for height and width, if the model leaves them open. */
 function size() {
   const open = () => proposal.value?.open ?? false;
   const asItIs = () => image('resize') === 'none';
@@ -85,7 +88,7 @@ function size() {
     h('span', { class: 'note', id: 'image-size-note' }, note));
 }
 
-/** What speaks for the proposal, and the way back to it. */
+/** The reasons for the proposal, and the button that restores it. */
 function reasons() {
   return h('div', { class: 'gap', hidden: () => !proposal.value },
     h('details', { id: 'proposal' },
@@ -136,7 +139,7 @@ function triple(label, key) {
   return h('div', { class: 'field', role: 'group', 'aria-label': label }, h('span', {}, label), h('span', { class: 'three' }, one(0), one(1), one(2)));
 }
 
-/** A single-precision number as a person would have typed it. @param {number | undefined} value */
+/** A single-precision number as a person would type it. @param {number | undefined} value */
 function short(value) {
   return value === undefined ? '' : String(Number(value.toPrecision(7)));
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** The layer that is selected, whole: what it is, what became of it and why, what can be changed, and how its values lie. */
+/** The selected layer: its state and the reason, controls, and the distribution of its values. */
 
 import { h } from '../dom.js';
 import { count, real } from '../format.js';
@@ -67,7 +67,7 @@ function tensorFacts(tensor) {
   ];
 }
 
-/** Where its values come from and go to. @param {Row} row */
+/** Links to its predecessors and successors. @param {Row} row */
 function neighbours(row) {
   const { indexed } = floatGraph.value;
   const node = indexed?.byName.get(row.name);

@@ -1,5 +1,8 @@
 // @ts-check
-/** The layers of one run in the order they ran, float and quantized on one scale of time, and the memory behind each; the same as a table. */
+/**
+ * The layers of one run in execution order, float and quantized on the same time scale, with the
+ * memory after each layer. The same data is shown as tables.
+ */
 
 import { h, svg } from '../dom.js';
 import { bytes, count, milliseconds, percent, plural } from '../format.js';
@@ -11,10 +14,10 @@ import { table } from './model.js';
 /** @import { Run } from '../types.js' */
 /** @import { LayerTimes } from '../layer-times.js' */
 
-/** The size of the pictures before they are as wide as the page. */
+/** Size of the pictures in units of their view box. */
 const [wide, high, deep] = [1000, 24, 44];
 
-/** How many rows a table shows; all of them are under Layers. */
+/** Number of rows in a table; the Layers tab has all of them. */
 const most = 100;
 
 export function layerLanes() {
@@ -71,7 +74,7 @@ function picture(name, { layers, outside, total }, totals, span, peak) {
   return h('figure', { class: 'lane' }, h('figcaption', {}, said), drawn, asTable(name, layers));
 }
 
-/** The table twin. @param {string} name @param {LayerTimes['layers']} layers */
+/** The same data as a table. @param {string} name @param {LayerTimes['layers']} layers */
 function asTable(name, layers) {
   const shown = layers.slice(0, most);
   return h('details', {}, h('summary', {}, `${name}, layer by layer`),

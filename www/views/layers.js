@@ -1,5 +1,8 @@
 // @ts-check
-/** The table of layers: sorted, filtered, grouped, its columns chosen; a click from what is wrong to what mends it. */
+/**
+ * The table of layers: sortable, filterable, grouped, with a choice of columns and controls for
+ * each layer.
+ */
 
 import { redo, undo } from '../settings-history.js';
 import { h } from '../dom.js';
@@ -19,11 +22,19 @@ import { virtual } from './virtual.js';
 
 /** @type {import('../signals.js').Signal<Order>} */
 const order = signal({ column: 'index', down: false, text: '', only: /** @type {Order['only']} */ ('all'), grouped: false });
-/** The columns a person chose; `null` for those that are shown where nobody does. @type {import('../signals.js').Signal<Set<string> | null>} */
+/**
+ * The user's choice of columns; `null` for the default.
+ *
+ * @type {import('../signals.js').Signal<Set<string> | null>}
+ */
 const chosen = signal(/** @type {any} */ (null));
 const visible = computed(() => columns.value.filter((column) => (chosen.value ? chosen.value.has(column.key) : column.shown)));
 const list = computed(() => arranged([...rows.value], order.value, columns.value));
-/** The rows with a line above each group. @type {{ readonly value: (Row | Group)[], peek: () => (Row | Group)[] }} */
+/**
+ * The rows with a heading for each group.
+ *
+ * @type {{ readonly value: (Row | Group)[], peek: () => (Row | Group)[] }}
+ */
 const lines = computed(() => {
   if (!order.value.grouped) return list.value;
   /** @type {Map<string, Row[]>} */
@@ -47,7 +58,7 @@ export function layersView() {
     empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (rows.value.length > 0 ? 'No layer matches the filter.' : 'Reading the graph.')),
   });
   table.element.addEventListener('keydown', (event) => walk(event, table));
-  // What is chosen on the graph comes into sight here.
+  // A layer selected in the graph scrolls into view.
   effect(() => {
     const at = lines.value.findIndex((line) => 'name' in line && line.name === selected.value);
     if (at >= 0) queueMicrotask(() => table.reveal(at));
@@ -134,7 +145,12 @@ function state(row) {
   return row.state === 'integers' ? h('span', { class: 'chip good' }, worksOn(done.peek()?.document ?? {}).chip) : h('span', { class: 'chip fair' }, 'float');
 }
 
-/** Up and down go from layer to layer. @param {KeyboardEvent} event @param {{ reveal: (index: number) => void }} table */
+/**
+ * Up and Down move from layer to layer.
+ *
+ * @param {KeyboardEvent} event
+ * @param {{ reveal: (index: number) => void }} table
+ */
 function walk(event, table) {
   const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
   const target = /** @type {HTMLElement} */ (event.target);

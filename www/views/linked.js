@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * The layers of two results in one table: a layer that is selected is selected in both, bars have one scale, and a column has the
- * difference. Above the table, the selected layer on both sides: both ranges over one histogram, every figure twice.
+ * The layers of two results in one table. Selection and bar scale are shared, and a column has the
+ * difference. Above the table, the selected layer is shown for both sides: both ranges under one
+ * histogram, and every figure.
  */
 
 import { h, svg } from '../dom.js';
@@ -22,7 +23,7 @@ const measure = signal('bits');
 const onlyDifferent = signal(false);
 const order = signal({ by: 'index', down: false });
 
-/** The measures that have a value on either side. */
+/** Measures with a value on at least one side. */
 const known = computed(() => Object.keys(measures).filter((key) => linked.value.some(({ left, right }) => measures[key].of(left) !== null || measures[key].of(right) !== null)));
 /** @returns {Measure} */
 const chosen = () => measures[known.value.includes(measure.value) ? measure.value : 'bits'];
@@ -37,14 +38,14 @@ const lines = computed(() => {
   const keys = { index: (line) => line.index, name: (line) => line.name, left: (line) => chosen().of(line.left), right: (line) => chosen().of(line.right), difference };
   const key = keys[by];
   const kept = linked.value.filter((line) => !onlyDifferent.value || differs(line)).map((line) => ({ line, value: key(line) }));
-  // What is not known stands last, whichever way is up.
+  // Unknown values sort last in both directions.
   kept.sort((a, b) => {
     if (a.value === null || b.value === null) return a.value === b.value ? 0 : a.value === null ? 1 : -1;
     return (typeof a.value === 'number' ? a.value - Number(b.value) : a.value.localeCompare(String(b.value), undefined, { numeric: true })) * (down ? -1 : 1);
   });
   return kept.map(({ line }) => line);
 });
-/** The greatest value on either side: the length of a whole bar. */
+/** The largest value on either side, which a full bar stands for. */
 const most = computed(() => linked.value.reduce((greatest, { left, right }) => Math.max(greatest, Math.abs(chosen().of(left) ?? 0), Math.abs(chosen().of(right) ?? 0)), 0));
 
 /** @param {{ left: () => string, right: () => string }} names what the two sides are called */
@@ -105,7 +106,7 @@ function row(line) {
   );
 }
 
-/** A value and its bar, as long as the value is beside the greatest on either side. @param {Row} of */
+/** A value and its bar, relative to the largest value on either side. @param {Row} of */
 function side(of) {
   const value = chosen().of(of);
   const bar = svg('svg', { class: 'bar-cell', viewBox: '0 0 100 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
@@ -142,7 +143,12 @@ function both(line, names) {
 
 const [width, foot, lane] = [640, 70, 16];
 
-/** Both ranges under one histogram of what was seen, on one axis. @param {Line} line @param {{ left: () => string, right: () => string }} names */
+/**
+ * Both ranges under one histogram, on one axis.
+ *
+ * @param {Line} line
+ * @param {{ left: () => string, right: () => string }} names
+ */
 function ranges({ left, right }, names) {
   const shown = right.tensor ?? left.tensor;
   if (!shown || shown.kind !== 'activation') return h('p', { class: 'note' }, shown ? '' : 'Float on both sides: there is no range to compare.');
@@ -171,5 +177,5 @@ function ranges({ left, right }, names) {
   });
 }
 
-/** Whether there are two to compare. */
+/** True if there are two different results to compare. */
 export const comparable = () => pair.value !== null && pair.value.left !== pair.value.right;

@@ -1,5 +1,5 @@
 // @ts-check
-/** The ranges of all tensors as they fill while samples are run: a bar each, and the same as a table. */
+/** The ranges of all tensors during calibration: one bar each, and the same as a table. */
 
 import { h, svg } from '../dom.js';
 import { count, real } from '../format.js';
@@ -11,10 +11,14 @@ import { table } from './model.js';
 
 const [wide, high] = [600, 90];
 
-/** How many rows the table shows while it still changes. */
+/** Number of rows in the table while it changes. */
 const most = 60;
 
-/** Numbers of any size on one axis: even near zero, by powers of ten further out. @param {number} value */
+/**
+ * Maps numbers of any magnitude to one axis: linear near zero, logarithmic further out.
+ *
+ * @param {number} value
+ */
 const bent = (value) => Math.sign(value) * Math.log10(1 + Math.abs(value) * 10);
 
 export function filling() {

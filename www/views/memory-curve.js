@@ -1,5 +1,5 @@
 // @ts-check
-/** Memory over time as a small picture, with the same numbers as a table beside it. */
+/** Memory over time as a picture and as a table. */
 
 import { h, svg } from '../dom.js';
 import { bytes, duration } from '../format.js';
@@ -30,7 +30,7 @@ export function curve(points) {
   return h('figure', { class: 'chart' }, picture, h('figcaption', {}, h('span', { class: 'key used' }, 'live'), h('span', { class: 'key held' }, 'WebAssembly memory'), h('span', {}, text)));
 }
 
-/** The same in the size of a word; what it says stands beside it in figures. @param {Point[]} points */
+/** A small version without text; the figures are beside it. @param {Point[]} points */
 export function spark(points) {
   const [wide, high] = [96, 20];
   const [first, last] = [points[0].at, points[points.length - 1].at];
@@ -41,9 +41,9 @@ export function spark(points) {
   return picture;
 }
 
-/** The table twin. @param {Point[]} points */
+/** The same data as a table. @param {Point[]} points */
 export function curveTable(points) {
-  // One row a stage and the last: what a person would read off the picture.
+  // One row per stage, and the last.
   const rows = points.filter((point, index) => index === points.length - 1 || points[index + 1].stage !== point.stage || index === 0);
   return h('details', {}, h('summary', {}, 'Memory as a table'),
     table(['Stage', 'Time', 'Live', 'Peak', 'WebAssembly memory'], rows.map(({ at, stage, memory }) => [stage, duration(at), bytes(memory.live), bytes(memory.peak), bytes(memory.pages)]), [1, 2, 3, 4]));

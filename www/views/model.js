@@ -1,5 +1,5 @@
 // @ts-check
-/** What the model is: a short form at the side, the whole card in the centre, and the files it still wants. */
+/** The model: a short form at the side, all details in the centre, and its missing files. */
 
 import { h } from '../dom.js';
 import { bytes, count, plural } from '../format.js';
@@ -26,7 +26,7 @@ export function modelPanel() {
   );
 }
 
-/** Asks, by name, for the files that hold the weights. */
+/** Asks for the external data files by name. */
 export function wantedFiles() {
   modelChanged.value;
   const wanted = model.value?.wanted ?? [];
@@ -74,7 +74,7 @@ export function modelCard() {
   );
 }
 
-/** The size of the model with the files beside it. @param {import('../types.js').ModelSummary} card */
+/** The size of the model with its external data. @param {import('../types.js').Card} card */
 const whole = (card) => card.dataFiles.reduce((sum, file) => sum + file.bytes, card.bytes);
 
 /** @param {string} name @param {import('../dom.js').Leaf} value */
@@ -95,7 +95,7 @@ function meter(part, whole) {
 export function table(head, rows, numbers = []) {
   /** @param {number} column */
   const kind = (column) => (numbers.includes(column) ? 'figure' : null);
-  // Focusable, so that a keyboard can scroll what is wider than the screen.
+  // Focusable, so that a keyboard can scroll a wide table.
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table: ${head.filter(Boolean).join(', ')}` },
     h('table', {},
       h('thead', {}, h('tr', {}, ...head.map((text, column) => h('th', { scope: 'col', class: kind(column) }, text || h('span', { class: 'unseen' }, 'Direction'))))),

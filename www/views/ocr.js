@@ -1,5 +1,5 @@
 // @ts-check
-/** What both models read, line by line: where int8 costs something, a person sees it here in words. */
+/** The text that both models recognize, line by line. */
 
 import { h } from '../dom.js';
 import { count, plural } from '../format.js';

@@ -1,5 +1,8 @@
 // @ts-check
-/** The first tab: what is under way or what came of it, then the sample as the model sees it and the model's card. */
+/**
+ * The first tab: the run or its result, then the sample as the model receives it, and the model
+ * details.
+ */
 
 import { h } from '../dom.js';
 import { done } from '../state.js';

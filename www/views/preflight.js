@@ -1,5 +1,8 @@
 // @ts-check
-/** Before a run: what will be quantized, what stays float and why, and what a person should mend first. Read off the card, the samples and the settings. */
+/**
+ * The check before a run: operators that will be quantized, operators that stay float with reasons,
+ * and problems to fix first. Derived from the model summary, the samples and the settings.
+ */
 
 import { needsSamples } from '../settings-document.js';
 import { h } from '../dom.js';
@@ -12,9 +15,9 @@ import { forecastView } from './forecast.js';
 
 /** @typedef {{ level: 'good' | 'fair', text: string }} Finding */
 
-/** Fewer samples than this make narrow ranges. */
+/** Fewer samples than this give too narrow ranges. */
 const few = 8;
-/** So many reasons are listed; the card has all. */
+/** Number of reasons listed; the model details have all. */
 const listed = 4;
 
 export function preflight() {

@@ -1,5 +1,5 @@
 // @ts-check
-/** What went wrong, in words, and what can be done; the work so far stays below it. */
+/** A problem with its explanation and advice. The work so far stays below it. */
 
 import { h } from '../dom.js';
 import { problem } from '../messages.js';
@@ -21,7 +21,7 @@ export function problemPanel({ title, message, next, retry }) {
     h('p', { class: 'note' }, next),
     h('div', { class: 'row' },
       retry && h('button', { type: 'button', onclick: () => (close(), retry()) }, 'Try again'),
-      // Fewer samples at a time: less memory.
+      // Fewer samples at a time need less memory.
       retry && settings.peek().threads > 1 && h('button', { type: 'button', id: 'retry-one', onclick: () => onOneThread(retry) }, 'Try again on one thread'),
       h('button', { type: 'button', class: 'quiet', id: 'close-problem', onclick: close }, 'Close'),
     ),

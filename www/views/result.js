@@ -1,5 +1,5 @@
 // @ts-check
-/** What came of it: the headlines, the downloads, what was measured, what stayed float and why. */
+/** The result: main figures, downloads, measurements, float operators with reasons. */
 
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
@@ -62,12 +62,16 @@ export function resultPanel(done) {
   );
 }
 
-/** What is worth saying, under one line. @param {string[]} said @param {string} title */
+/** Notes under one heading. @param {string[]} said @param {string} title */
 const notes = (said, title) => said.length > 0 && h('details', { open: said.length <= 5 },
   h('summary', {}, title),
   h('ul', {}, ...said.slice(0, shown).map((note) => h('li', {}, note))));
 
-/** Other forms of what was measured. @type {['html' | 'trace' | 'speedscope' | 'csv' | 'modelExplorer', string, string, string][]} */
+/**
+ * Export formats of the measurements.
+ *
+ * @type {['html' | 'trace' | 'speedscope' | 'csv' | 'modelExplorer', string, string, string][]}
+ */
 const forms = [
   ['html', 'HTML report', 'report.html', 'text/html'],
   ['trace', 'Chrome trace', 'trace.json', 'application/json'],
@@ -116,7 +120,7 @@ function left(nodes, works) {
 /** @param {QuantizedTensor[]} all */
 function tensors(all) {
   const details = h('details', {}, h('summary', {}, `${plural(all.length, 'quantized tensor')} with scales`));
-  // Hundreds of rows nobody asked for would be work at the wrong time.
+  // The table is built when it is opened, as it may have hundreds of rows.
   details.addEventListener('toggle', () => {
     details.append(
       table(['Tensor', 'Kind', 'Type', 'Scales', 'Scale', 'Zero point', 'Range'], all.slice(0, shown).map((one) => [

@@ -1,5 +1,5 @@
 // @ts-check
-/** What was tried: a small plot of size against what else is known of each, with the table that says the same. */
+/** The run history: a plot of size against another measure, and a table. */
 
 import { adopt } from '../settings-history.js';
 import { canonical, inWords } from '../settings-document.js';
@@ -9,13 +9,23 @@ import { done, run, settings, tried } from '../state.js';
 
 /** @import { Tried } from '../state.js' */
 
-/** What is shown of a result, and how it is called; what is measured of the float model is the same for all. @type {Record<string, string>} */
+/**
+ * Titles of a result's metrics. Figures of the float model are the same for all results, so they
+ * are omitted.
+ *
+ * @type {Record<string, string>}
+ */
 export const metricNames = { sqnr: 'SQNR, dB', top1: 'Top-1 agreement', cosine: 'Cosine', boxes: 'Boxes matched', accuracy: 'Accuracy', ms: 'Run, ms' };
 const [width, height, margin] = [360, 150, { left: 66, right: 14, top: 10, bottom: 30 }];
 
 /** @typedef {{ name: string, up: boolean, of: (one: Tried) => number }} Axis `up`: whether more is better */
 
-/** What stands on the vertical axis: the first measure that all have, else how many operators stay float. @param {Tried[]} all @returns {Axis} */
+/**
+ * The vertical axis: the first measure that all results have, or the number of float operators.
+ *
+ * @param {Tried[]} all
+ * @returns {Axis}
+ */
 function axis(all) {
   for (const [key, name, up] of /** @type {[string, string, boolean][]} */ ([['sqnr', 'SQNR, dB', true], ['ms', 'time, ms', false]])) {
     if (all.every((one) => Number.isFinite(one.metrics[key]))) return { name, up, of: (one) => one.metrics[key] };
@@ -23,7 +33,13 @@ function axis(all) {
   return { name: 'operators in float', up: false, of: (one) => one.summary.nodes.filter((node) => !node.quantized).length };
 }
 
-/** Whether nothing else is better in one and no worse in the other. @param {Tried} one @param {Tried[]} all @param {Axis} by */
+/**
+ * True if no other result is better in one measure and at least as good in the other.
+ *
+ * @param {Tried} one
+ * @param {Tried[]} all
+ * @param {Axis} by
+ */
 const best = (one, all, { of, up }) => !all.some((other) => {
   const [size, mine] = [other.summary.bytesAfter, one.summary.bytesAfter];
   const more = (of(other) - of(one)) * (up ? 1 : -1);
@@ -66,7 +82,7 @@ function plot(all, by) {
     svg('text', { x: margin.left - 6, y: height - margin.bottom, 'text-anchor': 'end' }, real(Math.min(...values))),
     svg('text', { x: margin.left - 6, y: margin.top + 10, 'text-anchor': 'end' }, real(Math.max(...values))),
   );
-  // Both axes begin beyond zero: cut where they meet.
+  // Both axes start beyond zero, which the cut marks show.
   const [left, bottom] = [margin.left, height - margin.bottom];
   picture.append(svg('path', { class: 'axis-cut', d: `M${left + 8} ${bottom + 5}l4 -10m3 10l4 -10M${left - 5} ${bottom - 8}l10 -4m-10 -3l10 -4` }));
   all.forEach((one, index) => {

@@ -1,5 +1,5 @@
 // @ts-check
-/** The button that starts, and what is seen while something runs. */
+/** The button that starts a run, and the progress of a run. */
 
 import { h } from '../dom.js';
 import { bytes, duration, plural, timeLeft } from '../format.js';
@@ -14,7 +14,7 @@ import { filling } from './live-ranges.js';
 export function runPanel() {
   return h('section', { class: 'panel run', 'aria-labelledby': 'run-title' },
     h('h2', { id: 'run-title', class: 'unseen' }, 'Run'),
-    // Not `disabled`: a button that is off but can be reached is heard together with its reason.
+    // Not `disabled`, so that a screen reader can reach the button and its reason.
     h('button', {
       type: 'button', id: 'run', class: 'primary wide', 'aria-disabled': () => (blocked.value ? 'true' : null), 'aria-describedby': 'run-why',
       onclick: () => blocked.peek() || quantize(),
@@ -48,10 +48,10 @@ export function progressPanel() {
       const { done = 0, of = 0 } = run.value?.progress ?? {};
       return of > 0 && done > 0 ? String(done / of) : null;
     } }),
-    // Above what comes in while it runs, so that nobody's pointer misses them.
+    // Above the growing content, so that the buttons don't move.
     h('div', { class: 'row' },
       h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'),
-      // There from the first sample on, as long as samples are counted the first time.
+      // Enabled from the first sample on, during the first pass only.
       h('button', { type: 'button', id: 'enough', 'aria-disabled': () => (canSuffice() ? null : 'true'), 'aria-describedby': 'enough-why', onclick: () => canSuffice() && suffice() }, 'Stop and use the samples so far'),
       h('span', { class: 'note', id: 'enough-why' }, () => (canSuffice()
         ? `Continues with the ${plural(run.value?.progress.done ?? 0, 'sample')} seen so far. Escape cancels.`

@@ -1,5 +1,8 @@
 // @ts-check
-/** The settings as a document: seen, edited, pasted, downloaded, and as a command line. What is wrong with it is said in words. */
+/**
+ * The settings as a document: view, edit, paste, download, and copy as a command line. Errors are
+ * explained.
+ */
 
 import { adopt, redo, undo } from '../settings-history.js';
 import { canonical, commandLine } from '../settings-document.js';

@@ -1,5 +1,5 @@
 // @ts-check
-/** The choices, each with what it means. Built once; only values change, so focus stays where it is. */
+/** The settings with explanations. Built once; only values change, so focus stays in place. */
 
 import { h } from '../dom.js';
 import { abilities, capabilities, run, settings } from '../state.js';
@@ -11,7 +11,7 @@ import { documentEditor } from './settings-document.js';
 
 /** @import { Path } from '../settings-document.js' */
 
-/** A run that calibrates; one that only makes the result of other settings is over in a moment, and the next follows it. */
+/** True during a calibration. A quick run ends in a moment, and the next one follows it. */
 const busy = () => run.value !== null && !run.value.quick;
 
 /** @param {Event} event */
@@ -32,16 +32,26 @@ const formats = [
   ['simulated', 'Simulated: same results, float weights'],
 ];
 
-/** Presets of the whole document. @type {[string, string, import('../types.js').Settings][]} */
+/**
+ * Presets of the whole document.
+ *
+ * @type {[string, string, import('../types.js').QuantizeSettings][]}
+ */
 const careful = [
   ['balanced', 'Balanced', {}],
   ['fast', 'Fast: no mixed precision', { guard: false }],
   ['onnxruntime', 'As ONNX Runtime (minmax)', { method: 'minmax' }],
 ];
 
-/** What the document says of it, or what it means where it says nothing. @param {Path} path @param {unknown} otherwise */
+/** The value in the document, or its default. @param {Path} path @param {unknown} otherwise */
 const said = (path, otherwise) => get(settings.value.document, path) ?? otherwise;
-/** Where nothing need be said, nothing is. @param {Path} path @param {unknown} value @param {unknown} otherwise */
+/**
+ * Sets a value; the default removes the key.
+ *
+ * @param {Path} path
+ * @param {unknown} value
+ * @param {unknown} otherwise
+ */
 const say = (path, value, otherwise) => change(path, value === otherwise ? undefined : value);
 const scheme = () => /** @type {string} */ (said(['scheme'], 'static'));
 

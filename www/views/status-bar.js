@@ -1,5 +1,5 @@
 // @ts-check
-/** The line at the bottom: stage, progress, memory, cancel, and what was said so far. */
+/** The status bar: stage, progress, memory, cancel, and the log. */
 
 import { h } from '../dom.js';
 import { bytes, plural } from '../format.js';

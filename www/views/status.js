@@ -1,5 +1,5 @@
 // @ts-check
-/** One polite line for people who listen to the page: at most one sentence in two seconds, the newest. */
+/** A polite live region: at most one message in two seconds, the newest. */
 
 import { h } from '../dom.js';
 import { plural, timeLeft } from '../format.js';
@@ -8,7 +8,7 @@ import { spoken } from '../messages.js';
 import { run } from '../state.js';
 
 const pause = 2000;
-/** How often progress is spoken, in milliseconds. */
+/** Interval of spoken progress, in milliseconds. */
 const rhythm = 10_000;
 
 class Status extends HTMLElement {
@@ -30,7 +30,7 @@ class Status extends HTMLElement {
     let progressed = 0;
     effect(() => {
       const now = run.value;
-      // What was said of the start is heard out first.
+      // The message about the start is finished first.
       if (!now?.samplesStarted || performance.now() - Math.max(progressed, now.samplesStarted) < rhythm) return;
       const { done = 0, of = 0, unit = '' } = now.progress;
       if (unit !== 'samples' || done === 0) return;

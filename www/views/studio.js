@@ -1,5 +1,8 @@
 // @ts-check
-/** The whole below the header: the way in while there is no model, then the regions and what they lead to. */
+/**
+ * Everything below the header: the welcome view without a model, otherwise the regions of the
+ * studio.
+ */
 
 import { h } from '../dom.js';
 import { computed, effect, signal, untracked } from '../signals.js';
@@ -29,7 +32,7 @@ class Studio extends HTMLElement {
         return untracked(() => regions(isOpening, phase));
       }),
     );
-    // Focus follows what happened, so that a keyboard or a screen reader is never left on a button that is gone.
+    // Focus follows the state, so that it is never left on a removed button.
     /** @param {string} selector */
     const go = (selector) => queueMicrotask(() => /** @type {HTMLElement | null} */ (this.querySelector(selector))?.focus());
     let before = '';
@@ -41,7 +44,7 @@ class Studio extends HTMLElement {
         problem: '[data-focus=problem]', opening: '[data-focus=opening]', running: '[data-focus=running]', done: '[data-focus=done]',
         ready: before === 'running' ? '#run' : '[data-focus=ready]',
       };
-      // What was asked for is shown on the overview.
+      // A new run or model is shown on the overview.
       if (now === 'running' || now === 'opening') tab.value = 'overview';
       const target = targets[now];
       if (before !== '' && target) go(target);
@@ -52,7 +55,7 @@ class Studio extends HTMLElement {
 
 /** @param {{ readonly value: boolean }} isOpening @param {{ readonly value: string }} phase */
 function regions(isOpening, phase) {
-  /** Whether the left region is open where it is a sheet. */
+  /** True if the left region is open on narrow screens. */
   const sheet = signal(false);
   const toggle = h('button', {
     type: 'button', class: 'sheet-toggle', 'aria-controls': 'left', 'aria-expanded': () => String(sheet.value), onclick: () => (sheet.value = !sheet.peek()),

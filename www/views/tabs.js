@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Tabs as the keyboard expects them: arrows, Home and End move, Tab goes into the panel. A panel is built, and its code loaded, when it
- * is first shown.
+ * Tabs with keyboard support: arrows, Home and End move, Tab enters the panel. A panel is built,
+ * and its code loaded, when it is first shown.
  */
 
 import { h } from '../dom.js';
@@ -30,7 +30,7 @@ export function tabs(label, chosen, list) {
     'aria-selected': () => String(chosen.value === key), tabindex: () => (chosen.value === key ? 0 : -1),
     onclick: () => (chosen.value = key),
   }, name));
-  // Where there is no room for all, the chosen one is in sight.
+  // The selected tab scrolls into view if the tabs overflow.
   effect(() => {
     const button = buttons[list.findIndex(([key]) => key === chosen.value)];
     queueMicrotask(() => button?.scrollIntoView({ block: 'nearest', inline: 'nearest' }));
@@ -49,7 +49,7 @@ export function tabs(label, chosen, list) {
     effect(() => {
       if (chosen.value !== key || built) return;
       built = true;
-      // Later, outside of this effect: what is live in the panel would end with its next run.
+      // Outside of this effect, as its next run would end the live parts of the panel.
       queueMicrotask(() => void show());
     });
     return panel;

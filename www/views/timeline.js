@@ -1,5 +1,8 @@
 // @ts-check
-/** The last calibrated run over time: its stages one below the other, samples, memory and where it grew, and the layers of one run; the same as tables. */
+/**
+ * The timeline of the last calibrated run: stages, samples, memory and its growth, and the layers
+ * of one run, also as tables.
+ */
 
 import { h, svg } from '../dom.js';
 import { bytes, count, duration, plural } from '../format.js';
@@ -22,7 +25,12 @@ export function timelineView() {
   );
 }
 
-/** Checkpoints of one name that follow each other are a stage; it ends where the next begins. @param {Run['curve']} points @returns {Stage[]} */
+/**
+ * Consecutive checkpoints with one name form a stage; it ends where the next begins.
+ *
+ * @param {Run['curve']} points
+ * @returns {Stage[]}
+ */
 function stages(points) {
   /** @type {Stage[]} */
   const found = [];
@@ -48,17 +56,17 @@ function story(points) {
   const [first, last] = [points[0], points[points.length - 1]];
   const growths = all.reduce((sum, stage) => sum + stage.grown, 0);
   const span = Math.max(last.at, 1);
-  // As wide as it will be, so that its letters keep their size.
+  // The final width, so that letters keep their size.
   const [wide, line] = [Math.min(1000, Math.max(300, document.documentElement.clientWidth - 60)), 30];
   const picture = svg('svg', { viewBox: `0 0 ${wide} ${all.length * line}`, class: 'lanes', role: 'img', 'aria-label': `${all.length} stages over ${duration(last.at)}; the table below has their times` });
   all.forEach((stage, index) => {
     const from = (stage.from / span) * wide;
     const long = Math.max(((stage.to - stage.from) / span) * wide, 1.5);
     const text = `${stage.name}, ${duration(stage.to - stage.from)}`;
-    // Beside a short bar, on a long one.
+    // The text is beside a short bar and on a long one.
     const place = long > text.length * 8 + 20 ? { x: from + 10, class: 'on' } : from > wide * 0.6 ? { x: from - 8, 'text-anchor': 'end' } : { x: from + long + 8 };
     picture.append(svg('rect', { x: from, y: index * line + 4, width: long, height: line - 8, rx: 4 }));
-    // Where a sample ended, as far as the checkpoints tell.
+    // Marks for the ends of samples, from the checkpoints.
     for (const point of points.filter((one) => one.stage === stage.name && one.done)) {
       picture.append(svg('line', { class: 'tick', x1: (point.at / span) * wide, x2: (point.at / span) * wide, y1: index * line + 5, y2: (index + 1) * line - 5 }));
     }

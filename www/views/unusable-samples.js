@@ -1,5 +1,5 @@
 // @ts-check
-/** Samples that can't be used: each by its name, with the reason and what can be done; and those that were left out. */
+/** Unusable samples with reasons and fixes, and the samples that were left out. */
 
 import { h } from '../dom.js';
 import { count, plural } from '../format.js';
@@ -10,11 +10,11 @@ import { useAgain } from '../studio.js';
 
 /** @import { Skipped } from '../types.js' */
 
-/** So many are listed; the others are counted. */
+/** Number of listed samples; the others are counted. */
 const shown = 50;
 const busy = () => run.value !== null;
 
-/** The bad ones among the samples, as long as nothing is done about them. */
+/** The unusable samples that are still in use. */
 export function misfitList() {
   const bad = misfits.value;
   if (bad.length === 0) return null;
@@ -32,14 +32,14 @@ export function misfitList() {
       !all && bad.length > 1 && h('button', { type: 'button', class: 'small', id: 'skip-all', disabled: busy, onclick: () => skip(bad) }, `Skip all ${count(bad.length)}`)));
 }
 
-/** Goes to the field that mends it. */
+/** Moves to the field that fixes the size. */
 function chooseSize() {
   const field = document.getElementById(proposal.peek()?.open && !/** @type {HTMLInputElement | null} */ (document.getElementById('image-height'))?.disabled ? 'image-height' : 'resize');
   field?.scrollIntoView({ block: 'center' });
   field?.focus();
 }
 
-/** Those that were left out, to be taken back. */
+/** The samples that were left out, with buttons to restore them. */
 export function skippedList() {
   const { skipped } = samples.value;
   if (skipped.length === 0) return null;
@@ -51,10 +51,10 @@ export function skippedList() {
     skipped.length > 1 && h('button', { type: 'button', class: 'small', disabled: busy, onclick: () => void useAgain(skipped) }, 'Use all again'));
 }
 
-/** What a result says of the samples that its run left out. @param {Skipped[]} skipped */
+/** The samples that a run left out, for its result. @param {Skipped[]} skipped */
 export function leftOut(skipped) {
   return skipped.length > 0 && h('details', { class: 'callout fair', id: 'left-out' },
     h('summary', {}, `${plural(skipped.length, 'sample')} could not be run and ${skipped.length === 1 ? 'was' : 'were'} left out`),
     h('ul', {}, ...skipped.slice(0, shown).map((one) => h('li', {}, h('strong', {}, one.sample), `: ${one.reason}`))),
-    skipped.length > shown && h('p', { class: 'note' }, `and ${count(skipped.length - shown)} more, which the report names`));
+    skipped.length > shown && h('p', { class: 'note' }, `and ${count(skipped.length - shown)} more, listed in the report`));
 }

@@ -1,15 +1,16 @@
 // @ts-check
 /**
- * A long table of which only the rows in sight are in the page. All rows have one height, so that what is in sight follows from
- * the scroll position alone; `aria-rowcount` and `aria-rowindex` tell what is not there.
+ * A virtual table: only the visible rows are in the page. All rows have one height, so the scroll
+ * position alone determines the visible ones. `aria-rowcount` and `aria-rowindex` describe the
+ * others.
  */
 
 import { h } from '../dom.js';
 import { effect } from '../signals.js';
 
-/** The height of a row in pixels; the style sheet has the same. */
+/** The height of a row in pixels, as in the style sheet. */
 export const rowHeight = 36;
-/** Rows kept ready above and below. */
+/** Number of extra rows above and below. */
 const spare = 5;
 
 /**
@@ -35,7 +36,7 @@ export function virtual({ label, columns, rows, draw, empty }) {
   /** @type {Map<number, HTMLTableRowElement>} the rows that are in the page, by their place in the list */
   let inSight = new Map();
 
-  /** A row that only takes the place of those above or below. @param {number} height */
+  /** A placeholder for the rows above or below. @param {number} height */
   const gap = (height) => h('tr', { class: 'gap-row', 'aria-hidden': 'true' }, h('td', { colspan: 99 }, sized(h('div'), height)));
   /** @param {HTMLElement} element @param {number} height set by script: the policy forbids style attributes, not this */
   function sized(element, height) {
@@ -51,7 +52,7 @@ export function virtual({ label, columns, rows, draw, empty }) {
     [from, to] = [first, last];
     const focused = /** @type {HTMLElement | null} */ (document.activeElement);
     const key = body.contains(focused) ? focused?.dataset.key : undefined;
-    // While only the place changes, rows that stay in sight stay as they are.
+    // While scrolling, visible rows are reused.
     const before = anew ? new Map() : inSight;
     inSight = new Map();
     const drawn = list.slice(first, last).map((row, index) => {
@@ -64,7 +65,7 @@ export function virtual({ label, columns, rows, draw, empty }) {
     body.replaceChildren(
       ...(first > 0 ? [gap(first * rowHeight)] : []), ...drawn, ...(last < list.length ? [gap((list.length - last) * rowHeight)] : []),
     );
-    // What had the focus was drawn again: it goes on having it.
+    // Restores the focus after its element was drawn again.
     if (key) /** @type {HTMLElement | null} */ (body.querySelector(`[data-key="${CSS.escape(key)}"]`))?.focus({ preventScroll: true });
   }
 
@@ -98,7 +99,7 @@ export function virtual({ label, columns, rows, draw, empty }) {
 
   return {
     element: box,
-    /** Brings a row into sight. @param {number} index */
+    /** Scrolls a row into view. @param {number} index */
     reveal(index) {
       const top = index * rowHeight;
       const view = box.clientHeight - head.clientHeight;

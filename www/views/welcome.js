@@ -1,5 +1,8 @@
 // @ts-check
-/** The way in: one place to drop a model, the demo, and what will happen. Works before wasm is loaded. */
+/**
+ * The welcome view: a drop area for a model, the demos, and the steps. It works before wasm is
+ * loaded.
+ */
 
 import { h } from '../dom.js';
 import { bytes, plural } from '../format.js';

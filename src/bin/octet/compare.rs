@@ -1,4 +1,4 @@
-//! `octet compare`: what quantizing did to every output and layer.
+//! `octet compare`: the error that quantization causes in every output and layer.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,35 +17,37 @@ use super::samples::{BadSampleOptions, Samples, left_out};
 use super::{Failure, files, open, threads};
 
 #[derive(Args)]
-pub struct Options {
+pub struct CompareOptions {
     /// The float model
     float: PathBuf,
-    /// The model that was quantized from it, with QuantizeLinear and DequantizeLinear pairs
+    /// The quantized model made from it, with QuantizeLinear and DequantizeLinear pairs
     quantized: PathBuf,
-    /// Samples to compare on, as for `octet quantize`; best ones that were not calibrated with
+    /// Samples to compare on, as for `octet quantize`; preferably not those of the calibration
     #[arg(long, visible_alias = "data", aliases = ["calib", "input"], value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
     samples: Vec<PathBuf>,
-    /// So many random samples instead: what is found means little for real use
+    /// Use N random samples instead; the result means little for real use
     #[arg(long, value_name = "N", conflicts_with = "samples", value_parser = clap::value_parser!(u64).range(1..=1000))]
     demo: Option<u64>,
-    /// The class of each sample, to tell the accuracy: lines of `SAMPLE,CLASS` with the sample's name or path and the class's number
+    /// Class labels, to measure accuracy: lines of `SAMPLE,CLASS` with the sample's name or path
+    /// and the class number
     #[arg(long, value_name = "LABELS.csv")]
     labels: Option<PathBuf>,
-    /// How many layers are listed, the worst first
+    /// Number of layers to list, the worst first
     #[arg(long, value_name = "N", default_value = "15")]
     top: usize,
-    /// Measure both models, too, and tell where the quantized one is slower
+    /// Also time both models and show where the quantized one is slower
     #[arg(long)]
     profile: bool,
-    /// Tell the error of each output with the weights alone as integers, too, and with the activations alone
+    /// Also show the error of each output with only the weights quantized, and with only the
+    /// activations
     #[arg(long)]
     split: bool,
-    /// Tell everything as JSON
+    /// Print the whole result as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     files: ReportFiles,
-    /// How many threads may work [default: one for each processor]
+    /// Number of threads [default: one per processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     #[command(flatten)]
@@ -54,8 +56,8 @@ pub struct Options {
     images: ImageOptions,
 }
 
-/// Does it.
-pub fn run(options: &Options) -> Result<(), Failure> {
+/// Runs the command.
+pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     options.files.check()?;
     threads::start(options.threads)?;
     let settings = samples::Settings {
@@ -75,9 +77,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let runner = quantized.runner().map_err(named)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
     if options.split && !comparing.split() {
-        eprintln!("the error can't be split: no weights are behind DequantizeLinear");
+        eprintln!("the error can't be split: no weights follow a DequantizeLinear");
     }
-    let samples = Samples::of(&options.samples, options.demo)?;
+    let samples = Samples::new(&options.samples, options.demo)?;
     if samples.count() == 0 {
         return Err(Failure::usage(
             "no samples were given: name some with --samples",
@@ -86,7 +88,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
         eprintln!("octet: note: {proposed}");
     }
-    let samples = samples.checked(&mut float, &mut settings)?;
+    let samples = samples.usable(&mut float, &mut settings)?;
     let already = settings.skipped.len();
     let mut first = None;
     let mut failed = None;
@@ -95,7 +97,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         let sample = sample?;
         let inputs = match float.decode(&sample, &settings) {
             Ok(inputs) => inputs,
-            Err(error) if options.bad.goes_on(&error) => {
+            Err(error) if options.bad.continues_after(&error) => {
                 settings.skipped.push(Skipped {
                     sample: sample.name,
                     reason: error.to_string(),
@@ -115,12 +117,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         return Err(error.into());
     }
     let compared = samples.count() + already - settings.skipped.len();
-    if let Some(said) = left_out(&settings.skipped, compared) {
-        eprintln!("octet: note: {said}");
+    if let Some(note) = left_out(&settings.skipped, compared) {
+        eprintln!("octet: note: {note}");
     }
     if !labels.is_empty() && used == 0 {
         return Err(Failure::input(format!(
-            "none of the {} labels is of one of these samples: write the sample's name or path before the comma",
+            "none of the {} labels belongs to one of these samples: write the sample's name or path before the comma",
             labels.len()
         )));
     }
@@ -128,7 +130,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(inputs) = first.filter(|_| options.profile || options.files.need_profile()) {
         comparison
             .warnings
-            .extend(times(&mut float, &runner, &inputs)?);
+            .extend(slower_warning(&mut float, &runner, &inputs)?);
     }
     float.finish_comparison(&comparison);
     options.files.write(&float)?;
@@ -138,8 +140,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     })
 }
 
-/// Whether the quantized model is slower, and where.
-fn times(
+/// A warning with the slower layers, if the quantized model is slower.
+fn slower_warning(
     float: &mut Session,
     quantized: &Runner,
     inputs: &[Tensor],
@@ -160,10 +162,10 @@ fn times(
     Ok(slower(&both, (a.total.median, b.total.median)))
 }
 
-/// Labels by sample; a line that is no pair is refused, a first line of words passed over.
+/// Labels by sample. A line without a pair is an error, except for a heading in the first line.
 fn labels(path: &Path) -> Result<HashMap<String, usize>, Failure> {
     let text = String::from_utf8_lossy(&files::read(path, "labels")?).into_owned();
-    let mut found = HashMap::new();
+    let mut labels = HashMap::new();
     for (number, line) in text
         .lines()
         .enumerate()
@@ -174,22 +176,22 @@ fn labels(path: &Path) -> Result<HashMap<String, usize>, Failure> {
             .map(|(name, class)| (name.trim(), class.trim().parse()));
         match pair {
             Some((name, Ok(class))) => {
-                found.insert(name.to_string(), class);
+                labels.insert(name.to_string(), class);
             }
             _ if number == 0 => {}
             _ => {
                 return Err(Failure::input(format!(
-                    "{} line {}: it is not `SAMPLE,CLASS` with a number for the class; mend the line",
+                    "{} line {}: it is not `SAMPLE,CLASS` with a class number; correct the line",
                     path.display(),
                     number + 1
                 )));
             }
         }
     }
-    Ok(found)
+    Ok(labels)
 }
 
-/// By the sample's path, its file's name, or that without the extension.
+/// The label is found by the sample's path, its file name, or the file name without extension.
 fn label_of(labels: &HashMap<String, usize>, sample: &str) -> Option<usize> {
     let path = Path::new(sample);
     let name = path.file_name()?.to_str()?;
@@ -199,42 +201,38 @@ fn label_of(labels: &HashMap<String, usize>, sample: &str) -> Option<usize> {
         .find_map(|key| labels.get(key).copied())
 }
 
-fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
+fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {
     let mut out = String::new();
-    writeln!(out, "{} samples", found.samples)?;
-    match &found.headline {
+    writeln!(out, "{} samples", comparison.samples)?;
+    match &comparison.headline {
         Some(name) => writeln!(out, "worst output: {name}")?,
         None => writeln!(
             out,
-            "no output is a computed float: none tells how well the model was quantized"
+            "no output is a computed float, so the accuracy cannot be judged"
         )?,
     }
-    for output in &found.outputs {
+    for output in &comparison.outputs {
         let apart = &output.apart;
         if !output.kind.is_judged() {
-            writeln!(
-                out,
-                "output {}: {}, no measure of the error",
-                output.name, output.kind
-            )?;
+            writeln!(out, "output {}: {}, not judged", output.name, output.kind)?;
             continue;
         }
         write!(
             out,
-            "output {} ({}): SQNR {:.1} dB, cosine {:.6}, apart at most {:.5}, {:.6} in the mean",
+            "output {} ({}): SQNR {:.1} dB, cosine {:.6}, max difference {:.5}, mean difference {:.6}",
             output.name, output.kind, apart.sqnr, apart.cosine, apart.max, apart.mean
         )?;
         if let Some(parts) = &output.parts {
             write!(
                 out,
-                "; boxes alone {:.1} dB, scores alone {:.1} dB",
+                "; boxes only {:.1} dB, scores only {:.1} dB",
                 parts.boxes, parts.scores
             )?;
         }
         if let Some(boxes) = &output.boxes {
             write!(
                 out,
-                "; {} of {} confident boxes found again, {} more",
+                "; {} of {} confident boxes matched, {} extra",
                 boxes.matched, boxes.confident, boxes.extra
             )?;
         }
@@ -247,7 +245,7 @@ fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
         if let (Some(first), Some(five)) = (output.top1, output.top5) {
             write!(
                 out,
-                "; the same first class in {:.1} %, among five in {:.1} %",
+                "; top-1 agreement {:.1} %, in the top 5 {:.1} %",
                 first * 100.0,
                 five * 100.0
             )?;
@@ -255,34 +253,34 @@ fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
         if let Some((float, quantized)) = output.accuracy {
             write!(
                 out,
-                "; right: float {:.1} %, quantized {:.1} %",
+                "; accuracy: float {:.1} %, quantized {:.1} %",
                 float * 100.0,
                 quantized * 100.0
             )?;
         }
         writeln!(out)?;
     }
-    if let Some(reason) = &found.layers_failed {
+    if let Some(reason) = &comparison.layers_failed {
         writeln!(
             out,
-            "\nonly the outputs were compared, the layers could not be: {reason}"
+            "\nonly the outputs could be compared, not the layers: {reason}"
         )?;
     } else {
-        write_layers(&mut out, &found.layers, top)?;
+        write_layers(&mut out, &comparison.layers, top)?;
     }
-    for warning in &found.warnings {
+    for warning in &comparison.warnings {
         writeln!(out, "\n{}", warning.message)?;
     }
     Ok(out)
 }
 
-/// The layers that add most, as a table.
+/// The layers with the largest own error, as a table.
 fn write_layers(out: &mut String, layers: &[LayerError], top: usize) -> Result<(), Failure> {
     let mut worst: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
     worst.sort_by(|a, b| b.harm.total_cmp(&a.harm));
     writeln!(
         out,
-        "\n harm  added dB  so far dB  weights dB  activations dB  clipped  layer"
+        "\n share   own dB    reached  weights dB  activations dB  clipped  layer"
     )?;
     for layer in worst.iter().take(top) {
         let decibels = |value: Option<f64>| value.map_or("-".to_string(), |v| format!("{v:.1}"));

@@ -1,4 +1,4 @@
-//! What ends the program early: one line on the error stream, and a code that says of which kind it is.
+//! Errors that end the program: one line on the error stream, and an exit code by kind.
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
@@ -9,59 +9,59 @@ use octet::engine::EngineError;
 use octet::quantize::QuantizeError;
 use octet::session::Error;
 
-/// The codes, as `octet --help` tells them.
+/// The exit codes, as `octet --help` prints them.
 pub const CODES: &str = "\
 Exit codes:
-  0   it is done
-  1   it could not be finished: a file can't be written, the disk is full
+  0   success
+  1   unfinished: a file can't be written, the disk is full
   2   the command line or a settings document is wrong
   3   a model, a sample or another file can't be used
-  70  an error inside of Octet, to be reported";
+  70  an internal error, to be reported";
 
-/// Of which kind a failure is; its number is the exit code.
+/// The kind of a failure; its number is the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It could not be finished.
+pub enum FailureKind {
+    /// The work could not be finished.
     Unfinished = 1,
     /// The command line or a settings document is wrong.
     Usage = 2,
-    /// A file that was given can't be used.
+    /// An input file can't be used.
     Input = 3,
-    /// An error of ours.
+    /// A bug in Octet.
     Internal = 70,
 }
 
-/// What ended the program, as the one line it says.
+/// A failure, with the line to print.
 #[derive(Debug)]
 pub struct Failure {
-    kind: Kind,
+    kind: FailureKind,
     line: String,
 }
 
 impl Failure {
-    /// Of the command line or of settings.
+    /// A failure of the command line or of settings.
     pub fn usage(line: impl Into<String>) -> Failure {
-        Failure::of(Kind::Usage, line)
+        Failure::new(FailureKind::Usage, line)
     }
 
-    /// Of a file that was given.
+    /// A failure of an input file.
     pub fn input(line: impl Into<String>) -> Failure {
-        Failure::of(Kind::Input, line)
+        Failure::new(FailureKind::Input, line)
     }
 
-    /// Of what could not be finished.
+    /// A failure to finish the work.
     pub fn unfinished(line: impl Into<String>) -> Failure {
-        Failure::of(Kind::Unfinished, line)
+        Failure::new(FailureKind::Unfinished, line)
     }
 
-    fn of(kind: Kind, line: impl Into<String>) -> Failure {
+    fn new(kind: FailureKind, line: impl Into<String>) -> Failure {
         Failure {
             kind,
             line: line.into(),
         }
     }
 
-    /// The same with what it is about in front.
+    /// Prefixes the line with the file or sample that it is about.
     pub fn about(self, what: impl Display) -> Failure {
         Failure {
             line: format!("{what}: {}", self.line),
@@ -69,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// Says the line, and gives the code to end with.
+    /// Prints the line and returns the exit code.
     pub fn end(&self) -> ExitCode {
         let line: Vec<&str> = self.line.split_whitespace().collect();
         eprintln!("octet: {}", line.join(" "));
@@ -79,7 +79,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure::of(kind_of(&error), error.to_string())
+        Failure::new(kind_of(&error), error.to_string())
     }
 }
 
@@ -91,58 +91,58 @@ impl From<octet::samples::SampleError> for Failure {
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Failure {
-        Failure::of(Kind::Internal, error.to_string())
+        Failure::new(FailureKind::Internal, error.to_string())
     }
 }
 
 impl From<std::fmt::Error> for Failure {
     fn from(error: std::fmt::Error) -> Failure {
-        Failure::of(Kind::Internal, error.to_string())
+        Failure::new(FailureKind::Internal, error.to_string())
     }
 }
 
-fn kind_of(error: &Error) -> Kind {
+fn kind_of(error: &Error) -> FailureKind {
     match error {
         Error::Run { source, .. } | Error::Engine(source) => match source {
-            EngineError::Panicked { .. } => Kind::Internal,
-            _ => Kind::Input,
+            EngineError::Panicked { .. } => FailureKind::Internal,
+            _ => FailureKind::Input,
         },
-        Error::Quantize(cause) => quantizing(cause),
-        Error::Write(_) | Error::Stopped => Kind::Unfinished,
-        // Of the order of things a person decides by options.
-        _ if error.kind() == "order" => Kind::Usage,
-        _ => Kind::Input,
+        Error::Quantize(cause) => quantize_kind(cause),
+        Error::Write(_) | Error::Stopped => FailureKind::Unfinished,
+        // The order of the steps follows from the options, so such an error is a usage error.
+        _ if error.kind() == "order" => FailureKind::Usage,
+        _ => FailureKind::Input,
     }
 }
 
-fn quantizing(cause: &QuantizeError) -> Kind {
+fn quantize_kind(cause: &QuantizeError) -> FailureKind {
     match cause {
         QuantizeError::UnknownNode { .. }
         | QuantizeError::UnknownTensor { .. }
         | QuantizeError::UnknownOperator { .. }
         | QuantizeError::ZeroPoint { .. }
         | QuantizeError::Setting { .. }
-        | QuantizeError::MomentsMissing => Kind::Usage,
-        QuantizeError::OfNode { error, .. } => quantizing(error),
-        _ => Kind::Input,
+        | QuantizeError::MomentsMissing => FailureKind::Usage,
+        QuantizeError::OfNode { error, .. } => quantize_kind(error),
+        _ => FailureKind::Input,
     }
 }
 
-/// Where and why a panic began, for the one line.
+/// Place and message of a panic, for the one line.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Does the work; a panic in it is a failure of ours, told in one line.
-pub fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+/// Runs `work`; a panic becomes a failure of the internal kind.
+pub fn catch_panics(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
     set_hook(Box::new(|panic| {
         let text = panic.to_string();
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
-        Err(Failure::of(
-            Kind::Internal,
+        Err(Failure::new(
+            FailureKind::Internal,
             format!(
-                "an error inside of Octet, {text}; no file was replaced: please report it with this line and the model's name"
+                "internal error, {text}; no file was replaced: please report this line and the model's name"
             ),
         ))
     })
@@ -154,15 +154,15 @@ mod tests {
 
     #[test]
     fn a_panic_is_one_line_and_code_70() {
-        let failed = guarded(|| panic!("it broke")).unwrap_err();
-        assert_eq!(failed.kind, Kind::Internal);
+        let failed = catch_panics(|| panic!("it broke")).unwrap_err();
+        assert_eq!(failed.kind, FailureKind::Internal);
         assert!(
             failed.line.contains("it broke") && failed.line.contains("failure.rs"),
             "{}",
             failed.line
         );
-        assert_eq!(Kind::Internal as u8, 70);
-        assert!(guarded(|| Ok(())).is_ok());
+        assert_eq!(FailureKind::Internal as u8, 70);
+        assert!(catch_panics(|| Ok(())).is_ok());
         let _ = std::panic::take_hook();
     }
 
@@ -172,9 +172,9 @@ mod tests {
             name: "n".into(),
             hint: String::new(),
         };
-        assert_eq!(kind_of(&Error::Quantize(unknown)), Kind::Usage);
-        assert_eq!(kind_of(&Error::NoSamples), Kind::Input);
-        assert_eq!(kind_of(&Error::Stopped), Kind::Unfinished);
-        assert_eq!(kind_of(&Error::NotCalibrated), Kind::Usage);
+        assert_eq!(kind_of(&Error::Quantize(unknown)), FailureKind::Usage);
+        assert_eq!(kind_of(&Error::NoSamples), FailureKind::Input);
+        assert_eq!(kind_of(&Error::Stopped), FailureKind::Unfinished);
+        assert_eq!(kind_of(&Error::NotCalibrated), FailureKind::Usage);
     }
 }

@@ -1,5 +1,4 @@
-//! Reading what was named and writing what was asked for, so that no file that was there before is
-//! lost to an error.
+//! Reading of input files and writing of results. A failed write never loses an existing file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Failure;
 
-/// A file's bytes.
+/// Reads a file.
 pub fn read(path: &Path, what: &str) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| {
         let next = match error.kind() {
@@ -18,24 +17,25 @@ pub fn read(path: &Path, what: &str) -> Result<Vec<u8>, Failure> {
         Failure::input(format!(
             "can't read the {what} {}: {}; {next}",
             path.display(),
-            plain(&error)
+            system_message(&error)
         ))
     })
 }
 
-/// A document that was given as text, which begins with a brace, or as a file that holds it; with the place to name in an error.
-pub fn inline_or_read(option: &str, given: &str) -> Result<(String, Vec<u8>), Failure> {
-    match given.trim_start().starts_with('{') {
-        true => Ok((option.into(), given.as_bytes().to_vec())),
-        false => Ok((given.into(), read(Path::new(given), "settings")?)),
+/// A document argument inline, which begins with a brace, or as a path. Returns the name to use in
+/// errors and the bytes.
+pub fn inline_or_read(option: &str, argument: &str) -> Result<(String, Vec<u8>), Failure> {
+    match argument.trim_start().starts_with('{') {
+        true => Ok((option.into(), argument.as_bytes().to_vec())),
+        false => Ok((argument.into(), read(Path::new(argument), "settings")?)),
     }
 }
 
-/// What stands beside samples in a folder and is none: labels, descriptions, licences.
-const BESIDE: [&str; 6] = ["csv", "txt", "md", "json", "yaml", "html"];
+/// Extensions of files beside samples that are no samples: labels, descriptions, licences.
+const NOT_SAMPLES: [&str; 6] = ["csv", "txt", "md", "json", "yaml", "html"];
 
-/// The files named, and in place of a folder all files below it that are not hidden and not only beside samples, in a
-/// fixed order.
+/// Expands folders into the files below them, in a fixed order. Hidden files and files that only
+/// accompany samples are left out.
 pub fn expand(paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -43,11 +43,11 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
             Failure::input(format!(
                 "can't read the samples {}: {}; check the path",
                 path.display(),
-                plain(&error)
+                system_message(&error)
             ))
         };
         if fs::metadata(path).map_err(unreadable)?.is_dir() {
-            below(path, &mut files).map_err(unreadable)?;
+            collect_files(path, &mut files).map_err(unreadable)?;
         } else {
             files.push(path.to_string_lossy().into_owned());
         }
@@ -57,7 +57,7 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
     Ok(files)
 }
 
-fn below(folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
+fn collect_files(folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let hidden = path
@@ -68,15 +68,15 @@ fn below(folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
         }
         let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
         if path.is_dir() {
-            below(&path, files)?;
-        } else if !BESIDE.iter().any(|beside| ending == *beside) {
+            collect_files(&path, files)?;
+        } else if !NOT_SAMPLES.iter().any(|beside| ending == *beside) {
             files.push(path.to_string_lossy().into_owned());
         }
     }
     Ok(())
 }
 
-/// That something can be written to a path, found out before the work begins.
+/// Checks before the work begins that a path can be written.
 pub fn check_target(path: &Path, option: &str) -> Result<(), Failure> {
     let refuse = |why: &str| {
         Err(Failure::usage(format!(
@@ -100,16 +100,16 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes a file, whose bytes follow each other in these pieces: whole, or not at all. It is written beside its place and then moved there, so
-/// that a file of that name is kept when something goes wrong.
+/// Writes a file from consecutive pieces, completely or not at all. The data goes to a temporary
+/// file in the same folder, which is then renamed. So an existing file survives an error.
 pub fn write<P: AsRef<[u8]>>(path: &Path, pieces: &[P], option: &str) -> Result<(), Failure> {
-    // The file a link points to, not the link.
+    // Write to the target of a symbolic link, not over the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let device = fs::metadata(&target).is_ok_and(|found| !found.is_file());
     let written = if device {
-        write_through(&target, pieces)
+        write_to_device(&target, pieces)
     } else {
-        write_beside(&target, pieces)
+        write_by_rename(&target, pieces)
     };
     written.map_err(|error| {
         let next = match error.kind() {
@@ -122,13 +122,13 @@ pub fn write<P: AsRef<[u8]>>(path: &Path, pieces: &[P], option: &str) -> Result<
             "can't write {} ({} bytes): {}; {next} (nothing was left behind, and no file was replaced)",
             path.display(),
             pieces.iter().map(|piece| piece.as_ref().len()).sum::<usize>(),
-            plain(&error)
+            system_message(&error)
         ))
     })
 }
 
-/// Into something that is no file, such as `/dev/stdout`, which can't be moved over.
-fn write_through(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
+/// Writes to something other than a file, such as `/dev/stdout`, which can't be renamed over.
+fn write_to_device(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
     let mut out = OpenOptions::new().write(true).open(target)?;
     write_all(&mut out, pieces)?;
     out.flush()
@@ -140,12 +140,12 @@ fn write_all(out: &mut File, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
         .try_for_each(|piece| out.write_all(piece.as_ref()))
 }
 
-fn write_beside(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
+fn write_by_rename(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let beside = folder_of(target).join(format!(".{name}.{}.part", std::process::id()));
     let written = File::create(&beside).and_then(|mut out| {
         write_all(&mut out, pieces)?;
-        // Some file systems tell only now that there is no room.
+        // Some file systems report a full disk only here.
         out.sync_all()
     });
     let moved = written.and_then(|()| fs::rename(&beside, target));
@@ -155,22 +155,22 @@ fn write_beside(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
     moved
 }
 
-/// Prints what was asked for.
+/// Prints a result.
 pub fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()) {
-        // The reader of a pipe may leave early.
+        // The reader of a pipe may close it early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| {
-            let why = plain(&error);
+            let why = system_message(&error);
             Failure::unfinished(format!(
-                "can't print the answer to standard output: {why}; make room, or send it elsewhere"
+                "can't print the result to standard output: {why}; make room, or send it elsewhere"
             ))
         }),
     }
 }
 
-/// The system's words without its error number.
-fn plain(error: &io::Error) -> String {
+/// The system's message without its error number.
+fn system_message(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text[..1].to_lowercase() + &text[1..]

@@ -1,63 +1,63 @@
-//! Options for samples that are pictures.
+//! Options for samples that are images.
 
 use clap::Args;
-use octet::samples::{
-    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode, Settings,
-};
+use octet::samples::{ImageChanges, ImageSettings, Layout, Order, Resize, Settings};
 use octet::session::Session;
 
 use super::Failure;
 
-/// How pictures become tensors.
+/// Options for the preprocessing of images.
 #[derive(Args)]
 #[command(next_help_heading = "Pictures as samples")]
 pub struct ImageOptions {
-    /// What the model was trained with: imagenet, unit (0 to 1), signed (-1 to 1), clip, lite (EfficientNet-Lite), caffe
-    /// (blue first, less the mean) or raw (0 to 255) [default: what the model's metadata, names and shapes speak for]
+    /// Preprocessing the model was trained with: imagenet, unit (0 to 1), signed (-1 to 1), clip,
+    /// lite (EfficientNet-Lite), caffe (BGR, mean subtracted) or raw (0 to 255) [default: proposed
+    /// from the model's metadata, names and shapes]
     #[arg(long, value_name = "PRESET")]
     image_preset: Option<String>,
-    /// Height and width, where the model leaves them open [default: as for --image-preset]
+    /// Height and width, if the model leaves them open [default: as for --image-preset]
     #[arg(long, value_name = "HxW")]
     image_size: Option<String>,
-    /// How a picture gets the input's size: shorter (its shorter side, then a crop from the centre), exact, letterbox or
-    /// none [default: as for --image-preset]
+    /// Resizing to the input's size: shorter (resize the shorter side, crop the center), exact,
+    /// letterbox or none [default: as for --image-preset]
     #[arg(long, value_name = "WAY")]
     resize: Option<String>,
-    /// With --resize letterbox: the grey around a picture, 0 to 255 [default: 114]
+    /// With --resize letterbox: grey value of the padding, 0 to 255 [default: 114]
     #[arg(long, value_name = "GREY")]
     pad: Option<u8>,
-    /// With --resize shorter: what the shorter side becomes before the crop (8/7 of the input's)
+    /// With --resize shorter: length of the shorter side before the crop [default: 8/7 of the
+    /// input's]
     #[arg(long, value_name = "PIXELS")]
     shorter_side: Option<u32>,
-    /// The order of axes, nchw or nhwc; told from the input's shape by default
+    /// Order of axes, nchw or nhwc [default: from the input's shape]
     #[arg(long, value_name = "ORDER")]
     layout: Option<String>,
-    /// The order of colours, rgb or bgr, in place of the preset's
+    /// Order of color channels, rgb or bgr [default: the preset's]
     #[arg(long, value_name = "ORDER")]
     channels: Option<String>,
-    /// What each pixel (0 to 255) is multiplied with first, in place of the preset's
+    /// Factor for each pixel value (0 to 255), applied first [default: the preset's]
     #[arg(long, value_name = "NUMBER")]
     scale: Option<f32>,
-    /// What is taken off each channel then, as R,G,B, in place of the preset's
+    /// Mean of each channel, subtracted next, as R,G,B [default: the preset's]
     #[arg(long, value_name = "A,B,C", allow_hyphen_values = true)]
     mean: Option<String>,
-    /// What each channel is divided by last, in place of the preset's
+    /// Standard deviation of each channel, divided by last [default: the preset's]
     #[arg(long, value_name = "A,B,C")]
     std: Option<String>,
 }
 
 impl ImageOptions {
-    /// The settings these options are, where nothing is known of the model.
+    /// The settings of these options without a model.
     pub fn settings(&self) -> Result<Settings, Failure> {
-        let image = over(&self.changes()?, &ImageSettings::default())?;
+        let image = apply(&self.changes()?, &ImageSettings::default())?;
         Ok(Settings {
             image,
             ..Settings::default()
         })
     }
 
-    /// The settings these options are for a model, over those of a settings document if there is one, and a sentence on
-    /// what of them was proposed.
+    /// The settings for a model: its proposal, then a settings document, then these options. Also
+    /// returns a note on the parts that were proposed.
     pub fn proposed(
         &self,
         session: &Session,
@@ -65,59 +65,59 @@ impl ImageOptions {
         settings: Settings,
     ) -> Result<(Settings, Option<String>), Failure> {
         let changes = self.changes()?;
-        let proposal = session.summary().pictures.as_ref();
+        let proposal = session.card().pictures.as_ref();
         let usual = ImageSettings::default();
         let mut image = proposal.map_or(&usual, |proposal| &proposal.image).clone();
-        for said in document.into_iter().chain([&changes]) {
-            image = over(said, &image)?;
+        for changes in document.into_iter().chain([&changes]) {
+            image = over(changes, &image)?;
         }
-        let all_said = |said: &ImageChanges| said.preset.is_some() && said.resize.is_some();
-        let all_said = all_said(&changes) || document.is_some_and(all_said);
-        let told = proposal.filter(|_| !all_said).map(|proposal| {
-            let said = proposal.describe(&image);
-            format!("{said}; --image-size, --resize and --image-preset say otherwise")
+        let complete =
+            |changes: &ImageChanges| changes.preset.is_some() && changes.resize.is_some();
+        let complete = complete(&changes) || document.is_some_and(complete);
+        let note = proposal.filter(|_| !complete).map(|proposal| {
+            let text = proposal.said(&image);
+            format!("{text}; --image-size, --resize and --image-preset change this")
         });
-        Ok((Settings { image, ..settings }, told))
+        Ok((Settings { image, ..settings }, note))
     }
 
-    /// What the options say.
+    /// The options as changes of image settings.
     fn changes(&self) -> Result<ImageChanges, Failure> {
         let size = self.image_size.as_deref().map(size).transpose()?;
         Ok(ImageChanges {
             preset: self.image_preset.clone(),
-            resize: named("--resize", self.resize.as_deref(), &WAYS)?,
+            resize: parse_named("--resize", self.resize.as_deref(), &RESIZES)?,
             shorter_side: self.shorter_side,
             pad: self.pad,
             height: size.map(|(height, _)| height),
             width: size.map(|(_, width)| width),
-            layout: named("--layout", self.layout.as_deref(), &LAYOUTS)?,
-            order: named("--channels", self.channels.as_deref(), &ORDERS)?,
+            layout: parse_named("--layout", self.layout.as_deref(), &LAYOUTS)?,
+            order: parse_named("--channels", self.channels.as_deref(), &ORDERS)?,
             scale: self.scale,
             mean: self
                 .mean
                 .as_deref()
-                .map(|text| three("--mean", text))
+                .map(|text| per_channel("--mean", text))
                 .transpose()?,
             std: self
                 .std
                 .as_deref()
-                .map(|text| three("--std", text))
+                .map(|text| per_channel("--std", text))
                 .transpose()?,
         })
     }
 }
 
-const WAYS: [(&str, ResizeMode); 4] = [
-    ("shorter", ResizeMode::Shorter),
-    ("exact", ResizeMode::Exact),
-    ("letterbox", ResizeMode::Letterbox),
-    ("none", ResizeMode::None),
+const RESIZES: [(&str, Resize); 4] = [
+    ("shorter", Resize::Shorter),
+    ("exact", Resize::Exact),
+    ("letterbox", Resize::Letterbox),
+    ("none", Resize::None),
 ];
-const LAYOUTS: [(&str, ImageLayout); 2] =
-    [("nchw", ImageLayout::Nchw), ("nhwc", ImageLayout::Nhwc)];
-const ORDERS: [(&str, ChannelOrder); 2] = [("rgb", ChannelOrder::Rgb), ("bgr", ChannelOrder::Bgr)];
+const LAYOUTS: [(&str, Layout); 2] = [("nchw", Layout::Nchw), ("nhwc", Layout::Nhwc)];
+const ORDERS: [(&str, Order); 2] = [("rgb", Order::Rgb), ("bgr", Order::Bgr)];
 
-/// Changes over settings; a preset that nobody knows is said of its option.
+/// Applies changes to settings; an unknown preset is an error of its option.
 fn over(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, Failure> {
     if let Some(name) = &changes.preset
         && ImageSettings::preset(name).is_none()
@@ -129,17 +129,17 @@ fn over(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, 
         .map_err(|why| Failure::usage(format!("--{why}")))
 }
 
-fn named<T: Copy>(
+fn parse_named<T: Copy>(
     option: &str,
-    given: Option<&str>,
+    value: Option<&str>,
     known: &[(&str, T)],
 ) -> Result<Option<T>, Failure> {
-    let Some(given) = given else { return Ok(None) };
-    match known.iter().find(|(name, _)| *name == given) {
+    let Some(value) = value else { return Ok(None) };
+    match known.iter().find(|(name, _)| *name == value) {
         Some((_, found)) => Ok(Some(*found)),
         None => {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            Err(one_of(option, given, &names))
+            Err(one_of(option, value, &names))
         }
     }
 }
@@ -149,21 +149,21 @@ fn size(text: &str) -> Result<(u32, u32), Failure> {
     match sides {
         Some((Ok(height), Ok(width))) => Ok((height, width)),
         _ => Err(Failure::usage(format!(
-            "--image-size {text} is no size: give HEIGHTxWIDTH, as in 640x480"
+            "--image-size {text} is not a size: give HEIGHTxWIDTH, as in 640x480"
         ))),
     }
 }
 
-/// The failure of a value that is none of those there are.
-pub fn one_of(option: &str, given: &str, known: &[&str]) -> Failure {
+/// The failure for a value that is not among the known ones.
+pub fn one_of(option: &str, value: &str, known: &[&str]) -> Failure {
     Failure::usage(format!(
-        "{option} {given} is not known: choose {}",
+        "{option} {value} is not known: choose {}",
         known.join(", ")
     ))
 }
 
-/// One number for all channels, or one for each.
-fn three(option: &str, text: &str) -> Result<[f32; 3], Failure> {
+/// Parses one number for all channels, or one for each.
+fn per_channel(option: &str, text: &str) -> Result<[f32; 3], Failure> {
     let numbers: Option<Vec<f32>> = text
         .split(',')
         .map(|n| n.trim().parse().ok().filter(|n: &f32| n.is_finite()))
@@ -172,7 +172,7 @@ fn three(option: &str, text: &str) -> Result<[f32; 3], Failure> {
         Some([all]) => Ok([*all; 3]),
         Some([a, b, c]) => Ok([*a, *b, *c]),
         _ => Err(Failure::usage(format!(
-            "{option} {text} is no list of numbers: give one, or three as in 0.5,0.5,0.5"
+            "{option} {text} is not a list of numbers: give one, or three as in 0.5,0.5,0.5"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! `octet inspect`: what is in a model and what of it can be quantized.
+//! `octet inspect`: the contents of a model and how much of it can be quantized.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use octet::session::ModelSummary;
 use super::{Failure, files, open};
 
 #[derive(Args)]
-pub struct Options {
-    /// The model; weights in files beside it are found by themselves
+pub struct InspectOptions {
+    /// The model; external data files beside it are found automatically
     model: PathBuf,
-    /// Tell it as JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Does it.
-pub fn run(options: &Options) -> Result<(), Failure> {
+/// Runs the command.
+pub fn run(options: &InspectOptions) -> Result<(), Failure> {
     let session = open::open(&options.model)?;
     let card = session.summary();
     let text = if options.json {
@@ -43,7 +43,7 @@ fn text(card: &ModelSummary) -> Result<String, Failure> {
     }
     writeln!(
         out,
-        "  opset {}, IR version {}, made by {}",
+        "  opset {}, IR version {}, producer {}",
         card.opset, card.ir_version, card.producer
     )?;
     writeln!(out, "  sha256 {}", card.sha256)?;

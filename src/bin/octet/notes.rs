@@ -1,10 +1,11 @@
-//! Notes as a terminal can show them: those that say the same of different tensors as one, and no more than a handful.
+//! Notes for a terminal: notes that differ only in names and numbers become one line, and at most
+//! [`MOST`] lines are shown.
 
-/// How many lines there are at most.
+/// The largest number of lines.
 const MOST: usize = 5;
 
-/// The lines for these notes, and one that says where the others are, if any is left out.
-pub fn told(notes: &[String], verbose: bool) -> Vec<String> {
+/// The lines to print. If notes are left out, a last line says where all of them are.
+pub fn lines(notes: &[String], verbose: bool) -> Vec<String> {
     if verbose {
         return notes.to_vec();
     }
@@ -30,7 +31,7 @@ pub fn told(notes: &[String], verbose: bool) -> Vec<String> {
     lines
 }
 
-/// A note without the names and numbers that are in it.
+/// A note without its names and numbers.
 fn kind(note: &str) -> String {
     let mut kind = String::with_capacity(note.len());
     let mut quote = None;
@@ -78,7 +79,7 @@ mod tests {
             "other",
             "`d` has 1 integers",
         ]);
-        let lines = told(&all, false);
+        let lines = lines(&all, false);
         assert_eq!(
             lines,
             [
@@ -87,9 +88,9 @@ mod tests {
                 "4 notes in all: see them with --verbose, or in the report (--report)"
             ]
         );
-        assert_eq!(told(&all, true), all);
-        assert_eq!(told(&all[..1], false), all[..1]);
-        assert!(told(&[], false).is_empty());
+        assert_eq!(lines(&all, true), all);
+        assert_eq!(lines(&all[..1], false), all[..1]);
+        assert!(lines(&[], false).is_empty());
     }
 
     #[test]
@@ -97,13 +98,13 @@ mod tests {
         let all: Vec<String> = (0..49)
             .map(|at| format!("kind {}", "x".repeat(at)))
             .collect();
-        let lines = told(&all, false);
+        let lines = lines(&all, false);
         assert_eq!(lines.len(), MOST + 1);
         assert!(lines[MOST].starts_with("49 notes in all"), "{lines:?}");
     }
 
     #[test]
     fn an_open_quote_ends_nothing() {
-        assert_eq!(told(&notes(&["`open", "it's 5"]), false).len(), 2);
+        assert_eq!(lines(&notes(&["`open", "it's 5"]), false).len(), 2);
     }
 }

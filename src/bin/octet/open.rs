@@ -1,4 +1,4 @@
-//! Opening a model together with the files beside it that hold its weights.
+//! Opening of a model with its external data files.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use octet::session::{Session, Source};
 
 use super::{Failure, files};
 
-/// The files beside the model at a path that hold its weights.
+/// The external data files of the model at a path.
 pub fn data(path: &Path, session: &Session) -> Vec<PathBuf> {
     let files = session.summary().data_files.iter();
     files
@@ -16,7 +16,7 @@ pub fn data(path: &Path, session: &Session) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The model at a path, its weights attached.
+/// Opens the model at a path and attaches its external data.
 pub fn open(path: &Path) -> Result<Session, Failure> {
     let named = |error: octet::session::Error| Failure::from(error).about(path.display());
     let file = files::read(path, "model")?;
@@ -24,21 +24,21 @@ pub fn open(path: &Path) -> Result<Session, Failure> {
     let mut session = Session::open(Source::new(&name, Bytes::from(file))).map_err(named)?;
     let wanted = session.wanted_files().to_vec();
     if !wanted.is_empty() {
-        let mut found = BTreeMap::new();
+        let mut files = BTreeMap::new();
         for location in wanted {
-            // What lies outside the model's folder is not looked at; attaching refuses it in words.
+            // Files outside the model's folder are not read; attaching refuses them with a message.
             let inside = Path::new(&location)
                 .components()
                 .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
             let beside = path.parent().unwrap_or(Path::new("")).join(&location);
             if inside && beside.is_file() {
-                found.insert(
+                files.insert(
                     location,
                     Bytes::from(files::read(&beside, "model's weights")?),
                 );
             }
         }
-        session.attach(&found).map_err(named)?;
+        session.attach(&files).map_err(named)?;
     }
     Ok(session)
 }

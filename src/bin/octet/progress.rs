@@ -1,15 +1,15 @@
-//! Progress on the error stream, where a person watches it; nothing otherwise.
+//! Progress on the error stream, if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use octet::session::{Event, ProgressMonitor};
 
-/// A bar over the samples, with the stage before it.
+/// A progress bar over the samples, with the name of the stage.
 pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A bar for that many samples.
+    /// A bar for a number of samples.
     pub fn new(samples: usize) -> Progress {
         let bar = ProgressBar::new(samples as u64);
         let style =
@@ -18,24 +18,24 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Says what is being done now.
+    /// Shows the name of the current stage.
     pub fn stage(&self, name: &str) {
         self.bar.set_message(name.to_string());
     }
 
-    /// Says something to keep, if a person watches.
+    /// Prints a line above the bar, only on a terminal.
     pub fn tell(&self, text: &str) {
         if !self.bar.is_hidden() {
             self.bar.suspend(|| eprintln!("octet: {text}"));
         }
     }
 
-    /// Says something to keep, above the bar.
+    /// Prints a note above the bar.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("octet: note: {text}"));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -43,7 +43,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        // An error is said on a clean line.
+        // Errors are printed on a clean line.
         self.clear();
     }
 }

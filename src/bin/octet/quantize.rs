@@ -1,4 +1,4 @@
-//! `octet quantize`: a float model and samples in, an 8-bit model and a report out.
+//! `octet quantize`: reads a float model and samples, writes a quantized model and a report.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use clap::Args;
 use octet::profile::memory;
 use octet::quantize::Scheme;
 use octet::samples;
-use octet::session::{Error, Forecast, ForecastJob, Session};
+use octet::session::{Error, Forecast, Job, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
@@ -15,10 +15,10 @@ use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
 use super::{Failure, files, notes, open, ranges, targets, threads};
 
-/// Samples are read ahead by as many as keep all threads busy, and never more bytes than this.
+/// Limit in bytes for samples that are read ahead to keep all threads busy.
 const READ_AHEAD_BYTES: usize = 64 << 20;
 
-/// Activations of so many bytes at once are those of a large model.
+/// Live activations of this many bytes mark a large model.
 const LARGE: u64 = 64 << 20;
 
 fn read_ahead(threads: usize) -> usize {
@@ -29,50 +29,50 @@ fn read_ahead(threads: usize) -> usize {
 }
 
 #[derive(Args)]
-pub struct Options {
-    /// The float model; weights in files beside it are found by themselves
+pub struct QuantizeOptions {
+    /// The float model; external data files beside it are found automatically
     model: PathBuf,
-    /// Samples to calibrate with: .npz (one sample a file, arrays named by input), .npy,
+    /// Samples for the calibration: .npz (one sample per file, arrays named by input), .npy,
     /// test_data_set_N/input_K.pb, .png, .jpg, or folders of them
     #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
     samples: Vec<PathBuf>,
-    /// So many random samples instead, to try things out: the result means nothing for real use
+    /// Use N random samples instead, to try Octet out; the result is useless for real data
     #[arg(long, value_name = "N", conflicts_with_all = ["samples", "ranges"], value_parser = clap::value_parser!(u64).range(1..=1000))]
     demo: Option<u64>,
-    /// Where the quantized model goes [default: beside the model, as MODEL_int8.onnx, or _uint8, _quantized (dynamic),
-    /// _weights_int8, _q4 (blocks of 4 bits) or _fp16]
+    /// File of the quantized model [default: beside the model, as MODEL_int8.onnx, or _uint8,
+    /// _quantized (dynamic), _weights_int8, _q4 (4-bit blocks) or _fp16]
     #[arg(long, value_name = "OUT.onnx")]
     out: Option<PathBuf>,
-    /// Where the report goes: time and memory of each step, settings, what was quantized and what not
+    /// File of the report: time and memory of each step, settings, quantized and float nodes
     #[arg(long, value_name = "REPORT.yaml")]
     report: Option<PathBuf>,
-    /// Tell every note, and not only a handful
+    /// Print every note instead of a summary
     #[arg(long)]
     verbose: bool,
-    /// Tell as JSON on the output stream what was forecast and what was done
+    /// Print the forecast and the result as JSON on the output stream
     #[arg(long)]
     json: bool,
-    /// Note in the report each layer of each sample as the calibration passes it
+    /// Add a checkpoint to the report for each layer of each calibration sample
     #[arg(long)]
     layer_checkpoints: bool,
-    /// A scope of your own around the whole run in the report (can be given again, from the outermost)
+    /// Wrap the run into a scope of this name in the report (repeatable, outermost first)
     #[arg(long, value_name = "MESSAGE")]
     scope: Vec<String>,
-    /// Only tell what it will take: memory, time and the size of the result
+    /// Only estimate memory, time and the size of the result
     #[arg(long)]
     forecast: bool,
     #[command(flatten)]
     settings: SettingsOptions,
-    /// How many samples run at a time [default: one for each processor]
+    /// Number of samples that run in parallel [default: one per processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Ranges to use instead of a calibration, as JSON: {"tensor": [min, max]}
+    /// Use these ranges instead of a calibration, as JSON: {"tensor": [min, max]}
     #[arg(long, value_name = "RANGES.json", conflicts_with = "samples")]
     ranges: Option<PathBuf>,
-    /// Where the ranges that were found go, to be used again
+    /// Save the calibrated ranges to this file, for --ranges
     #[arg(long, value_name = "RANGES.json")]
     save_ranges: Option<PathBuf>,
-    /// Where the float model goes as it was prepared before calibration
+    /// Save the float model as prepared for calibration to this file
     #[arg(long, value_name = "PREPARED.onnx")]
     save_prepared: Option<PathBuf>,
     #[command(flatten)]
@@ -81,12 +81,13 @@ pub struct Options {
     images: ImageOptions,
 }
 
-/// Does it.
-pub fn run(options: &Options) -> Result<(), Failure> {
+/// Runs the command.
+pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     let settings = options.settings.document()?;
-    let given = !options.samples.is_empty() || options.demo.is_some() || options.ranges.is_some();
-    if settings.need_samples() != given {
-        return Err(Failure::usage(match given {
+    let has_data =
+        !options.samples.is_empty() || options.demo.is_some() || options.ranges.is_some();
+    if settings.need_samples() != has_data {
+        return Err(Failure::usage(match has_data {
             true => {
                 "--samples, --demo and --ranges are for the scheme static and the method gptq of blocks: leave them out, \
                  these settings need no samples"
@@ -106,7 +107,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let targets: Vec<_> = targets(options, &out).collect();
     targets::check(&targets, &options.model, &[])?;
     let threads = threads::start(options.threads)?;
-    let samples = Samples::of(&options.samples, options.demo)?;
+    let samples = Samples::new(&options.samples, options.demo)?;
 
     let mut session = open::open(&options.model)?;
     targets::check(
@@ -116,14 +117,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     )?;
     session
         .refuse_quantized()
-        .map_err(|error| about(options, error))?;
+        .map_err(|error| failure_of(options, error))?;
     let (mut image_settings, proposed) =
         options
             .images
             .proposed(&session, settings.images.as_ref(), image_settings)?;
     let pictures = samples.have_pictures();
-    let samples = samples.checked(&mut session, &mut image_settings)?;
-    let named = |error| about(options, error);
+    let samples = samples.usable(&mut session, &mut image_settings)?;
+    let named = |error| failure_of(options, error);
     session.checkpoint_layers(options.layer_checkpoints);
     options
         .scope
@@ -149,21 +150,21 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             progress.clear();
             return files::print(&match options.json {
                 true => serde_json::to_string_pretty(forecast)? + "\n",
-                false => told(forecast),
+                false => forecast_line(forecast),
             });
         }
         match &forecast.refusal {
             Some(why) => progress.note(why),
-            None => progress.tell(told(forecast).trim_end()),
+            None => progress.tell(forecast_line(forecast).trim_end()),
         }
     } else if options.forecast {
         return Err(Failure::usage(
-            "--forecast tells what a calibration takes: give samples with --samples, or --demo",
+            "--forecast needs samples: give some with --samples, or use --demo",
         ));
     }
     match &options.ranges {
         Some(path) => session.set_ranges(ranges::read(path)?).map_err(named)?,
-        None if !given => progress.stage("Preparing"),
+        None if !has_data => progress.stage("Preparing"),
         None => {
             progress.stage("Preparing");
             session.equalize(settings.equalizes());
@@ -173,14 +174,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             progress.stage("Calibrating");
             if let (None, Some(first)) = (options.demo, samples.each(&session).next()) {
                 let first = first?;
-                // A bad one is told of when it runs.
+                // An unusable sample is reported when it runs.
                 let seen = session.preview(&first, &image_settings).unwrap_or_default();
-                let said: Vec<String> = seen
+                let texts: Vec<String> = seen
                     .into_iter()
                     .flat_map(|input| input.notes)
                     .map(|note| format!("{}: {note}", first.name))
                     .collect();
-                say(&progress, &said, options);
+                print_notes(&progress, &texts, options);
             }
             if options.demo.is_some() {
                 progress.note("the samples are random: the result is for trying things out only");
@@ -198,14 +199,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             };
             pass(&mut session)?;
             let moments = settings.need_moments();
-            while session.begin_extra_pass(method, moments).map_err(named)? {
-                progress.stage("Counting");
+            while session.begin_further_pass(method, moments).map_err(named)? {
+                progress.stage("Extra pass");
                 pass(&mut session)?;
             }
             let done = session.finish_calibration(method).map_err(named)?;
             let skipped = [image_settings.skipped.as_slice(), &done.skipped].concat();
-            if let Some(said) = left_out(&skipped, done.samples) {
-                progress.note(&said);
+            if let Some(texts) = left_out(&skipped, done.samples) {
+                progress.note(&texts);
             }
         }
     }
@@ -214,7 +215,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let outcome = session.quantize(&settings);
     progress.clear();
     options.scope.iter().for_each(|_| session.end_scope());
-    // Where quantizing fails, the report tells how far it came.
+    // If quantizing fails, the report shows how far it came.
     report_so_far(&session, options)?;
     let outcome = outcome.map_err(named)?;
 
@@ -231,7 +232,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .advice
         .iter()
         .for_each(|advice| progress.note(advice));
-    say(&progress, &summary.notes, options);
+    print_notes(&progress, &summary.notes, options);
     if options.json {
         let done = serde_json::json!({ "forecast": forecast, "summary": summary });
         return files::print(&(serde_json::to_string_pretty(&done)? + "\n"));
@@ -251,8 +252,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     ))
 }
 
-/// Where the quantized model goes. A forecast writes nothing.
-fn out(options: &Options, settings: &octet::quantize::Settings) -> Result<PathBuf, Failure> {
+/// The path of the quantized model. A forecast writes no file.
+fn out(
+    options: &QuantizeOptions,
+    settings: &octet::quantize::Settings,
+) -> Result<PathBuf, Failure> {
     if let Some(out) = &options.out {
         return Ok(out.clone());
     }
@@ -260,26 +264,26 @@ fn out(options: &Options, settings: &octet::quantize::Settings) -> Result<PathBu
     let name = settings.file_name(&model.to_string_lossy());
     match options.forecast {
         true => Ok(options.model.with_file_name(name)),
-        false => targets::beside(&options.model, &name),
+        false => targets::default_path(&options.model, &name),
     }
 }
 
-/// Tells some notes, all of them where that is asked for.
-fn say(progress: &Progress, all: &[String], options: &Options) {
-    let lines = notes::told(all, options.verbose);
+/// Prints notes: a summary, or all of them with `--verbose`.
+fn print_notes(progress: &Progress, all: &[String], options: &QuantizeOptions) {
+    let lines = notes::lines(all, options.verbose);
     lines.iter().for_each(|line| progress.note(line));
 }
 
-/// What the job will take, if it has samples.
+/// The forecast of the job, if it has samples.
 fn forecast(
     session: &mut Session,
-    options: &Options,
+    options: &QuantizeOptions,
     settings: &octet::quantize::Settings,
     reading: &samples::Settings,
     samples: &Samples,
     threads: usize,
 ) -> Result<Option<Forecast>, Failure> {
-    let job = ForecastJob {
+    let job = Job {
         samples: samples.count(),
         ahead: read_ahead(threads),
         threads,
@@ -290,19 +294,19 @@ fn forecast(
     for index in 0..samples.count() {
         let sample = samples.get(session, index)?;
         match session.forecast(sample, reading, &job, &()) {
-            Ok(found) => return Ok(Some(found)),
-            // Another sample may tell it; if none does, the first says why.
-            Err(error) if options.bad.goes_on(&error) => {
+            Ok(forecast) => return Ok(Some(forecast)),
+            // Try the next sample; if all fail, the first error is reported.
+            Err(error) if options.bad.continues_after(&error) => {
                 failed.get_or_insert(error);
             }
-            Err(error) => return Err(about(options, error)),
+            Err(error) => return Err(failure_of(options, error)),
         }
     }
-    failed.map_or(Ok(None), |error| Err(about(options, error)))
+    failed.map_or(Ok(None), |error| Err(failure_of(options, error)))
 }
 
-/// A forecast in a line.
-fn told(forecast: &Forecast) -> String {
+/// The forecast as one line.
+fn forecast_line(forecast: &Forecast) -> String {
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let refusal = forecast
         .refusal
@@ -320,12 +324,13 @@ fn calibrate(
     session: &mut Session,
     samples: &Samples,
     threads: usize,
-    options: &Options,
+    options: &QuantizeOptions,
     progress: &Progress,
 ) -> Result<(), Failure> {
     let mut waiting = Vec::new();
     let mut bytes = 0;
-    // The report is written ever more rarely, but every second: it tells of each sample, of which there may be many.
+    // The report contains an entry per sample, so writing it after each one is quadratic. It is
+    // written at doubling intervals and at least every second.
     let (mut next, mut written) = (1, Instant::now());
     for index in 0..samples.count() {
         let encoded = samples.get(session, index)?;
@@ -339,7 +344,7 @@ fn calibrate(
         if last || waiting.len() >= read_ahead(threads) || bytes >= READ_AHEAD_BYTES {
             session
                 .feed(std::mem::take(&mut waiting), progress)
-                .map_err(|error| about(options, error))?;
+                .map_err(|error| failure_of(options, error))?;
             bytes = 0;
             if index + 1 >= next || written.elapsed() > Duration::from_secs(1) {
                 report_so_far(session, options)?;
@@ -350,16 +355,17 @@ fn calibrate(
     Ok(())
 }
 
-/// The failure of an error, with the model's path unless it is a sample's own, which names that.
-fn about(options: &Options, error: Error) -> Failure {
+/// The failure of an error, prefixed with the model's path. Errors of a sample name the sample
+/// already.
+fn failure_of(options: &QuantizeOptions, error: Error) -> Failure {
     match error.kind() {
         "sample" => Failure::from(error),
         _ => Failure::from(error).about(options.model.display()),
     }
 }
 
-/// The report as it stands, written after each step: a run that is killed leaves the last one.
-fn report_so_far(session: &Session, options: &Options) -> Result<(), Failure> {
+/// Writes the report so far. It is written after each step, so a run that is killed leaves one.
+fn report_so_far(session: &Session, options: &QuantizeOptions) -> Result<(), Failure> {
     match &options.report {
         Some(path) => files::write(path, &[session.report()], "--report"),
         None => Ok(()),
@@ -367,7 +373,7 @@ fn report_so_far(session: &Session, options: &Options) -> Result<(), Failure> {
 }
 
 fn targets<'a>(
-    options: &'a Options,
+    options: &'a QuantizeOptions,
     out: &'a Path,
 ) -> impl Iterator<Item = (&'a Path, &'static str)> {
     let report = options.report.as_deref().map(|path| (path, "--report"));

@@ -1,4 +1,4 @@
-//! Ranges as a file: `{"tensor": [min, max]}`.
+//! Files of ranges: `{"tensor": [min, max]}`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use octet::calibrate::Range;
 
 use super::{Failure, files};
 
-/// The ranges in a file.
+/// Reads ranges from a file.
 pub fn read(path: &Path) -> Result<BTreeMap<String, Range>, Failure> {
     let bytes = files::read(path, "ranges")?;
     let ranges: BTreeMap<String, Range> = serde_json::from_slice(&bytes).map_err(|error| {
@@ -19,7 +19,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Range>, Failure> {
     for (tensor, range) in &ranges {
         if !(range.min.is_finite() && range.max.is_finite() && range.min <= range.max) {
             return Err(Failure::input(format!(
-                "the ranges {}: {tensor:?} goes from {} to {}, which is no range; give finite numbers, \
+                "the ranges {}: {tensor:?} is from {} to {}, which is not a range; give finite numbers, \
                  the smaller first",
                 path.display(),
                 range.min,
@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Range>, Failure> {
     Ok(ranges)
 }
 
-/// The file of these ranges, a line each.
+/// The file contents of ranges, one per line.
 pub fn text(ranges: &BTreeMap<String, Range>) -> Result<String, Failure> {
     Ok(serde_json::to_string_pretty(ranges)? + "\n")
 }

@@ -1,4 +1,4 @@
-//! The files that tell of a run, for people and for other tools.
+//! Report files of a run, for people and for other tools.
 
 use std::path::{Path, PathBuf};
 
@@ -7,25 +7,25 @@ use octet::session::{Export, Session};
 
 use super::{Failure, files};
 
-/// Where they go. Each asks for a profile by itself.
+/// Options for the report files. Each of them implies profiling.
 #[derive(Args)]
 pub struct ReportFiles {
-    /// Where the report goes: model, environment, layers, comparison
+    /// Write the report: model, environment, layers, comparison
     #[arg(long, value_name = "REPORT.yaml")]
     report: Option<PathBuf>,
-    /// Where the same goes as one page that opens without a network
+    /// Write the report as one HTML page that opens offline
     #[arg(long, value_name = "REPORT.html")]
     html: Option<PathBuf>,
-    /// Where the table of layers goes
+    /// Write the table of layers
     #[arg(long, value_name = "LAYERS.csv")]
     csv: Option<PathBuf>,
-    /// Where the trace goes, for Perfetto or chrome://tracing
+    /// Write a trace for Perfetto or chrome://tracing
     #[arg(long, value_name = "TRACE.json")]
     trace: Option<PathBuf>,
-    /// Where the profile goes for speedscope
+    /// Write a profile for speedscope
     #[arg(long, value_name = "PROFILE.json")]
     speedscope: Option<PathBuf>,
-    /// Where the node data goes for Model Explorer
+    /// Write node data for Model Explorer
     #[arg(long, value_name = "DATA.json")]
     model_explorer: Option<PathBuf>,
 }
@@ -47,17 +47,17 @@ impl ReportFiles {
             .filter_map(|(path, option, kind)| Some((path.as_deref()?, option, kind)))
     }
 
-    /// Whether any is wanted.
+    /// True if any file is requested.
     pub fn any(&self) -> bool {
         self.report.is_some() || self.exports().next().is_some()
     }
 
-    /// Whether one is wanted that needs times.
+    /// True if a file is requested that contains times.
     pub fn need_profile(&self) -> bool {
         self.exports().any(|(_, _, kind)| kind != Export::Html)
     }
 
-    /// That all can be written, found out before the work begins.
+    /// Checks before the work begins that all of them can be written.
     pub fn check(&self) -> Result<(), Failure> {
         if let Some(path) = &self.report {
             files::check_target(path, "--report")?;
@@ -66,7 +66,7 @@ impl ReportFiles {
             .try_for_each(|(path, option, _)| files::check_target(path, option))
     }
 
-    /// Writes them.
+    /// Writes all of them.
     pub fn write(&self, session: &Session) -> Result<(), Failure> {
         if let Some(path) = &self.report {
             files::write(path, &[session.report()], "--report")?;

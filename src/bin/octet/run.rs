@@ -1,4 +1,4 @@
-//! `octet run`: one inference, and what each layer of it took.
+//! `octet run`: one inference, and the time of each layer.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -16,37 +16,39 @@ use super::samples::Samples;
 use super::{Failure, files, open, threads};
 
 #[derive(Args)]
-pub struct Options {
-    /// The model, float or quantized; weights in files beside it are found by themselves
+pub struct RunOptions {
+    /// The model, float or quantized; external data files beside it are found automatically
     model: PathBuf,
-    /// The sample: .npz (arrays named by input), .npy, test_data_set_N/input_K.pb, .png or .jpg; of several the first
+    /// The sample: .npz (arrays named by input), .npy, test_data_set_N/input_K.pb, .png or .jpg;
+    /// the first one of several
     #[arg(long, visible_alias = "input", aliases = ["calib", "data"], value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
     samples: Vec<PathBuf>,
-    /// A random sample instead
+    /// Use a random sample instead
     #[arg(long, conflicts_with = "samples")]
     demo: bool,
-    /// Measure each layer, and print the table
+    /// Time each layer and print the table
     #[arg(long)]
     profile: bool,
-    /// Tell what measuring adds to a run, from so many pairs of one that is measured and one that is not
+    /// Measure the overhead of profiling, from N pairs of runs with and without it
     #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     overhead: Option<u16>,
-    /// Order the rows by this column [default: as they run]
+    /// Sort the rows by this column [default: execution order]
     #[arg(long, value_name = "COLUMN", value_parser = column)]
     sort: Option<Column>,
-    /// One row for each operator instead of each layer
+    /// Show one row per operator instead of one per layer
     #[arg(long, value_enum, default_value = "none")]
-    group: Group,
-    /// How many runs are measured
+    group: Grouping,
+    /// Number of measured runs
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     runs: u16,
-    /// How many run before, unmeasured
+    /// Number of warm-up runs before them
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(0..=1000))]
     warm_up: u16,
-    /// How many threads may work [default: one for each processor]
+    /// Number of threads [default: one per processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Run float convolutions by these kernels, octet or tract [default: the faster ones, which are tract's here]
+    /// Kernels for float convolutions, octet or tract [default: the faster ones, which are tract's
+    /// on this platform]
     #[arg(long, value_name = "WHOSE")]
     float_kernels: Option<FloatKernels>,
     #[command(flatten)]
@@ -56,7 +58,7 @@ pub struct Options {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Group {
+enum Grouping {
     None,
     Operator,
 }
@@ -68,8 +70,8 @@ fn column(name: &str) -> Result<Column, String> {
     })
 }
 
-/// Does it.
-pub fn run(options: &Options) -> Result<(), Failure> {
+/// Runs the command.
+pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.files.check()?;
     threads::start(options.threads)?;
     let settings = samples::Settings {
@@ -79,7 +81,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let mut session = open::open(&options.model)?;
     let (settings, proposed) = options.images.proposed(&session, None, settings)?;
     let named = |error: octet::session::Error| Failure::from(error).about(options.model.display());
-    let samples = Samples::of(&options.samples, options.demo.then_some(1))?;
+    let samples = Samples::new(&options.samples, options.demo.then_some(1))?;
     let Some(sample) = samples.each(&session).next().transpose()? else {
         return Err(Failure::usage(
             "no sample was given; name one with --samples, or try --demo",
@@ -94,17 +96,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         let runner = session.runner().map_err(named)?.with_float_kernels(kernels);
         let share = runner.overhead(&inputs, pairs.into(), &()).map_err(named)?;
         return files::print(&format!(
-            "measuring adds {:.2} % to a run, the middle of {pairs} pairs\n",
+            "profiling adds {:.2} % to a run, the median of {pairs} pairs\n",
             share * 100.0
         ));
     }
-    let wanted = options.profile || options.files.any();
-    if !wanted {
+    let profiled = options.profile || options.files.any();
+    if !profiled {
         let outputs = session
             .runner()
             .and_then(|runner| runner.with_float_kernels(kernels).run(&inputs, &()))
             .map_err(named)?;
-        return files::print(&described(&outputs)?);
+        return files::print(&describe_outputs(&outputs)?);
     }
     let repeats = Repeats {
         runs: options.runs.into(),
@@ -114,7 +116,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .profile(&inputs, repeats, kernels, &())
         .map_err(named)?;
     options.files.write(&session)?;
-    let mut out = described(&profile.outputs)?;
+    let mut out = describe_outputs(&profile.outputs)?;
     writeln!(out)?;
     out.push_str(&text::rows(&rows(options, &profile.table)));
     writeln!(out)?;
@@ -122,10 +124,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     files::print(&out)
 }
 
-fn rows(options: &Options, table: &LayerTable) -> Vec<octet::profile::Layer> {
+fn rows(options: &RunOptions, table: &LayerTable) -> Vec<octet::profile::Layer> {
     let mut layers = match options.group {
-        Group::None => table.layers.clone(),
-        Group::Operator => columns::by_operator(table),
+        Grouping::None => table.layers.clone(),
+        Grouping::Operator => columns::by_operator(table),
     };
     if let Some(column) = options.sort {
         columns::sort(&mut layers, column);
@@ -133,8 +135,8 @@ fn rows(options: &Options, table: &LayerTable) -> Vec<octet::profile::Layer> {
     layers
 }
 
-/// The outputs: type, shape, and what is in them.
-fn described(outputs: &[(String, Tensor)]) -> Result<String, Failure> {
+/// Type, shape and statistics of the outputs.
+fn describe_outputs(outputs: &[(String, Tensor)]) -> Result<String, Failure> {
     let mut out = String::new();
     for (name, tensor) in outputs {
         let seen = samples::describe(tensor);

@@ -1,4 +1,4 @@
-//! Samples: from files, or made at random.
+//! Samples from files, or random ones.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,56 +7,55 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use octet::samples::{
-    BadSamples, Encoded, FileStart, SampleError, SampleRef, Settings, Skipped, bytes_to_check,
-    group,
+    BadSamples, Encoded, Glimpse, SampleError, SampleRef, Settings, Skipped, glimpsed, group,
 };
 use octet::session::{Error, Session};
 
 use super::{Failure, files};
 
-/// So many of the samples that were left out are named; the report names all.
-const NAMED: usize = 3;
+/// The number of skipped samples that are named in a note; the report names all.
+const NAMED_SKIPPED: usize = 3;
 
-/// What becomes of samples that can't be used.
+/// The option for samples that can't be used.
 #[derive(Args)]
 pub struct BadSampleOptions {
-    /// What becomes of a sample that can't be read or that the model can't run: skip leaves it out and tells why, stop ends
-    /// the run
+    /// Action for a sample that can't be read or that the model can't run: skip leaves it out and
+    /// reports it, stop ends the run
     #[arg(long, value_enum, value_name = "WHAT", default_value = "skip")]
-    bad_samples: Bad,
+    bad_samples: BadSampleAction,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Bad {
+enum BadSampleAction {
     Skip,
     Stop,
 }
 
 impl BadSampleOptions {
-    /// As the samples' settings have it.
+    /// The value for the samples' settings.
     pub fn setting(&self) -> BadSamples {
         match self.bad_samples {
-            Bad::Skip => BadSamples::Skip,
-            Bad::Stop => BadSamples::Stop,
+            BadSampleAction::Skip => BadSamples::Skip,
+            BadSampleAction::Stop => BadSamples::Stop,
         }
     }
 
-    /// Whether after this error another sample may do.
-    pub fn goes_on(&self, error: &Error) -> bool {
-        self.bad_samples == Bad::Skip && matches!(error.kind(), "sample" | "engine")
+    /// True if the run goes on after this error, without the sample.
+    pub fn continues_after(&self, error: &Error) -> bool {
+        self.bad_samples == BadSampleAction::Skip && matches!(error.kind(), "sample" | "engine")
     }
 }
 
-/// Which samples were left out, in a sentence; `None` where none was.
+/// A sentence on the samples that were left out; `None` if there are none.
 pub fn left_out(skipped: &[Skipped], used: usize) -> Option<String> {
-    let named = skipped.iter().take(NAMED);
+    let named = skipped.iter().take(NAMED_SKIPPED);
     let named: Vec<String> = named
         .map(|one| format!("{}: {}", one.sample, one.reason))
         .collect();
-    let more = skipped.len().saturating_sub(NAMED);
+    let more = skipped.len().saturating_sub(NAMED_SKIPPED);
     let rest = match more {
         0 => String::new(),
-        more => format!("; and {more} more, which the report names"),
+        more => format!("; and {more} more, listed in the report"),
     };
     (!skipped.is_empty()).then(|| {
         let all = skipped.len() + used;
@@ -68,23 +67,23 @@ pub fn left_out(skipped: &[Skipped], used: usize) -> Option<String> {
     })
 }
 
-/// Where samples come from. None of them is in memory before it is asked for.
+/// A source of samples. A sample is read into memory only when it is needed.
 pub enum Samples {
-    /// Files.
+    /// Files, grouped into samples.
     Files(Vec<SampleRef>),
-    /// So many are made.
+    /// A number of random samples.
     Demo(u64),
 }
 
 impl Samples {
-    /// So many random ones, or else those in these files and folders.
-    pub fn of(paths: &[PathBuf], demo: Option<u64>) -> Result<Samples, Failure> {
+    /// Random samples, or those in files and folders.
+    pub fn new(paths: &[PathBuf], demo: Option<u64>) -> Result<Samples, Failure> {
         Ok(match demo {
             Some(count) => Samples::Demo(count),
             None if paths.is_empty() => Samples::Files(Vec::new()),
             None => {
-                let found = files::expand(paths)?;
-                if found.is_empty() {
+                let refs = files::expand(paths)?;
+                if refs.is_empty() {
                     let places: Vec<_> = paths
                         .iter()
                         .map(|path| path.display().to_string())
@@ -95,40 +94,41 @@ impl Samples {
                         SampleError::None
                     )));
                 }
-                Samples::Files(group(&found).map_err(Failure::from)?)
+                Samples::Files(group(&refs).map_err(Failure::from)?)
             }
         })
     }
 
-    /// How many there are.
+    /// The number of samples.
     pub fn count(&self) -> usize {
         match self {
-            Samples::Files(found) => found.len(),
+            Samples::Files(refs) => refs.len(),
             Samples::Demo(count) => *count as usize,
         }
     }
 
-    /// Whether pictures are among them.
+    /// True if images are among them.
     pub fn have_pictures(&self) -> bool {
         match self {
-            Samples::Files(found) => found.iter().any(SampleRef::is_picture),
+            Samples::Files(refs) => refs.iter().any(SampleRef::is_picture),
             Samples::Demo(_) => false,
         }
     }
 
-    /// Those that can be used as far as that can be told before they run. The others go into the settings, with the reason of
-    /// each; where they are to end the run, or none is left, the first of them does.
-    pub fn checked(
+    /// Keeps the samples that pass the checks possible before a run. The others go into the
+    /// settings with their reasons. The first of them is an error if bad samples stop the run, or
+    /// if no sample is left.
+    pub fn usable(
         self,
         session: &mut Session,
         settings: &mut Settings,
     ) -> Result<Samples, Failure> {
-        let Samples::Files(found) = self else {
+        let Samples::Files(refs) = self else {
             return Ok(self);
         };
         let mut good = Vec::new();
-        for sample in found {
-            let parts = sample.parts.iter().map(|path| glimpse(path));
+        for sample in refs {
+            let parts = sample.parts.iter().map(|path| glimpse_of(path));
             let parts = parts.collect::<Result<Vec<_>, Failure>>()?;
             match session.check(&sample.name, &parts, settings) {
                 Ok(()) => good.push(sample),
@@ -149,49 +149,49 @@ impl Samples {
         }
     }
 
-    /// The bytes of each, one after the other.
+    /// The bytes of each sample, one after the other.
     pub fn each(&self, session: &Session) -> impl Iterator<Item = Result<Encoded, Failure>> {
         (0..self.count()).map(|index| self.get(session, index))
     }
 
-    /// The bytes of one of them.
+    /// The bytes of one sample.
     pub fn get(&self, session: &Session, index: usize) -> Result<Encoded, Failure> {
         match self {
-            Samples::Files(found) => encoded(&found[index]),
+            Samples::Files(refs) => read_sample(&refs[index]),
             Samples::Demo(_) => Ok(session.demo_sample(0, index as u64)?),
         }
     }
 }
 
-/// As much of a file as a look at a sample needs.
-fn glimpse(path: &str) -> Result<FileStart, Failure> {
+/// The part of a file that the check of a sample needs.
+fn glimpse_of(path: &str) -> Result<Glimpse, Failure> {
     let place = Path::new(path);
-    let found = place.metadata();
-    if found.as_ref().is_ok_and(|found| !found.is_file()) {
-        // A pipe can be read once: that is the run's.
-        return Ok(FileStart {
+    let metadata = place.metadata();
+    if metadata.as_ref().is_ok_and(|metadata| !metadata.is_file()) {
+        // A pipe can be read only once, by the run itself.
+        return Ok(Glimpse {
             path: path.into(),
             beginning: Bytes::new(),
             size: u64::MAX,
         });
     }
-    let size = found.map_or(0, |found| found.len());
-    let most = bytes_to_check(path, size);
+    let size = metadata.map_or(0, |metadata| metadata.len());
+    let most = glimpsed(path, size);
     let mut beginning = Vec::new();
     let read = File::open(place).and_then(|file| file.take(most).read_to_end(&mut beginning));
     if read.is_err() {
-        // In the words of a file that can't be read.
+        // Returns the error message for an unreadable file.
         beginning = files::read(place, "sample")?;
     }
-    Ok(FileStart {
+    Ok(Glimpse {
         path: path.into(),
         beginning: beginning.into(),
         size,
     })
 }
 
-/// The bytes of a sample.
-fn encoded(sample: &SampleRef) -> Result<Encoded, Failure> {
+/// Reads the bytes of a sample.
+fn read_sample(sample: &SampleRef) -> Result<Encoded, Failure> {
     let read = |path: &String| {
         Ok((
             path.clone(),

@@ -1,4 +1,4 @@
-//! The options that make the settings document: a file, and what is said beside it.
+//! Options that form the settings document: a file, overridden by single options.
 
 use clap::Args;
 use octet::calibrate::{Method, PowerOfTwo};
@@ -11,70 +11,72 @@ use super::{Failure, files};
 
 #[derive(Args)]
 pub struct SettingsOptions {
-    /// All settings, also by layer and by tensor, as YAML or JSON (docs/settings.md): a file, or the JSON itself;
-    /// options here come over it
+    /// All settings, also by layer and by tensor, as YAML or JSON (docs/settings.md): a path, or
+    /// JSON inline; other options override it
     #[arg(long, value_name = "SETTINGS")]
     config: Option<String>,
-    /// What becomes integers, and when: static (with scales found from samples), dynamic (activations as
-    /// the model runs), weights (only, in 8 bits), blocks (only weights, in 4 bits or as --config says) or
-    /// float16 [default: static]
+    /// Quantization scheme: static (weights and activations, with calibrated scales), dynamic
+    /// (activations are quantized at run time), weights (8-bit weights only), blocks (block-wise
+    /// weights, 4 bits unless --config says otherwise) or float16 [default: static]
     #[arg(long, value_name = "SCHEME")]
     scheme: Option<String>,
-    /// How a tensor's range is chosen: auto (least expected error; its first values get 16 bits, which
-    /// makes a run slower), minmax (all that was seen, as ONNX Runtime does), moving-average,
-    /// percentile[:99.999], entropy, mse, mse-power-of-two, layerwise-percentile[:mae|:mse], or ONNX
-    /// Runtime's own ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS] [default: auto]
+    /// Method that chooses the range of a tensor: auto (least expected error; early activations get
+    /// 16 bits, which makes a run slower), minmax (minimum to maximum, as ONNX Runtime),
+    /// moving-average, percentile[:99.999], entropy, mse, mse-power-of-two,
+    /// layerwise-percentile[:mae|:mse], or ONNX Runtime's own ort-percentile[:99.999] and
+    /// ort-entropy[:BINS/LEVELS] [default: auto]
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
-    /// How the result is written: qdq (QuantizeLinear and DequantizeLinear around float operators),
-    /// qoperator (operators on integers) or simulated (the same numbers, weights readable) [default: qdq]
+    /// Format of the result: qdq (QuantizeLinear and DequantizeLinear around float operators),
+    /// qoperator (integer operators) or simulated (same results with float weights) [default: qdq]
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// The integers of activations: u8, i8, u16, i16, u4 or i4 [default: u8]
+    /// Type of activations: u8, i8, u16, i16, u4 or i4 [default: u8]
     #[arg(long, value_name = "TYPE")]
     activations: Option<String>,
-    /// The integers of weights: i8, u8, i16, u16, i4 or u4 [default: i8]
+    /// Type of weights: i8, u8, i16, u16, i4 or u4 [default: i8]
     #[arg(long, value_name = "TYPE")]
     weights: Option<String>,
-    /// One scale for each weight tensor instead of one for each of its channels
+    /// Per-tensor scales for weights instead of per-channel ones
     #[arg(long)]
     per_tensor: bool,
-    /// Ranges of activations mirrored at zero
+    /// Symmetric ranges for activations
     #[arg(long)]
     symmetric_activations: bool,
-    /// Weights in 7 bits, for processors whose 8-bit products overflow
+    /// 7-bit weights, for processors whose 8-bit dot products saturate
     #[arg(long)]
     reduce_range: bool,
-    /// Only scales that are powers of two
+    /// Scales that are powers of two
     #[arg(long)]
     power_of_two: bool,
-    /// Quantizes also what will be too coarse, in place of 16 bits for it or floats
+    /// Turn mixed precision off: quantize also tensors for which 8 bits are too coarse
     #[arg(long)]
     no_guard: bool,
-    /// Whether biases make up for what rounding the weights adds in the mean [default: with the method auto]
+    /// Bias correction: biases absorb the mean error of rounded weights [default: true with the
+    /// method auto]
     #[arg(long, value_name = "true|false")]
     bias_correction: Option<bool>,
-    /// How weights are rounded: nearest, or gptq, so that their errors make up for one another (a further pass over the
-    /// samples) [default: nearest]
+    /// Rounding of weights: nearest, or gptq (needs an extra pass over the samples) [default:
+    /// nearest]
     #[arg(long, value_name = "ROUNDING")]
     rounding: Option<String>,
-    /// By how much channels are made alike before anything is rounded, from 0 to 1 (a further pass over the samples) [default: not at
-    /// all; 0.5 where no number is said]
+    /// Equalize channels of neighbouring layers with this strength, 0 to 1 (needs an extra pass
+    /// over the samples) [default: off; 0.5 without a number]
     #[arg(long, value_name = "STRENGTH", num_args = 0..=1, require_equals = true)]
     equalize: Option<Option<f32>>,
-    /// Which operators are quantized: all, onnxruntime (its default list), or their names, separated by commas
+    /// Operators to quantize: all, onnxruntime (its default list), or names separated by commas
     #[arg(long, value_name = "OPERATORS")]
     operators: Option<String>,
-    /// A node that stays float, or a scope or pattern of names (can be given again)
+    /// Node to keep float, or a scope or pattern of names (repeatable)
     #[arg(long, value_name = "NAME")]
     keep_float: Vec<String>,
 }
 
 impl SettingsOptions {
-    /// The document.
+    /// The settings of the document and the options.
     pub fn document(&self) -> Result<Settings, Failure> {
         let mut settings = match &self.config {
-            Some(given) => read(given)?,
+            Some(value) => read(value)?,
             None => Settings::default(),
         };
         if let Some(scheme) = &self.scheme {
@@ -137,11 +139,11 @@ impl SettingsOptions {
                 other => return Err(one_of("--rounding", other, &["nearest", "gptq"])),
             };
         }
-        if let Some(said) = self.equalize {
-            let strength = said.unwrap_or(Settings::USUAL_STRENGTH);
+        if let Some(strength) = self.equalize {
+            let strength = strength.unwrap_or(Settings::USUAL_STRENGTH);
             if !Settings::is_strength(strength) {
                 return Err(Failure::usage(format!(
-                    "--equalize: {strength} is no strength: give a number from 0 to 1"
+                    "--equalize: {strength} is not a strength: give a number from 0 to 1"
                 )));
             }
             settings.equalize = Some(strength);
@@ -171,23 +173,23 @@ const ELEMENTS: [(&str, ElementType); 6] = [
 
 fn element(
     option: &str,
-    given: &str,
+    value: &str,
     known: &[(&str, ElementType)],
 ) -> Result<ElementType, Failure> {
-    let found = known.iter().find(|(name, _)| *name == given);
+    let found = known.iter().find(|(name, _)| *name == value);
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
     found
         .map(|(_, element)| *element)
-        .ok_or_else(|| one_of(option, given, &names))
+        .ok_or_else(|| one_of(option, value, &names))
 }
 
-/// A document from a file or from the command line. JSON is YAML too.
-fn read(given: &str) -> Result<Settings, Failure> {
-    let (place, bytes) = files::inline_or_read("--config", given)?;
+/// Reads a document from a file or from the command line. JSON is valid YAML.
+fn read(value: &str) -> Result<Settings, Failure> {
+    let (place, bytes) = files::inline_or_read("--config", value)?;
     let named = |cause: &dyn std::fmt::Display| Failure::usage(format!("{place}: {cause}"));
     let document: Option<Document> =
         serde_yaml_ng::from_slice(&bytes).map_err(|cause| named(&cause))?;
-    // An empty file, or one of comments only, says nothing.
+    // An empty file, or one with only comments, means all defaults.
     match document {
         None | Some(Document(serde_json::Value::Null)) => Ok(Settings::default()),
         Some(Document(value)) => Settings::from_value(value).map_err(|cause| named(&cause)),

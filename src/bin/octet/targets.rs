@@ -1,23 +1,23 @@
-//! Where results go: by default beside the model, under a name by scheme, and never in the place of what was given.
+//! Output paths: by default beside the model, named by scheme, and never over an input file.
 
 use std::path::{Path, PathBuf};
 
 use super::{Failure, files};
 
-/// The path of the result where none is named: beside the model. What is there already is kept.
-pub fn beside(model: &Path, name: &str) -> Result<PathBuf, Failure> {
+/// The default path of the result: beside the model. An existing file is an error.
+pub fn default_path(model: &Path, name: &str) -> Result<PathBuf, Failure> {
     let out = model.with_file_name(name);
     if out.exists() {
         return Err(Failure::usage(format!(
-            "{} is there already and would be replaced: move it away, or name it with --out to replace it",
+            "{} exists already: move it away, or name it with --out to replace it",
             out.display()
         )));
     }
     Ok(out)
 }
 
-/// That each can be written, and that none is a file of the model, found out before the work begins. `data` are the files
-/// beside the model that hold its weights.
+/// Checks before the work begins that each target can be written and is no file of the model.
+/// `data` are the external data files of the model.
 pub fn check(
     targets: &[(&Path, &'static str)],
     model: &Path,

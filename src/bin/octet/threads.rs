@@ -1,10 +1,10 @@
-//! How many threads work.
+//! The thread pool.
 
 use super::Failure;
 
-/// Starts so many, or one for each processor; says how many.
-pub fn start(wanted: Option<usize>) -> Result<usize, Failure> {
-    let threads = match wanted {
+/// Starts the pool, by default with one thread per processor. Returns the number of threads.
+pub fn start(requested: Option<usize>) -> Result<usize, Failure> {
+    let threads = match requested {
         Some(0) => {
             return Err(Failure::usage(
                 "--threads 0 can't run anything: give 1 or more",

@@ -105,17 +105,17 @@ pub(crate) fn infer(graph: &Graph) -> Types {
 pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
     let mut types = Types::new();
     for (place, input) in graph.inputs.iter().enumerate() {
-        let (Some(name), Some(found)) = (&input.name, crate::graph::tensor_type_of(input)) else {
+        let (Some(name), Some(port)) = (&input.name, crate::graph::tensor_type_of(input)) else {
             continue;
         };
         // Old exporters write 0 for a size they don't know.
         let open = |d| if d == Dim::Known(0) { Dim::Unknown } else { d };
-        let declared = found.shape.map(|s| s.into_iter().map(open).collect());
+        let declared = port.shape.map(|s| s.into_iter().map(open).collect());
         let shape = match inputs.get(place) {
             Some(sizes) => Some(sizes.iter().map(|&size| Dim::Known(size)).collect()),
             None => declared,
         };
-        types.insert(name.clone(), InferredValue::new(found.element, shape));
+        types.insert(name.clone(), InferredValue::new(port.element, shape));
     }
     for tensor in graph.initializers.iter() {
         if let (Some(name), Some(known)) = (&tensor.name, InferredValue::from_constant(tensor)) {

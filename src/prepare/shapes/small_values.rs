@@ -122,9 +122,9 @@ pub(super) fn elementwise(
 
     let integers: Option<Vec<_>> = inputs.iter().map(|k| k.integers.as_ref()).collect();
     let floats: Option<Vec<_>> = inputs.iter().map(|k| k.floats.as_ref()).collect();
-    if let Some(given) = &integers {
+    if let Some(operands) = &integers {
         let compute = |i: usize| {
-            let row: Vec<Option<i64>> = given.iter().map(|v| v[i]).collect();
+            let row: Vec<Option<i64>> = operands.iter().map(|v| v[i]).collect();
             integer(operator, node, &row).filter(|&v| fits(result.element, v))
         };
         let numbers: Vec<_> = (0..count).map(compute).collect();
@@ -133,15 +133,15 @@ pub(super) fn elementwise(
         }
         if operator == "Cast" && result.element == DataType::Float {
             let widen = |v: &Option<i64>| v.map(|v| v as f32);
-            result.floats = given[0].iter().map(widen).collect();
+            result.floats = operands[0].iter().map(widen).collect();
         }
-    } else if let Some(given) = &floats {
-        let row = |i: usize| given.iter().map(|v| v[i]).collect::<Vec<f32>>();
+    } else if let Some(operands) = &floats {
+        let row = |i: usize| operands.iter().map(|v| v[i]).collect::<Vec<f32>>();
         if result.element == DataType::Float {
             result.floats = (0..count).map(|i| float(operator, &row(i))).collect();
         } else if operator == "Cast" && result.element != DataType::Bool {
-            let whole = |i| Some(given[0][i] as i64).filter(|&v| fits(result.element, v));
-            let finite = given[0].iter().all(|v| v.is_finite() && v.abs() < 9e18);
+            let whole = |i| Some(operands[0][i] as i64).filter(|&v| fits(result.element, v));
+            let finite = operands[0].iter().all(|v| v.is_finite() && v.abs() < 9e18);
             result.integers = finite.then(|| (0..count).map(whole).collect());
         }
     }

@@ -1,10 +1,10 @@
-//! What the page may look into: samples before a run, graphs, what was seen of a value, the channels of a weight.
+//! Views into the model: checks of samples, graphs, statistics of values, channels of weights.
 
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
 use super::files::{glimpses, read};
-use super::{Session, error, from_js, to_js};
+use super::{ModelSession, error, from_js, to_js};
 use crate::quantize::ElementType;
 use crate::samples;
 use crate::session::GraphView;
@@ -16,9 +16,9 @@ pub async fn graph_of(name: String, file: web_sys::Blob) -> Result<JsValue, JsVa
     to_js(&GraphView::from_file(bytes).map_err(error)?)
 }
 
-#[wasm_bindgen]
-impl Session {
-    /// Looks at a sample before a run, an array of `{ path, blob }`s: `null`, or what is wrong with it.
+#[wasm_bindgen(js_class = Session)]
+impl ModelSession {
+    /// Checks a sample before a run, an array of `{ path, blob }`s. Returns `null`, or the problem.
     #[wasm_bindgen(js_name = checkSample)]
     pub async fn check_sample(
         &mut self,
@@ -31,13 +31,13 @@ impl Session {
         to_js(&self.inner.check(&name, &parts, &settings).err())
     }
 
-    /// The graph that is calibrated and quantized: the model as prepared.
+    /// The graph that is calibrated and quantized, after preparation.
     pub fn graph(&mut self) -> Result<JsValue, JsValue> {
         to_js(&self.inner.graph().map_err(error)?)
     }
 
-    /// What calibration saw of a value and the ranges that the methods would choose for a type such as `u8`; `null`
-    /// where nothing was seen.
+    /// The statistics of a value, and the ranges that the methods would choose for a type such as
+    /// `u8`. `null` if there are none.
     pub fn distribution(
         &self,
         value: String,
@@ -48,7 +48,7 @@ impl Session {
         to_js(&self.inner.distribution(&value, element, symmetric))
     }
 
-    /// The ends of the channels of a weight; `null` of any other constant.
+    /// Minimum and maximum of each channel of a weight; `null` for other constants.
     pub fn channels(&self, weight: String) -> Result<JsValue, JsValue> {
         to_js(&self.inner.channels(&weight).map_err(error)?)
     }

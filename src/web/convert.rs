@@ -1,4 +1,4 @@
-//! What crosses between Rust and JavaScript as plain values, and how errors do.
+//! Conversion of values and errors between Rust and JavaScript.
 
 use js_sys::Reflect;
 use serde::Serialize;
@@ -20,7 +20,8 @@ pub(super) fn from_js<T: DeserializeOwned>(value: JsValue, what: &str) -> Result
 }
 
 pub(super) fn settings_from_js(settings: JsValue) -> Result<quantize::Settings, JsValue> {
-    // By way of a plain value: read straight into the document, unknown keys would be passed over.
+    // Conversion through a plain value: read directly into the document, unknown keys would be
+    // ignored.
     quantize::Settings::from_value(from_js(settings, "settings")?)
         .map_err(|cause| failure("settings", &cause.to_string()))
 }
