@@ -27,7 +27,7 @@ use super::{
 };
 use crate::graph::{Dim, Model, Uses};
 use crate::onnx::schema::{DataType, TensorProto};
-use crate::prepare::{Known, Types, fold};
+use crate::prepare::{Known, Types, fold_shapes};
 use crate::tensor;
 
 /// Constants up to this size are always passed with their values: shapes and axes steer the
@@ -189,12 +189,12 @@ fn fold_shapes<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<
         let floats = known.is_some_and(|known| known.element == DataType::Float);
         floats && (watched.contains(name) || !shape_values.contains(name))
     };
-    let found = fold::known(&model.graph, types, stays);
+    let found = fold_shapes::known_results(&model.graph, types, stays);
     if found.is_empty() {
         return Cow::Borrowed(model);
     }
     let mut folded = model.clone();
-    fold::put(&mut folded.graph, found);
+    fold_shapes::replace_by_constants(&mut folded.graph, found);
     Cow::Owned(folded)
 }
 

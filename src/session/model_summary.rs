@@ -126,7 +126,7 @@ impl ModelSummary {
     /// inlined.
     pub(super) fn new(file: &Source, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
         let pictures = Proposal::new(&file.name, &model, inputs);
-        let functions = Functions::write_out(&mut model);
+        let functions = Functions::inline(&mut model);
         let model = &model;
         let graph = &model.graph;
         let header = model.header();
@@ -166,7 +166,7 @@ impl ModelSummary {
             );
         }
         warnings.extend(match functions {
-            Ok(functions) => functions.said(),
+            Ok(functions) => functions.notes(),
             Err(reason) => vec![reason.to_string()],
         });
         let half = graph.initializers.iter().find_map(|tensor| {

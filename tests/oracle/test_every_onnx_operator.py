@@ -28,7 +28,7 @@ REFUSED = {
     "batchnorm_example_training_mode": "another number of outputs than the model names",
     "reduce_max_bool_inputs": "Bool is not a number",
     "reduce_min_bool_inputs": "Bool is not a number",
-    "scan_sum": "Scan had another form then",
+    "scan_sum": "Scan had another form before opset 9",
 }
 
 # Cases with other values, with the reason.

@@ -21,7 +21,7 @@ use super::{BuildResult, integers};
 use crate::engine::types;
 use crate::graph::Dim;
 use crate::onnx::schema::NodeProto;
-use crate::prepare::{Known, Types, made_by};
+use crate::prepare::{Known, Types, infer_node};
 
 /// The implementation of an operator.
 #[derive(Clone, Copy)]
@@ -121,7 +121,7 @@ impl NativeOperator {
             known.integers = listed.map(|list| list.into_iter().map(Some).collect());
             types.insert(name.clone(), known);
         }
-        let made = made_by(&self.node, &types);
+        let made = infer_node(&self.node, &types);
         let made = made.and_then(|known| Some((known.element, known.shape?)));
         let (element, shape) = made.with_context(|| {
             format!("the output shape of {operator} does not follow from its inputs")
