@@ -8,12 +8,12 @@
 use std::time::Instant;
 use std::{env, error::Error, fs};
 
-use octet::calibrate::Observation;
+use octet::calibrate::TensorStatistics;
 use octet::engine::Engine;
 use octet::graph::{Model, tensor_type_of};
 use octet::prepare::prepare;
 use octet::quantize::{Plan, channel_axes};
-use octet::samples::{Encoded, InputSpec, Settings, decode};
+use octet::samples::{Encoded, InputSpec, SampleSettings, decode};
 use octet_kernels::Ends;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let specs: Vec<InputSpec> = specs.collect();
     let tensors = decode(&sample, &specs, &Settings::default())?;
-    let watched = Plan::observable(&model)?;
+    let watched = Plan::observed_values(&model)?;
     let axes = channel_axes(&model);
     let axes: Vec<Option<usize>> = watched.iter().map(|name| axes.get(name).copied()).collect();
     let (plain, watching) = (
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut ends = [f32::INFINITY, f32::NEG_INFINITY];
     // 0: nothing, 1: minimum and maximum, 2: histogram, 3: channel means.
     let mut run = |observers: usize| -> Result<f64, Box<dyn Error>> {
-        let mut seen = vec![Observation::new(); watched.len()];
+        let mut seen = vec![TensorStatistics::new(); watched.len()];
         let began = Instant::now();
         let see = |slot: usize, values: &[f32], shape: &[usize]| {
             if observers == 1 {

@@ -7,7 +7,7 @@ use std::{env, error::Error, fs};
 
 use octet::quantize::Settings;
 use octet::samples::{self, Encoded};
-use octet::session::{Session, Source};
+use octet::session::{Session, ModelFile};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub fn quantize(model: &str, folder: &str, out: &str) -> Result<(), Box<dyn Error>> {
     let samples = samples_in(folder)?;
     let settings = Settings::default();
-    let mut session = Session::open(Source::new(model, fs::read(model)?.into()))?;
-    session.calibrate(&samples, &samples::Settings::default(), &settings)?;
+    let mut session = Session::open(ModelFile::new(model, fs::read(model)?.into()))?;
+    session.calibrate(&samples, &samples::SampleSettings::default(), &settings)?;
     let outcome = session.quantize(&settings)?;
     fs::write(out, outcome.model.as_slice().concat())?;
     fs::write(format!("{out}.yaml"), session.report())?;

@@ -15,7 +15,7 @@ use octet::engine::Engine;
 use octet::graph::{Model, tensor_type_of};
 use octet::onnx::schema::TensorProto;
 use octet::prepare::prepare;
-use octet::samples::{Encoded, InputSpec, Settings, decode};
+use octet::samples::{Encoded, InputSpec, SampleSettings, decode};
 use octet::tensor::{Tensor, Values};
 use octet_kernels::int8::Form;
 use zip::CompressionMethod;

@@ -8,8 +8,8 @@ use std::{env, error::Error, fs};
 
 use octet::graph::Model;
 use octet::quantize::{
-    DynamicSettings, HalfSettings, Settings, WeightSettings, apply, quantize_dynamic,
-    quantize_half, quantize_weights,
+    DynamicSettings, Float16Settings, Settings, WeightSettings, apply, quantize_dynamic,
+    quantize_float16, quantize_weights,
 };
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ enum Scheme {
     Dynamic(DynamicSettings),
     Blocks(Box<Settings>),
     Weights(WeightSettings),
-    Float16(HalfSettings),
+    Float16(Float16Settings),
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             )
         }
         Scheme::Weights(settings) => quantize_weights(&model, &settings),
-        Scheme::Float16(settings) => quantize_half(&model, &settings),
+        Scheme::Float16(settings) => quantize_float16(&model, &settings),
     }
     .map_err(|error| error.to_string())?;
     fs::write(to, octet::onnx::write(&quantized.model.to_proto())?)?;

@@ -21,7 +21,7 @@ use crate::calibrate;
 use crate::compare::Comparing;
 use crate::profile::Repeats;
 use crate::samples::{self, Encoded};
-use crate::session::{self, Source};
+use crate::session::{self, ModelFile};
 use crate::tensor::Tensor;
 
 #[cfg(feature = "threads")]
@@ -68,7 +68,7 @@ impl ModelSession {
         progress: Function,
     ) -> Result<ModelSession, JsValue> {
         let (bytes, sha256) = read_with_checksum(&name, file, &progress).await?;
-        let inner = session::Session::open(Source {
+        let inner = session::Session::open(ModelFile {
             name,
             bytes,
             sha256,
@@ -108,7 +108,7 @@ impl ModelSession {
         files: Array,
         settings: JsValue,
     ) -> Result<JsValue, JsValue> {
-        let settings: samples::Settings = from_js(settings, "sample settings")?;
+        let settings: samples::SampleSettings = from_js(settings, "sample settings")?;
         let sample = Encoded {
             name,
             parts: parts(&files, None).await?,
@@ -169,7 +169,7 @@ impl ModelSession {
         method: JsValue,
         settings: JsValue,
     ) -> Result<JsValue, JsValue> {
-        let reading: samples::Settings = from_js(reading, "sample settings")?;
+        let reading: samples::SampleSettings = from_js(reading, "sample settings")?;
         let method: calibrate::Method = from_js(method, "method")?;
         let settings = settings_from_js(settings)?;
         let first = Encoded {
@@ -307,7 +307,7 @@ impl ModelSession {
         self.comparing = None;
         let name = "the quantized model";
         let bytes = files::read(name, quantized).await?;
-        let quantized = session::Session::open(Source::new(name, bytes)).map_err(error)?;
+        let quantized = session::Session::open(ModelFile::new(name, bytes)).map_err(error)?;
         let runner = quantized.runner().map_err(error)?;
         let mut comparing = self.inner.begin_comparison(&runner).map_err(error)?;
         if split {
@@ -372,7 +372,7 @@ impl ModelSession {
         files: &Array,
         settings: JsValue,
     ) -> Result<Vec<Tensor>, JsValue> {
-        let settings: samples::Settings = from_js(settings, "sample settings")?;
+        let settings: samples::SampleSettings = from_js(settings, "sample settings")?;
         let sample = Encoded {
             name: name.into(),
             parts: parts(files, None).await?,

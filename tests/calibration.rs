@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
-use octet::calibrate::{Method, Observations};
+use octet::calibrate::{Method, CalibrationStatistics};
 use octet::engine::Engine;
 use octet::graph::Dim;
 use octet::onnx::schema::DataType;
@@ -42,9 +42,9 @@ fn reading(bad_samples: BadSamples) -> CalibrationRun {
         channel_abs_max: axis,
         channel_variance: axis,
     });
-    let settings = samples::Settings {
+    let settings = samples::SampleSettings {
         bad_samples,
-        ..samples::Settings::default()
+        ..samples::SampleSettings::default()
     };
     CalibrationRun::new(
         engine,
@@ -61,7 +61,7 @@ fn encoded() -> Vec<Encoded> {
         .collect()
 }
 
-fn fed() -> Observations {
+fn fed() -> CalibrationStatistics {
     let mut calibration = calibration();
     calibration
         .feed(encoded(), |_, _| {}, || false)
@@ -156,7 +156,7 @@ fn bad_samples_are_skipped_by_name_and_do_not_change_the_result() {
         let skipped = calibration.skipped();
         let names: Vec<&str> = skipped.iter().map(|one| one.sample.as_str()).collect();
         assert_eq!(names, ["bad 2", "bad 4"]);
-        assert!(skipped[0].reason.contains("no tensor"), "{skipped:?}");
+        assert!(skipped[0].reason.contains("not a tensor"), "{skipped:?}");
         assert_eq!(calibration.finish().unwrap(), alone, "{threads} threads");
     }
 }

@@ -13,14 +13,14 @@ use octet::onnx;
 use octet::onnx::schema::ModelProto;
 use octet::quantize::Settings;
 use octet::samples;
-use octet::session::{Session, Source, compare_sample};
+use octet::session::{Session, ModelFile, compare_sample};
 
 /// Quantizes a model with samples of these sizes, and compares on them.
 fn compared(model: &ModelProto, sizes: &[&[usize]]) -> Comparison {
     let file = Bytes::from(onnx::write(model).unwrap());
-    let open = |file: Bytes| Session::open(Source::new("model.onnx", file)).unwrap();
+    let open = |file: Bytes| Session::open(ModelFile::new("model.onnx", file)).unwrap();
     let mut session = open(file);
-    let demo = samples::Settings {
+    let demo = samples::SampleSettings {
         demo: true,
         ..Default::default()
     };

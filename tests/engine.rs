@@ -76,7 +76,7 @@ fn model(operator: &str) -> Model {
 }
 
 fn of_graph(graph: GraphProto, opset: i64) -> Model {
-    Model::from_proto(ModelProto::of_graph(graph, opset)).unwrap()
+    Model::from_proto(ModelProto::from_graph(graph, opset)).unwrap()
 }
 
 fn sample(rows: usize) -> Vec<Tensor> {

@@ -9,7 +9,7 @@ use octet::prepare::prepare;
 fn value(name: &str, shape: Option<&[usize]>) -> ValueInfoProto {
     let shape = shape.map(|shape| shape.iter().map(|&size| Dim::Known(size)).collect());
     let element = DataType::Float;
-    ValueInfoProto::of(name, &TensorType { element, shape })
+    ValueInfoProto::new(name, &TensorType { element, shape })
 }
 
 fn product(inputs: &[&str], output: &str) -> NodeProto {
@@ -33,7 +33,7 @@ fn prepared(x: Option<&[usize]>, nodes: Vec<NodeProto>, constants: Vec<TensorPro
         }],
         ..GraphProto::default()
     };
-    let proto = ModelProto::of_graph(graph, 17);
+    let proto = ModelProto::from_graph(graph, 17);
     prepare(Model::from_proto(proto).unwrap()).unwrap().model
 }
 

@@ -230,7 +230,7 @@ fn invalid_external_data_is_refused() {
         (vec![("location", "w"), ("offset", "4")], "cut short"),
         (vec![("location", "w"), ("length", "4")], "require 8"),
         (vec![("location", "w"), ("offset", "-1")], "not a number"),
-        (vec![("offset", "0")], "doesn't say"),
+        (vec![("offset", "0")], "does not name it"),
     ] {
         let mut model = with_tensor(external_tensor(&entries));
         let given = entries.iter().filter(|e| e.0 == "location");

@@ -22,7 +22,7 @@ fn value(name: &str, dims: &[i64]) -> ValueInfoProto {
         Err(_) => Dim::Named("batch".to_owned()),
     };
     let shape = Some(dims.iter().map(dim).collect());
-    ValueInfoProto::of(
+    ValueInfoProto::new(
         name,
         &TensorType {
             element: DataType::Float,
@@ -369,7 +369,7 @@ fn what_is_left_empty_at_the_end_of_a_node_is_cut_off() {
             output: vec![value("y", &[1, 1, 4, 4])],
             ..Default::default()
         };
-        let model = Model::from_proto(ModelProto::of_graph(graph, 13)).unwrap();
+        let model = Model::from_proto(ModelProto::from_graph(graph, 13)).unwrap();
         let node = &model.graph.nodes[0];
         (node.input.join(","), node.output.join(","))
     };

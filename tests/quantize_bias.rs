@@ -6,10 +6,10 @@ mod graphs;
 use std::collections::BTreeMap;
 
 use graphs::{check_valid, constant, maker, model, node};
-use octet::calibrate::{Method, Observation, Observations, Range};
+use octet::calibrate::{Method, TensorStatistics, CalibrationStatistics, Range};
 use octet::graph::Model;
 use octet::onnx::schema::{AttributeProto, AttributeType, TensorProto};
-use octet::quantize::{Quantized, Ranges, Settings, apply, channel_axes};
+use octet::quantize::{Quantized, ActivationRanges, Settings, apply, channel_axes};
 
 const ROWS: usize = 8;
 
@@ -29,14 +29,14 @@ fn gemm() -> Model {
     model(nodes, constants, &["y"])
 }
 
-fn seen(model: &Model) -> Observations {
+fn seen(model: &Model) -> CalibrationStatistics {
     let axes = channel_axes(model);
     assert_eq!(axes, BTreeMap::from([("x".to_string(), 1)]));
     let values = rows();
-    let mut x = Observation::new();
+    let mut x = TensorStatistics::new();
     x.observe(&values);
     x.observe_channel_means(&values, &[ROWS, 3], axes["x"]);
-    let mut y = Observation::new();
+    let mut y = TensorStatistics::new();
     y.observe(&[-9.0, 9.0]);
     [("x".to_string(), x), ("y".to_string(), y)].into()
 }
@@ -48,7 +48,7 @@ fn quantized(method: Method, wanted: Option<bool>) -> Quantized {
         ..Settings::default()
     };
     let seen = seen(&model);
-    let quantized = apply(&model, &settings, Some(Ranges::Seen(&seen, method))).unwrap();
+    let quantized = apply(&model, &settings, Some(ActivationRanges::Observed(&seen, method))).unwrap();
     check_valid(&quantized.model);
     quantized
 }
@@ -126,7 +126,7 @@ fn without_means_it_says_that_nothing_was_done() {
         bias_correction: Some(true),
         ..Settings::default()
     };
-    let found = apply(&model, &settings, Some(Ranges::Given(&ranges))).unwrap();
+    let found = apply(&model, &settings, Some(ActivationRanges::Provided(&ranges))).unwrap();
     assert!(
         found
             .notes
@@ -167,7 +167,7 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
         let model = faint();
         let ranges = ["x", "y"].map(|name| (name.to_string(), Range::new(-9.0, 9.0)));
         let ranges = ranges.into();
-        let found = apply(&model, &weights(settings), Some(Ranges::Given(&ranges))).unwrap();
+        let found = apply(&model, &weights(settings), Some(ActivationRanges::Provided(&ranges))).unwrap();
         check_valid(&found.model);
         let bias = reals(&found, "b");
         let near = |wanted: f64, found: f64| (wanted - found).abs() < 1e-4;
@@ -207,7 +207,7 @@ fn a_bias_beside_weights_that_are_all_zero_is_kept() {
         let bias = TensorProto::from_f32("b", &[2], &[0.013, -0.5]);
         let model = model(nodes, vec![weight, bias], &["y"]);
         let ranges = ["x", "y"].map(|name| (name.to_string(), Range::new(-9.0, 9.0)));
-        let ranges = Ranges::Given(&ranges.into());
+        let ranges = ActivationRanges::Provided(&ranges.into());
         let settings = Settings::from_value(serde_json::from_str(settings).unwrap()).unwrap();
         let found = apply(&model, &settings, Some(ranges)).unwrap();
         let bias = reals(&found, "b")[0];
@@ -238,11 +238,11 @@ fn a_bias_stays_float_beside_an_input_that_does() {
     let wild: Vec<f32> = even.iter().copied().chain([1e9]).collect();
     let seen = [("x", &wild), ("h", &even), ("y", &even)];
     let seen = seen.map(|(name, values)| {
-        let mut seen = Observation::new();
+        let mut seen = TensorStatistics::new();
         seen.observe(values);
         (name.to_string(), seen)
     });
-    let ranges = Ranges::Seen(&seen.into(), Method::MinMax);
+    let ranges = ActivationRanges::Observed(&seen.into(), Method::MinMax);
     let found = apply(&model, &Settings::default(), Some(ranges)).unwrap();
     check_valid(&found.model);
     let first = maker(&found, "h");

@@ -43,9 +43,9 @@ const SCHEMES: [Scheme; 5] = [
         blocks(model, keep, BlockForm::Dequantize)
     }),
     ("float16", |model, keep| {
-        quantize_half(
+        quantize_float16(
             model,
-            &HalfSettings {
+            &Float16Settings {
                 keep_float: keep.to_vec(),
                 ..Default::default()
             },
@@ -357,7 +357,7 @@ fn columns_shorter_than_a_block_stay_float() {
     let done = alike(&model(nodes, constants, &["y"]), &settings, &[]).unwrap();
     let reasons: Vec<_> = done.nodes.iter().map(|n| n.reason.as_deref()).collect();
     assert!(
-        reasons[0].is_some_and(|r| r.contains("room")) && reasons[1].is_none(),
+        reasons[0].is_some_and(|r| r.contains("more bytes than float32")) && reasons[1].is_none(),
         "{reasons:?}"
     );
     // The constant of an Add may be as large, but is not a weight.

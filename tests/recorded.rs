@@ -5,7 +5,7 @@
 #[path = "wasm/recorded.rs"]
 mod recorded;
 
-use octet::calibrate::Observation;
+use octet::calibrate::TensorStatistics;
 
 #[test]
 fn the_model_file_is_the_recorded_one() {
@@ -26,7 +26,7 @@ fn the_quantized_model_is_the_recorded_one_for_any_portions() {
 
 #[test]
 fn the_histogram_is_the_recorded_one() {
-    let mut seen = Observation::new();
+    let mut seen = TensorStatistics::new();
     seen.observe(&recorded::numbers(4096, 7));
     assert_eq!(
         recorded::sha256(&recorded::histogram_bytes(&seen)),

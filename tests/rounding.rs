@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError};
-use octet::calibrate::{Method, Observation, Range};
+use octet::calibrate::{Method, TensorStatistics, Range};
 use octet::quantize::{
-    ElementType, Ranges, Rounding, Scheme, Settings, SettingsError, apply, gram_views,
+    ElementType, ActivationRanges, Rounding, Scheme, Settings, SettingsError, apply, gram_views,
 };
 
 mod graphs;
@@ -174,7 +174,7 @@ fn both_further_passes_go_together() {
         assert!(one.is_some(), "{value}");
     }
     let settings = settings(r#"{"rounding": "gptq"}"#);
-    apply(&model, &settings, Some(Ranges::Seen(&both, method))).unwrap();
+    apply(&model, &settings, Some(ActivationRanges::Observed(&both, method))).unwrap();
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn what_is_not_known_is_said() {
     let mut once = calibration(&model);
     feed(&mut once, all_samples()).unwrap();
     let once = once.finish().unwrap();
-    let range = |seen: &Observation| Range::new(seen.min().unwrap(), seen.max().unwrap());
+    let range = |seen: &TensorStatistics| Range::new(seen.min().unwrap(), seen.max().unwrap());
     let given: BTreeMap<String, Range> = once
         .iter()
         .map(|(value, seen)| (value.clone(), range(seen)))
@@ -215,8 +215,8 @@ fn what_is_not_known_is_said() {
         r#"{"scheme": "blocks", "blocks": {"method": "gptq"}}"#,
     ] {
         for ranges in [
-            Some(Ranges::Seen(&once, Method::MinMax)),
-            Some(Ranges::Given(&given)),
+            Some(ActivationRanges::Observed(&once, Method::MinMax)),
+            Some(ActivationRanges::Provided(&given)),
             None,
         ] {
             let told = apply(&model, &settings(text), ranges)
@@ -275,7 +275,7 @@ fn the_settings_say_what_they_need() {
     ] {
         let settings = settings(text);
         assert_eq!(
-            (settings.need_samples(), settings.need_moments()),
+            (settings.needs_samples(), settings.needs_gram_matrices()),
             (samples, moments),
             "{text}"
         );
@@ -303,16 +303,16 @@ fn where_there_is_nothing_to_round_together_it_goes_through_and_says_so() {
     let nodes = vec![graphs::node("ConvTranspose", &["x", "w"], "y")];
     let model = graphs::model(nodes, vec![weight], &["y"]);
     assert!(gram_views(&model).is_empty());
-    let watched = Plan::observable(&model).unwrap().into_iter();
+    let watched = Plan::observed_values(&model).unwrap().into_iter();
     let seen: BTreeMap<_, _> = watched
         .map(|name| {
-            let mut seen = Observation::new();
+            let mut seen = TensorStatistics::new();
             seen.observe(&[-1.0, 2.0]);
             (name, seen)
         })
         .collect();
     let notes = |text: &str| {
-        let ranges = Ranges::Seen(&seen, Method::MinMax);
+        let ranges = ActivationRanges::Observed(&seen, Method::MinMax);
         apply(&model, &settings(text), Some(ranges)).unwrap().notes
     };
     let said = notes(r#"{"rounding": "gptq"}"#);

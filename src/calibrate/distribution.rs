@@ -6,7 +6,7 @@
 //! own. A Relu creates very many, and they round without error at every scale. Spread over their
 //! bin they would look like small values that do have an error.
 
-use super::{HALF, Observation};
+use super::{HALF, TensorStatistics};
 
 /// Values between two ends, or at one point if the ends are equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub(super) struct BinnedDistribution {
 
 impl BinnedDistribution {
     /// The distribution of the observed values, or `None` if there are none.
-    pub(super) fn from_statistics(stats: &Observation) -> Option<BinnedDistribution> {
+    pub(super) fn from_statistics(stats: &TensorStatistics) -> Option<BinnedDistribution> {
         let ends = (f64::from(stats.min()?), f64::from(stats.max()?));
         let width = stats.histogram().width();
         let counts = stats
@@ -43,7 +43,7 @@ impl BinnedDistribution {
 
     /// The distribution of the magnitudes, or `None` if there are no values. Bin -1-i mirrors bin
     /// i.
-    pub(super) fn from_magnitudes(stats: &Observation) -> Option<BinnedDistribution> {
+    pub(super) fn from_magnitudes(stats: &TensorStatistics) -> Option<BinnedDistribution> {
         let greatest = f64::from(stats.max()?.abs()).max(f64::from(stats.min()?.abs()));
         let ends = (f64::from(stats.least_magnitude()?), greatest);
         let width = stats.histogram().width();
@@ -159,7 +159,7 @@ impl BinnedDistribution {
     }
 }
 
-impl Observation {
+impl TensorStatistics {
     /// Variance of the finite values according to the histogram, or `None` if there are none.
     pub(crate) fn variance(&self) -> Option<f64> {
         BinnedDistribution::from_statistics(self).map(|values| values.variance())
@@ -173,18 +173,18 @@ mod tests {
     #[test]
     fn the_variance_matches_the_values() {
         let even = Vec::from_iter((0..10_000).map(|i| 7.0 + i as f32 / 10_000.0));
-        let actual = Observation::from_values(&even).variance().unwrap();
+        let actual = TensorStatistics::from_values(&even).variance().unwrap();
         assert!((actual * 12.0 - 1.0).abs() < 1e-3, "{actual}");
         // Two points at the ends of the range: the variance is a quarter of their squared distance.
-        let actual = Observation::from_values(&[0.0, 0.0, 6.0, 6.0]).variance();
+        let actual = TensorStatistics::from_values(&[0.0, 0.0, 6.0, 6.0]).variance();
         assert_eq!(actual, Some(9.0));
-        assert_eq!(Observation::from_values(&[f32::NAN]).variance(), None);
+        assert_eq!(TensorStatistics::from_values(&[f32::NAN]).variance(), None);
     }
 
     #[test]
     fn zeros_and_a_maximum_on_an_edge_are_point_masses() {
         // Bins are 1/256 wide for values from 4 up to 8, so 6 begins a bin.
-        let actual = BinnedDistribution::from_statistics(&Observation::from_values(&[
+        let actual = BinnedDistribution::from_statistics(&TensorStatistics::from_values(&[
             0.0, -0.0, 0.001, 6.0, 6.0,
         ]))
         .unwrap();
@@ -199,13 +199,13 @@ mod tests {
         );
         assert_eq!(actual.total, 5.0);
         assert!(
-            BinnedDistribution::from_statistics(&Observation::from_values(&[f32::NAN])).is_none()
+            BinnedDistribution::from_statistics(&TensorStatistics::from_values(&[f32::NAN])).is_none()
         );
     }
 
     #[test]
     fn magnitudes_combine_both_signs() {
-        let actual = BinnedDistribution::from_magnitudes(&Observation::from_values(&[
+        let actual = BinnedDistribution::from_magnitudes(&TensorStatistics::from_values(&[
             -3.0, 3.0, -0.5, 1.0, 0.0,
         ]))
         .unwrap();
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn cuts_interpolate_within_a_bin() {
         // Two values share one bin of width 1/1024, which is clipped to the maximum.
-        let stats = Observation::from_values(&[1.0, 1.0 + 1.0 / 2048.0]);
+        let stats = TensorStatistics::from_values(&[1.0, 1.0 + 1.0 / 2048.0]);
         let actual = BinnedDistribution::from_statistics(&stats).unwrap();
         assert_eq!(actual.cut_above(0.0), 1.0 + 1.0 / 2048.0);
         assert_eq!(actual.cut_above(1.0), 1.0 + 1.0 / 4096.0);

@@ -12,7 +12,7 @@ use octet_kernels::Steps;
 
 use super::distribution::BinnedDistribution;
 use super::integer_range::UniformGrid;
-use super::{IntegerRange, Observation, Range};
+use super::{IntegerRange, TensorStatistics, Range};
 
 /// Power of the error to average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl ExpectedError {
     }
 }
 
-impl Observation {
+impl TensorStatistics {
     /// The expected mean squared error of rounding to the integers of `target` over this range.
     /// Returns `None` if there are no finite values.
     pub(crate) fn squared_error(&self, range: Range, target: &IntegerRange) -> Option<f64> {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn observed(values: &[f32]) -> ExpectedError {
-        let stats = Observation::from_values(values);
+        let stats = TensorStatistics::from_values(values);
         ExpectedError::new(&BinnedDistribution::from_statistics(&stats).unwrap())
     }
 

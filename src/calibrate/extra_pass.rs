@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::run::FeedError;
-use super::{HistogramLayout, Im2colView, InputGram, NumpyHistogram, Observation};
+use super::{HistogramLayout, Im2colView, InputGram, NumpyHistogram, TensorStatistics};
 
 /// Statistics that an extra pass over the same samples collects.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl ExtraStatistics {
     pub(super) fn new(
         further: ExtraPass,
         watched: &[String],
-        stats: &[Observation],
+        stats: &[TensorStatistics],
     ) -> ExtraStatistics {
         match further {
             ExtraPass::Histograms(layout) => {
@@ -39,7 +39,7 @@ impl ExtraStatistics {
                 ExtraStatistics::Histograms(stats.iter().map(empty).collect())
             }
             ExtraPass::InputGrams(wanted) => {
-                let empty = |(name, stats): (&String, &Observation)| {
+                let empty = |(name, stats): (&String, &TensorStatistics)| {
                     let own = wanted.iter().filter(|(value, _)| value == name);
                     let begun =
                         own.map(|(_, meeting)| InputGram::new(meeting.clone(), stats.magnitude()));
@@ -57,7 +57,7 @@ impl ExtraStatistics {
     pub(super) fn end(
         self,
         watched: &[String],
-        stats: &mut [Observation],
+        stats: &mut [TensorStatistics],
     ) -> Result<(), FeedError> {
         match self {
             ExtraStatistics::Nothing => {}

@@ -3,7 +3,7 @@
 use octet_kernels::LONGEST;
 use serde::{Deserialize, Serialize};
 
-use crate::graph::Slide;
+use crate::graph::SlidingWindow;
 
 /// Maximum number of positions read per sample.
 const POSITIONS: usize = LONGEST / 2;
@@ -18,7 +18,7 @@ pub enum Im2colView {
         /// Number of groups.
         groups: usize,
         /// The window along each spatial axis.
-        slides: Vec<Slide>,
+        slides: Vec<SlidingWindow>,
     },
 }
 
@@ -64,7 +64,7 @@ impl Im2colOffsets {
         }
     }
 
-    fn from_windows(groups: usize, slides: &[Slide], shape: &[usize]) -> Option<Im2colOffsets> {
+    fn from_windows(groups: usize, slides: &[SlidingWindow], shape: &[usize]) -> Option<Im2colOffsets> {
         let (&[images, channels], extents) = shape.split_first_chunk()?;
         if extents.len() != slides.len() || groups == 0 || !channels.is_multiple_of(groups) {
             return None;

@@ -164,7 +164,7 @@ fn triangle(size: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Around, Slide};
+    use crate::graph::{Around, SlidingWindow};
 
     /// The mean product of two inputs by definition.
     fn product(rows: &[Vec<f64>], a: usize, b: usize) -> f64 {
@@ -217,7 +217,7 @@ mod tests {
     fn windows_read_the_inputs_of_a_convolution() {
         // Two groups of two channels, 4 x 5; kernel 3 x 2, stride 2 along rows, dilation 2 along
         // columns, with padding.
-        let slide = |taps, stride, dilation, around| Slide {
+        let slide = |taps, stride, dilation, around| SlidingWindow {
             taps,
             stride,
             dilation,

@@ -37,7 +37,7 @@ pub use numpy_histogram::{HistogramLayout, NumpyHistogram};
 pub use power_of_two::PowerOfTwo;
 pub use range::Range;
 pub(crate) use shortest_half::ShortestHalf;
-pub use tensor_statistics::Observation;
+pub use tensor_statistics::TensorStatistics;
 
 /// Statistics by tensor name.
-pub type Observations = BTreeMap<String, Observation>;
+pub type CalibrationStatistics = BTreeMap<String, TensorStatistics>;

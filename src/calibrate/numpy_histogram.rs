@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Observation;
+use super::TensorStatistics;
 
 /// Domain and number of bins of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct NumpyHistogram {
 
 impl NumpyHistogram {
     /// An empty histogram with edges from the statistics of the first pass.
-    pub fn new(layout: HistogramLayout, stats: &Observation) -> NumpyHistogram {
+    pub fn new(layout: HistogramLayout, stats: &TensorStatistics) -> NumpyHistogram {
         let (min, max) = (stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
         let greatest = min.abs().max(max.abs());
         let (mut first, mut last) = match layout.magnitudes {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn observed(values: &[f32], layout: HistogramLayout) -> NumpyHistogram {
-        let stats = Observation::from_values(values);
+        let stats = TensorStatistics::from_values(values);
         let mut histogram = NumpyHistogram::new(layout, &stats);
         histogram.count(values);
         histogram

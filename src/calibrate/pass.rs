@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::extra_pass::ExtraStatistics;
 use super::run::{FeedError, ValueCallback, WatchedValue};
 use super::skipped::SkippedSamples;
-use super::{NumpyHistogram, Observation};
+use super::{NumpyHistogram, TensorStatistics};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec};
 use crate::tensor::Tensor;
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 /// Everything that the passes of a calibration have in common.
 pub(super) struct Task {
     pub(super) inputs: Vec<InputSpec>,
-    pub(super) settings: samples::Settings,
+    pub(super) settings: samples::SampleSettings,
     pub(super) on_value: ValueCallback,
     pub(super) watched: Vec<WatchedValue>,
     /// The samples skipped so far.
@@ -39,7 +39,7 @@ pub(super) struct Pass {
 
 /// Statistics of all watched values.
 pub(super) struct PassState {
-    pub(super) stats: Vec<Observation>,
+    pub(super) stats: Vec<TensorStatistics>,
     /// Statistics of an extra pass so far.
     pub(super) counted: ExtraStatistics,
 }
@@ -47,7 +47,7 @@ pub(super) struct PassState {
 impl Pass {
     pub(super) fn new(engine: Arc<Engine>, task: Arc<Task>) -> Pass {
         let state = PassState {
-            stats: vec![Observation::new(); task.watched.len()],
+            stats: vec![TensorStatistics::new(); task.watched.len()],
             counted: ExtraStatistics::Nothing,
         };
         Pass {
@@ -112,7 +112,7 @@ impl Pass {
         let mut state = self.state();
         match &mut state.counted {
             ExtraStatistics::Nothing => {
-                let mut stats = vec![Observation::new(); state.stats.len()];
+                let mut stats = vec![TensorStatistics::new(); state.stats.len()];
                 let bins: Vec<_> = state.stats.iter().map(|s| s.histogram().layout()).collect();
                 drop(state);
                 let observe = |slot: usize, values: &[f32], shape: &[usize]| {

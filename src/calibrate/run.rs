@@ -15,7 +15,7 @@ use super::extra_pass::ExtraStatistics;
 use super::pass::{Pass, PassState, Task};
 pub use super::skipped::ExplainShapes;
 use super::skipped::SkippedSamples;
-use super::{ChannelAbsMax, HistogramLayout, Observation, Observations, Range};
+use super::{ChannelAbsMax, HistogramLayout, TensorStatistics, CalibrationStatistics, Range};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, BadSamples, Encoded, InputSpec, SampleError, Skipped};
 
@@ -91,7 +91,7 @@ impl CalibrationRun {
         engine: Arc<Engine>,
         watched: Vec<WatchedValue>,
         inputs: Vec<InputSpec>,
-        settings: samples::Settings,
+        settings: samples::SampleSettings,
         on_value: ValueCallback,
     ) -> CalibrationRun {
         let names = watched.iter().map(|one| one.name.clone()).collect();
@@ -139,7 +139,7 @@ impl CalibrationRun {
     /// Minimum and maximum of each watched value over the completed samples.
     pub fn so_far(&self) -> Vec<(&str, Option<Range>)> {
         let state = self.pass.state();
-        let range = |stats: &Observation| Some(Range::new(stats.min()?, stats.max()?));
+        let range = |stats: &TensorStatistics| Some(Range::new(stats.min()?, stats.max()?));
         let names = self.watched.iter().map(String::as_str);
         names.zip(state.stats.iter().map(range)).collect()
     }
@@ -175,7 +175,7 @@ impl CalibrationRun {
     /// Greatest magnitudes per channel so far, for the values that request them.
     pub fn channel_abs_max(&self) -> BTreeMap<String, ChannelAbsMax> {
         let state = self.pass.state();
-        let abs_max = |(name, stats): (&String, &Observation)| {
+        let abs_max = |(name, stats): (&String, &TensorStatistics)| {
             Some((name.clone(), stats.channel_abs_max()?.clone()))
         };
         self.watched
@@ -287,7 +287,7 @@ impl CalibrationRun {
 
     /// Statistics of each watched value. Returns an error if an extra pass ran other samples than
     /// the first.
-    pub fn finish(mut self) -> Result<Observations, FeedError> {
+    pub fn finish(mut self) -> Result<CalibrationStatistics, FeedError> {
         self.settle()?;
         self.end_pass()?;
         let stats = std::mem::take(&mut self.pass.state().stats);

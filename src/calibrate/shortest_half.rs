@@ -6,7 +6,7 @@
 //! boxes concatenated with probabilities. A sum over all values does not show this, because the few
 //! large values dominate it.
 
-use super::Observation;
+use super::TensorStatistics;
 use super::distribution::{Bin, BinnedDistribution};
 
 /// The narrowest interval that holds half of the values, point masses excluded.
@@ -23,7 +23,7 @@ const FEWEST: f64 = 64.0;
 /// Bins that an interval must span before its width counts as exact.
 const RESOLVED: usize = 2;
 
-impl Observation {
+impl TensorStatistics {
     /// Returns the shortest half of the values, or `None` if too few values differ. Zeros and the
     /// values at the ends of a Clip are excluded, because one integer holds all of them.
     pub(crate) fn shortest_half(&self) -> Option<ShortestHalf> {
@@ -59,8 +59,8 @@ impl Observation {
 mod tests {
     use super::*;
 
-    fn observed(values: impl IntoIterator<Item = f32>) -> Observation {
-        Observation::from_values(&Vec::from_iter(values))
+    fn observed(values: impl IntoIterator<Item = f32>) -> TensorStatistics {
+        TensorStatistics::from_values(&Vec::from_iter(values))
     }
 
     fn even(count: usize, low: f32, high: f32) -> impl Iterator<Item = f32> {

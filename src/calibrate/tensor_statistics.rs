@@ -13,7 +13,7 @@ use super::{
 
 /// Statistics of one tensor over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Observation {
+pub struct TensorStatistics {
     /// Minimum, maximum and least magnitude; `None` before the first finite value.
     ends: Option<[f32; 3]>,
     finite: u64,
@@ -40,10 +40,10 @@ pub struct Observation {
     input_grams: Vec<InputGram>,
 }
 
-impl Observation {
+impl TensorStatistics {
     /// Empty statistics.
-    pub fn new() -> Observation {
-        Observation::default()
+    pub fn new() -> TensorStatistics {
+        TensorStatistics::default()
     }
 
     /// Adds the values of one run.
@@ -109,8 +109,8 @@ impl Observation {
 
     /// The statistics of these values.
     #[cfg(test)]
-    pub(crate) fn from_values(values: &[f32]) -> Observation {
-        let mut stats = Observation::new();
+    pub(crate) fn from_values(values: &[f32]) -> TensorStatistics {
+        let mut stats = TensorStatistics::new();
         stats.observe(values);
         stats
     }
@@ -126,7 +126,7 @@ impl Observation {
     }
 
     /// Merges the statistics of `other`. Exact, associative and commutative.
-    pub fn merge(&mut self, other: &Observation) {
+    pub fn merge(&mut self, other: &TensorStatistics) {
         if let Some(ends) = other.ends {
             self.include(ends);
         }
@@ -233,7 +233,7 @@ impl Observation {
             .channel_variance
             .as_ref()
             .map_or(0, ChannelVariance::bytes);
-        (size_of::<Observation>() + counts + channels + spread) as u64
+        (size_of::<TensorStatistics>() + counts + channels + spread) as u64
     }
 
     /// Number of values, finite or not.
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn counts_and_ends_match_the_values() {
         let stats =
-            Observation::from_values(&[0.5, f32::NAN, -3.0, f32::INFINITY, f32::NEG_INFINITY, 2.0]);
+            TensorStatistics::from_values(&[0.5, f32::NAN, -3.0, f32::INFINITY, f32::NEG_INFINITY, 2.0]);
         assert_eq!((stats.min(), stats.max()), (Some(-3.0), Some(2.0)));
         assert_eq!(
             (stats.count(), stats.nan_count(), stats.infinite_count()),
@@ -297,31 +297,31 @@ mod tests {
             .collect();
         assert_eq!(
             (
-                Observation::from_values(&many).zeros(),
-                Observation::from_values(&many).least_magnitude()
+                TensorStatistics::from_values(&many).zeros(),
+                TensorStatistics::from_values(&many).least_magnitude()
             ),
             (34, Some(0.0))
         );
-        let none = Observation::from_values(&[f32::NAN]);
+        let none = TensorStatistics::from_values(&[f32::NAN]);
         assert_eq!((none.min(), none.max(), none.count()), (None, None, 1));
     }
 
     #[test]
     fn the_sign_of_zero_is_dropped() {
         assert_eq!(
-            Observation::from_values(&[0.0, -0.0])
+            TensorStatistics::from_values(&[0.0, -0.0])
                 .min()
                 .map(f32::to_bits),
             Some(0)
         );
         assert_eq!(
-            Observation::from_values(&[-0.0, 0.0])
+            TensorStatistics::from_values(&[-0.0, 0.0])
                 .min()
                 .map(f32::to_bits),
             Some(0)
         );
         assert_eq!(
-            Observation::from_values(&[-0.0]).max().map(f32::to_bits),
+            TensorStatistics::from_values(&[-0.0]).max().map(f32::to_bits),
             Some(0)
         );
     }
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn samples_have_equal_weight_in_the_mean_of_the_ends() {
         let sample = |values| {
-            let mut stats = Observation::from_values(values);
+            let mut stats = TensorStatistics::from_values(values);
             stats.end_sample();
             stats
         };
@@ -338,7 +338,7 @@ mod tests {
         both.merge(&b);
         both.merge(&sample(&[f32::NAN])); // no finite value, so no ends
         assert_eq!(both.mean_ends(), Some(Range::new(-1.5, 2.5)));
-        assert_eq!(Observation::from_values(&[1.0]).mean_ends(), None);
+        assert_eq!(TensorStatistics::from_values(&[1.0]).mean_ends(), None);
         let mut turned = b;
         turned.merge(&a);
         turned.merge(&sample(&[f32::NAN]));
@@ -363,7 +363,7 @@ mod tests {
             proptest::collection::vec(value, 0..60)
         }
 
-        fn merged(a: &Observation, b: &Observation) -> Observation {
+        fn merged(a: &TensorStatistics, b: &TensorStatistics) -> TensorStatistics {
             let mut sum = a.clone();
             sum.merge(b);
             sum
@@ -374,31 +374,31 @@ mod tests {
             fn merging_is_associative_and_commutative(
                 a in any_values(), b in any_values(), c in any_values(),
             ) {
-                let (a, b, c) = (Observation::from_values(&a), Observation::from_values(&b), Observation::from_values(&c));
+                let (a, b, c) = (TensorStatistics::from_values(&a), TensorStatistics::from_values(&b), TensorStatistics::from_values(&c));
                 prop_assert_eq!(merged(&a, &b), merged(&b, &a));
                 prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
-                prop_assert_eq!(merged(&a, &Observation::new()), a);
+                prop_assert_eq!(merged(&a, &TensorStatistics::new()), a);
             }
 
             #[test]
             fn any_division_and_order_give_identical_bits(
                 values in any_values(), cut in 0usize..60, turn in 0usize..60,
             ) {
-                let whole = Observation::from_values(&values);
+                let whole = TensorStatistics::from_values(&values);
                 let (left, right) = values.split_at(cut.min(values.len()));
-                prop_assert_eq!(&merged(&Observation::from_values(left), &Observation::from_values(right)), &whole);
-                let mut stepwise = Observation::from_values(left);
+                prop_assert_eq!(&merged(&TensorStatistics::from_values(left), &TensorStatistics::from_values(right)), &whole);
+                let mut stepwise = TensorStatistics::from_values(left);
                 stepwise.observe(right);
                 prop_assert_eq!(&stepwise, &whole);
                 let mut turned = values.clone();
                 turned.rotate_left(turn.min(values.len()));
                 turned.reverse();
-                prop_assert_eq!(&Observation::from_values(&turned), &whole);
+                prop_assert_eq!(&TensorStatistics::from_values(&turned), &whole);
             }
 
             #[test]
             fn each_bin_counts_the_values_between_its_edges(values in any_values()) {
-                let stats = Observation::from_values(&values);
+                let stats = TensorStatistics::from_values(&values);
                 let mut counted = 0;
                 for (lower, upper, count) in stats.histogram().bins() {
                     let inside = |v: &&f32| (lower..upper).contains(&f64::from(**v));

@@ -116,7 +116,7 @@ mod tests {
                 element: DataType::Float,
                 shape: Some(shape),
             };
-            ValueInfoProto::of(name, &tensor_type)
+            ValueInfoProto::new(name, &tensor_type)
         };
         let graph = GraphProto {
             input: vec![typed("x", [1, 2])],
@@ -125,7 +125,7 @@ mod tests {
             initializer: constants,
             ..Default::default()
         };
-        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+        Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
     }
 
     #[test]

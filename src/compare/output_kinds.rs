@@ -321,7 +321,7 @@ mod tests {
             initializer: vec![TensorProto::from_f32("w", &[1], &[1.0])],
             ..Default::default()
         };
-        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+        Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
     }
 
     fn kind(nodes: &[(&str, &[&str], &str)], output: &str, shape: &[usize]) -> OutputKind {

@@ -18,14 +18,14 @@ fn model(operator: &str) -> Model {
         element: DataType::Float,
         shape: Some(vec![Dim::Known(1), Dim::Known(4)]),
     };
-    let port = |name: &str| ValueInfoProto::of(name, &floats);
+    let port = |name: &str| ValueInfoProto::new(name, &floats);
     let graph = GraphProto {
         node: vec![NodeProto::new(operator, "n", &["x"], &["y"])],
         input: vec![port("x")],
         output: vec![port("y")],
         ..Default::default()
     };
-    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
 }
 
 fn sample(first: f32) -> Tensor {

@@ -279,7 +279,7 @@ mod tests {
         let port = |name: &str| {
             let shape = Some(vec![Dim::Known(4), Dim::Known(256)]);
             let element = DataType::Float;
-            ValueInfoProto::of(name, &TensorType { element, shape })
+            ValueInfoProto::new(name, &TensorType { element, shape })
         };
         let nodes = vec![
             NodeProto::new("Relu", "r", &["x"], &["r"]),
@@ -292,7 +292,7 @@ mod tests {
             output: vec![port("y")],
             ..Default::default()
         };
-        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+        Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
     }
 
     #[test]

@@ -94,7 +94,7 @@ mod tests {
     fn run(operator: &str, indices: &[i64], shape: &[usize]) -> Result<Vec<Tensor>, EngineError> {
         let port = |name: &str, element, shape: &[usize]| {
             let shape = Some(shape.iter().map(|&size| Dim::Known(size)).collect());
-            ValueInfoProto::of(name, &TensorType { element, shape })
+            ValueInfoProto::new(name, &TensorType { element, shape })
         };
         let inputs = match operator {
             "ScatterElements" | "ScatterND" => vec!["table", "places", "rows"],
@@ -112,7 +112,7 @@ mod tests {
             ],
             ..Default::default()
         };
-        let model = Model::from_proto(ModelProto::of_graph(graph, 17));
+        let model = Model::from_proto(ModelProto::from_graph(graph, 17));
         let sample = Tensor::new(shape.to_vec(), Values::I64(indices.to_vec())).unwrap();
         Engine::new(model.unwrap(), vec![]).run(&[sample], |_, _| {}, || false)
     }
@@ -148,17 +148,17 @@ mod tests {
                 element: DataType::Int64,
                 shape: Some(vec![Dim::Known(2)]),
             };
-            let mut output = ValueInfoProto::of("y", &known);
+            let mut output = ValueInfoProto::new("y", &known);
             output.r#type = None;
             let graph = GraphProto {
                 node: vec![NodeProto::new(operator, "part", &["a", "b"], &["y"])],
                 input: ["a", "b"]
-                    .map(|name| ValueInfoProto::of(name, &known))
+                    .map(|name| ValueInfoProto::new(name, &known))
                     .into(),
                 output: vec![output],
                 ..Default::default()
             };
-            let model = Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap();
+            let model = Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap();
             let engine = Engine::new(model, vec![]);
             let of = |values: [i64; 2]| Tensor::new(vec![2], Values::I64(values.into())).unwrap();
             let by = |divisors| engine.run(&[of([7, 8]), of(divisors)], |_, _| {}, || false);

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::graph::{Dim, Model, Uses};
 use crate::onnx::schema::{DataType, TensorProto};
-use crate::prepare::{Known, Types, fold_shapes};
+use crate::prepare::{InferredValue, Types, fold_shapes};
 use crate::tensor;
 
 /// Constants up to this size are always passed with their values: shapes and axes steer the
@@ -199,7 +199,7 @@ fn fold_shapes<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<
 }
 
 /// A type of our shape rules as tract's fact; a symbolic size stays open.
-fn to_fact(known: &Known) -> InferenceFact {
+fn to_fact(known: &InferredValue) -> InferenceFact {
     let mut fact = InferenceFact::new();
     // tract has its own type for sizes, where ONNX has int64.
     if known.element != DataType::Int64

@@ -116,7 +116,7 @@ fn without_symbols(input: &ValueInfoProto) -> ValueInfoProto {
             *dim = Dim::Unknown;
         }
     }
-    ValueInfoProto::of(input.name.as_deref().unwrap_or_default(), &found)
+    ValueInfoProto::new(input.name.as_deref().unwrap_or_default(), &found)
 }
 
 fn node(operator: &str, input: &str, output: &str) -> NodeProto {

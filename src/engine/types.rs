@@ -131,14 +131,14 @@ mod tests {
                 NodeProto::new("MatMul", "m", &["x", "reals"], &["y"]),
             ],
             initializer: vec![integers, TensorProto::from_f32("s", &[], &[0.5])],
-            input: vec![ValueInfoProto::of("x", &fed)],
+            input: vec![ValueInfoProto::new("x", &fed)],
             output: vec![ValueInfoProto {
                 name: Some("y".into()),
                 ..Default::default()
             }],
             ..Default::default()
         };
-        let model = Model::from_proto(ModelProto::of_graph(graph, 21)).unwrap();
+        let model = Model::from_proto(ModelProto::from_graph(graph, 21)).unwrap();
         assert_eq!(infer_types(&model).unwrap()["y"], fed);
     }
 }

@@ -249,7 +249,7 @@ impl Model {
 
 impl ModelProto {
     /// A model of ONNX's own operators in this opset.
-    pub fn of_graph(graph: GraphProto, opset: i64) -> ModelProto {
+    pub fn from_graph(graph: GraphProto, opset: i64) -> ModelProto {
         let opset = OperatorSetIdProto {
             domain: None,
             version: Some(opset),
@@ -356,7 +356,7 @@ impl AttributeProto {
 
 impl ValueInfoProto {
     /// A value with its type. Unknown dimensions have no value.
-    pub fn of(name: &str, tensor: &TensorType) -> ValueInfoProto {
+    pub fn new(name: &str, tensor: &TensorType) -> ValueInfoProto {
         let dimension = |d: &Dim| Dimension {
             value: match d {
                 Dim::Known(size) => Some(DimensionValue::DimValue(*size as i64)),

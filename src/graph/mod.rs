@@ -11,8 +11,8 @@ mod weight_layout;
 pub use edit::Names;
 pub(crate) use node::MICROSOFT;
 pub(crate) use node_builder::Steps;
-pub use sliding_window::{Around, Slide};
-pub use weight_layout::Joins;
+pub use sliding_window::{Around, SlidingWindow};
+pub use weight_layout::LayerWeightLayout;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -6,7 +6,7 @@ use crate::onnx::schema::NodeProto;
 
 /// A sliding window along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slide {
+pub struct SlidingWindow {
     /// Values per window position.
     pub taps: i64,
     /// Distance between window positions.
@@ -29,9 +29,9 @@ pub enum Around {
     Lower,
 }
 
-impl Slide {
+impl SlidingWindow {
     /// The windows of a node, axis by axis, or `None` if its attributes are invalid.
-    pub fn of(node: &NodeProto, kernel: &[usize]) -> Option<Vec<Slide>> {
+    pub fn from_node(node: &NodeProto, kernel: &[usize]) -> Option<Vec<SlidingWindow>> {
         let count = kernel.len();
         let list = |name: &str, usual: i64, length: usize| match node.ints(name) {
             None => Some(vec![usual; length]),
@@ -40,7 +40,7 @@ impl Slide {
         let (strides, dilations) = (list("strides", 1, count)?, list("dilations", 1, count)?);
         let pads = list("pads", 0, 2 * count)?;
         let along = |(axis, &taps): (usize, &usize)| {
-            let slide = Slide {
+            let slide = SlidingWindow {
                 taps: i64::try_from(taps).ok()?,
                 stride: strides[axis],
                 dilation: dilations[axis],
@@ -124,7 +124,7 @@ impl Slide {
             around => around,
         };
         let over = self.full_output(extent, more) - size;
-        let [before, _] = Slide { around, ..*self }.zeros(over);
+        let [before, _] = SlidingWindow { around, ..*self }.zeros(over);
         (before, size)
     }
 
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::onnx::schema::AttributeProto;
 
-    fn slide(kernel: usize, attributes: &[(&str, &[i64])], pad: Option<&str>) -> Option<Slide> {
+    fn slide(kernel: usize, attributes: &[(&str, &[i64])], pad: Option<&str>) -> Option<SlidingWindow> {
         let mut node = NodeProto::new("Conv", "n", &["x", "w"], &["y"]);
         for (name, values) in attributes {
             node = node.with(AttributeProto::ints(name, values));
@@ -147,7 +147,7 @@ mod tests {
         if let Some(pad) = pad {
             node = node.with(AttributeProto::text("auto_pad", pad));
         }
-        Slide::of(&node, &[kernel])?.first().copied()
+        SlidingWindow::from_node(&node, &[kernel])?.first().copied()
     }
 
     #[test]

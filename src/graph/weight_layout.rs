@@ -18,7 +18,7 @@ enum LayoutKind {
 /// Weight layout of a Conv, ConvTranspose, Gemm or MatMul. The weights of one pair of channels form
 /// a kernel window, consecutive in memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Joins {
+pub struct LayerWeightLayout {
     kind: LayoutKind,
     /// Second extent of the weight.
     second: usize,
@@ -31,9 +31,9 @@ pub struct Joins {
     pub taps: usize,
 }
 
-impl Joins {
+impl LayerWeightLayout {
     /// Returns `None` if the operator has no such weights, or not of this shape.
-    pub fn of(node: &NodeProto, shape: &[usize]) -> Option<Joins> {
+    pub fn from_node(node: &NodeProto, shape: &[usize]) -> Option<LayerWeightLayout> {
         let (&[first, second], kernel) = shape.split_first_chunk::<2>()?;
         let mut groups = 1;
         let kind = if node.is("Conv") || node.is("ConvTranspose") {
@@ -60,7 +60,7 @@ impl Joins {
         };
         let fits = groups > 0 && inputs > 0 && outputs > 0;
         let whole = fits && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups);
-        whole.then(|| Joins {
+        whole.then(|| LayerWeightLayout {
             kind,
             second,
             groups,
@@ -109,43 +109,43 @@ mod tests {
     use super::*;
     use crate::onnx::schema::AttributeProto;
 
-    fn of(operator: &str, shape: &[usize], attribute: Option<(&str, i64)>) -> Option<Joins> {
+    fn layout(operator: &str, shape: &[usize], attribute: Option<(&str, i64)>) -> Option<LayerWeightLayout> {
         let node = NodeProto::new(operator, "n", &["x", "w", "b"], &["y"]);
         let node = match attribute {
             Some((name, value)) => node.with(AttributeProto::int(name, value)),
             None => node,
         };
-        Joins::of(&node, shape)
+        LayerWeightLayout::from_node(&node, shape)
     }
 
     #[test]
     fn windows_have_the_channels_of_their_operator() {
-        let grouped = of("Conv", &[4, 3, 1], Some(("group", 2))).unwrap();
+        let grouped = layout("Conv", &[4, 3, 1], Some(("group", 2))).unwrap();
         assert_eq!((grouped.inputs, grouped.outputs), (6, 4));
         // The last window: the third channel of the second group, and the last output.
         assert_eq!(grouped.of_window(11), (5, 3));
         assert_eq!(grouped.along_inputs(10), 2);
-        let transposed = of("ConvTranspose", &[4, 3, 1], Some(("group", 2))).unwrap();
+        let transposed = layout("ConvTranspose", &[4, 3, 1], Some(("group", 2))).unwrap();
         assert_eq!((transposed.inputs, transposed.outputs), (4, 6));
         assert_eq!(transposed.of_window(11), (3, 5));
         assert_eq!(transposed.along_inputs(10), 1);
         for operator in ["Gemm", "MatMul"] {
             assert_eq!(of(operator, &[2, 3], None).unwrap().of_window(5), (1, 2));
         }
-        let turned = of("Gemm", &[3, 2], Some(("transB", 1))).unwrap();
+        let turned = layout("Gemm", &[3, 2], Some(("transB", 1))).unwrap();
         assert_eq!(turned.of_window(5), (1, 2));
-        assert_eq!(of("Conv", &[8, 4, 3, 5], None).unwrap().taps, 15);
+        assert_eq!(layout("Conv", &[8, 4, 3, 5], None).unwrap().taps, 15);
     }
 
     #[test]
     fn weights_of_other_shapes_have_no_layout() {
-        assert_eq!(of("Conv", &[4, 3], None), None);
-        assert_eq!(of("Conv", &[4, 3, 1], Some(("group", 0))), None);
-        assert_eq!(of("Conv", &[4, 3, 1], Some(("group", 3))), None);
-        assert_eq!(of("Conv", &[4, usize::MAX, 1], Some(("group", 2))), None);
-        assert_eq!(of("MatMul", &[2, 3, 4], None), None);
-        assert_eq!(of("Relu", &[2, 3], None), None);
-        assert_eq!(of("Gemm", &[3], None), None);
-        assert_eq!(of("MatMul", &[0, 3], None), None);
+        assert_eq!(layout("Conv", &[4, 3], None), None);
+        assert_eq!(layout("Conv", &[4, 3, 1], Some(("group", 0))), None);
+        assert_eq!(layout("Conv", &[4, 3, 1], Some(("group", 3))), None);
+        assert_eq!(layout("Conv", &[4, usize::MAX, 1], Some(("group", 2))), None);
+        assert_eq!(layout("MatMul", &[2, 3, 4], None), None);
+        assert_eq!(layout("Relu", &[2, 3], None), None);
+        assert_eq!(layout("Gemm", &[3], None), None);
+        assert_eq!(layout("MatMul", &[0, 3], None), None);
     }
 }

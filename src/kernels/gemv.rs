@@ -3,7 +3,7 @@
 use crate::pack::Matrix;
 
 /// A little-endian float as stored in a file.
-type Raw = [u8; 4];
+type FloatBytes = [u8; 4];
 
 /// Number of partial sums.
 const LANES: usize = 8;
@@ -44,17 +44,17 @@ pub fn gemv(bytes: &[u8], matrix: &Matrix, row: &[f32], sums: &mut [f32]) -> boo
     true
 }
 
-fn value(raw: &Raw) -> f32 {
+fn value(raw: &FloatBytes) -> f32 {
     f32::from_le_bytes(*raw)
 }
 
 /// Adds each matrix row times its factor to the sums. Four rows share a pass, so that the sums are
 /// loaded and stored less often.
-fn add_rows(floats: &[Raw], stride: usize, row: &[f32], sums: &mut [f32]) {
+fn add_rows(floats: &[FloatBytes], stride: usize, row: &[f32], sums: &mut [f32]) {
     let count = sums.len();
     let (fours, rest) = row.as_chunks::<4>();
     for (at, by) in fours.iter().enumerate() {
-        let rows: [&[Raw]; 4] =
+        let rows: [&[FloatBytes]; 4] =
             std::array::from_fn(|next| &floats[(4 * at + next) * stride..][..count]);
         for (column, sum) in sums.iter_mut().enumerate() {
             let products: [f32; 4] =
@@ -71,7 +71,7 @@ fn add_rows(floats: &[Raw], stride: usize, row: &[f32], sums: &mut [f32]) {
 }
 
 /// Computes the dot product of the row with each column, whose values are contiguous.
-fn add_columns(floats: &[Raw], stride: usize, row: &[f32], sums: &mut [f32]) {
+fn add_columns(floats: &[FloatBytes], stride: usize, row: &[f32], sums: &mut [f32]) {
     let (eights, rest) = row.as_chunks::<LANES>();
     for (column, sum) in sums.iter_mut().enumerate() {
         let values = &floats[column * stride..][..row.len()];

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::graph::{Graph, Joins, Names, Uses};
+use crate::graph::{Graph, LayerWeightLayout, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
@@ -197,7 +197,7 @@ fn folded(
     };
     let shape = weight.shape()?;
     // A MatMul has no bias that could take the shift.
-    let Some(joins) = Joins::of(layer, &shape).filter(|_| !layer.is("MatMul")) else {
+    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| !layer.is("MatMul")) else {
         return Ok(None);
     };
     let count = joins.outputs;

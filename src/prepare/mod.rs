@@ -33,7 +33,7 @@ pub(crate) use fold_affine::constant_per_channel;
 pub use functions::Functions;
 pub use opset::{raise_opset, raise_to_blocks};
 pub(crate) use shapes::{
-    InferredValue as Known, Types, count, infer, infer_from, infer_node, position, slice_bounds,
+    InferredValue, Types, count, infer, infer_from, infer_node, position, slice_bounds,
 };
 pub use upcast_f16::Upcast;
 

@@ -14,10 +14,10 @@ use rayon::prelude::*;
 
 use super::plan::{Plan, PlannedBias};
 use super::qdq::ConstantIntegers;
-use super::ranges::Ranges;
+use super::ranges::ActivationRanges;
 use super::scale::QuantizationParameters;
-use crate::calibrate::{ChannelMeans, Observations};
-use crate::graph::{Joins, Model, Slide};
+use crate::calibrate::{ChannelMeans, CalibrationStatistics};
+use crate::graph::{LayerWeightLayout, Model, SlidingWindow};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
@@ -39,11 +39,11 @@ pub fn channel_axes(model: &Model) -> BTreeMap<String, usize> {
 pub(super) fn corrections(
     model: &Model,
     plan: &Plan,
-    ranges: Ranges<'_>,
+    ranges: ActivationRanges<'_>,
     constants: &HashMap<String, QuantizationParameters>,
     integers: &HashMap<&str, ConstantIntegers>,
 ) -> Result<Vec<Vec<f64>>, TensorError> {
-    let Ranges::Seen(observations, _) = ranges else {
+    let ActivationRanges::Observed(observations, _) = ranges else {
         return Ok(vec![Vec::new(); plan.biases.len()]);
     };
     let correct_one = |planned: &PlannedBias| {
@@ -61,7 +61,7 @@ pub(super) fn corrections(
 fn correction(
     model: &Model,
     planned: &PlannedBias,
-    observations: &Observations,
+    observations: &CalibrationStatistics,
     weight: &QuantizationParameters,
     integers: &TensorProto,
 ) -> Result<Vec<f64>, TensorError> {
@@ -147,7 +147,7 @@ fn corrected_operator(node: &NodeProto) -> Option<CorrectedOperator> {
 
 /// The weight layout of a layer, with the fraction of positions at which each weight counts.
 struct CorrectionLayout {
-    weight_layout: Joins,
+    weight_layout: LayerWeightLayout,
     /// For each weight of a window, the fraction of output positions at which it is inside the
     /// input.
     inside_fractions: Vec<f64>,
@@ -162,7 +162,7 @@ impl CorrectionLayout {
         shape: &[usize],
         seen: &ChannelMeans,
     ) -> Option<CorrectionLayout> {
-        let weight_layout = Joins::of(node, shape)?;
+        let weight_layout = LayerWeightLayout::from_node(node, shape)?;
         let factor = match operator {
             CorrectedOperator::Gemm => f64::from(node.float("alpha").unwrap_or(1.0)),
             _ => 1.0,
@@ -191,7 +191,7 @@ fn inside_fractions(
         return None;
     }
     let mut all = vec![1.0];
-    for (axis, (slide, &extent)) in Slide::of(node, kernel)?.iter().zip(input).enumerate() {
+    for (axis, (slide, &extent)) in SlidingWindow::from_node(node, kernel)?.iter().zip(input).enumerate() {
         let extent = i64::try_from(extent).ok().filter(|&extent| extent > 0)?;
         // A weight at `tap` connects position i of the stepped axis with a position of the other
         // axis. A Conv steps over its output, a ConvTranspose over its input.

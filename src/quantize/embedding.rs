@@ -2,8 +2,8 @@
 //! QEmbedLayerNormalization. Only the rows looked up are dequantized.
 
 use super::MICROSOFT;
-use super::integers::{Form, Quantity};
-use super::rewrite::{ConstantWeight, Rewriter, Stop};
+use super::integers::{IntegerFormat, QuantizedNames};
+use super::rewrite::{ConstantWeight, Rewriter, NotQuantized};
 use crate::onnx::schema::NodeProto;
 
 /// The name of the integer operator.
@@ -26,10 +26,10 @@ pub(super) fn obstacle(node: &NodeProto) -> Option<&'static str> {
 
 /// The inputs of the integer operator: the node's own, with integers, scale and zero point of each
 /// table.
-pub(super) fn inputs(node: &NodeProto, tables: &[Option<Quantity>]) -> Vec<String> {
+pub(super) fn inputs(node: &NodeProto, tables: &[Option<QuantizedNames>]) -> Vec<String> {
     let name = |slot: usize| node.input_at(slot).unwrap_or_default().to_owned();
-    let each = |part: fn(&Quantity) -> &String| {
-        let of = move |table: &Option<Quantity>| table.as_ref().map(part).cloned();
+    let each = |part: fn(&QuantizedNames) -> &String| {
+        let of = move |table: &Option<QuantizedNames>| table.as_ref().map(part).cloned();
         tables
             .iter()
             .map(move |table| of(table).unwrap_or_default())
@@ -46,8 +46,8 @@ pub(super) fn inputs(node: &NodeProto, tables: &[Option<Quantity>]) -> Vec<Strin
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
-    form: Form,
-) -> Result<(), Stop> {
+    form: IntegerFormat,
+) -> Result<(), NotQuantized> {
     if let Some(obstacle) = obstacle(node) {
         return Err(obstacle.into());
     }
@@ -55,7 +55,7 @@ pub(super) fn rewrite<'a>(
     let weight = |slot: usize| node.input_at(slot).map(|_| graph.weight(node, slot));
     let weights = TABLES.map(|slot| weight(slot).transpose());
     let weights: Vec<Option<ConstantWeight>> = weights.collect::<Result<_, _>>()?;
-    let form = Form { axis: None, ..form };
+    let form = IntegerFormat { axis: None, ..form };
     let table = |weight: Option<ConstantWeight>| {
         let names = weight.map(|weight| graph.in_original_layout(&weight, "table", form));
         names.transpose()

@@ -1,8 +1,8 @@
 //! Gather from a constant table, an embedding: the table becomes integers. Only the gathered rows
 //! are dequantized, which saves memory at run time too.
 
-use super::integers::Form;
-use super::rewrite::{Rewriter, Stop};
+use super::integers::IntegerFormat;
+use super::rewrite::{Rewriter, NotQuantized};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// Smaller tables do not justify two more nodes.
@@ -13,8 +13,8 @@ const SMALLEST_TABLE: usize = 1024;
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
-    form: Form,
-) -> Result<(), Stop> {
+    form: IntegerFormat,
+) -> Result<(), NotQuantized> {
     let table = graph.weight(node, 0)?;
     if table.shape.iter().product::<usize>() < SMALLEST_TABLE {
         return Err("its table is too small to gain from integers".into());
@@ -29,7 +29,7 @@ pub(super) fn rewrite<'a>(
     let whole_rows = table.shape.len() == 2 && node.int("axis").unwrap_or(0) == 0;
     let axis = form.axis.filter(|_| whole_rows).map(|_| 1);
     let tag = if axis.is_some() { "columns" } else { "table" };
-    let names = graph.in_original_layout(&table, tag, Form { axis, ..form })?;
+    let names = graph.in_original_layout(&table, tag, IntegerFormat { axis, ..form })?;
     let output = node.output.first().map_or("", String::as_str);
     let gathered = graph.fresh(&format!("{output}_quantized"));
     let mut gather = node.clone();

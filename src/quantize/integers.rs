@@ -1,6 +1,6 @@
 //! Writes the integers of constants in a graph that is rewritten, each once, and reports them.
 
-use super::rewrite::{ConstantWeight, Rewriter, Stop};
+use super::rewrite::{ConstantWeight, Rewriter, NotQuantized};
 use super::scale::{QuantizationParameters, encoded};
 use super::settings::{ElementType, Representation};
 use super::weights::{self, quantized};
@@ -10,7 +10,7 @@ use crate::onnx::tensor::TensorError;
 
 /// The names of integers, scale and zero point of one tensor.
 #[derive(Clone, Debug)]
-pub(super) struct Quantity {
+pub(super) struct QuantizedNames {
     pub(super) integers: String,
     pub(super) scale: String,
     pub(super) zero_point: String,
@@ -18,7 +18,7 @@ pub(super) struct Quantity {
 
 /// The integer representation of a constant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub(super) struct IntegerFormat {
     pub(super) element: ElementType,
     /// The channel axis; `None` for per-tensor.
     pub(super) axis: Option<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Form {
 /// Computes scales and zero points of a constant from its minimum and maximum.
 pub(super) fn parameters(
     tensor: &TensorProto,
-    form: Form,
+    form: IntegerFormat,
 ) -> Result<QuantizationParameters, TensorError> {
     let mut represented = Representation::new(form.element, None);
     represented.symmetric = Some(form.symmetric);
@@ -39,8 +39,8 @@ pub(super) fn parameters(
 
 impl Rewriter<'_> {
     /// Makes three unused names from `name`.
-    pub(super) fn fresh_names(&mut self, name: &str) -> Quantity {
-        Quantity {
+    pub(super) fn fresh_names(&mut self, name: &str) -> QuantizedNames {
+        QuantizedNames {
             integers: self.fresh(&format!("{name}_quantized")),
             scale: self.fresh(&format!("{name}_scale")),
             zero_point: self.fresh(&format!("{name}_zero_point")),
@@ -52,8 +52,8 @@ impl Rewriter<'_> {
         &mut self,
         name: &str,
         form: &str,
-        make: impl FnOnce(&mut Self) -> Result<Quantity, Stop>,
-    ) -> Result<Quantity, Stop> {
+        make: impl FnOnce(&mut Self) -> Result<QuantizedNames, NotQuantized>,
+    ) -> Result<QuantizedNames, NotQuantized> {
         let key = (name.to_owned(), form.to_owned());
         if let Some(names) = self.shared_constants.get(&key) {
             return Ok(names.clone());
@@ -68,8 +68,8 @@ impl Rewriter<'_> {
         &mut self,
         weight: &ConstantWeight,
         tag: &str,
-        form: Form,
-    ) -> Result<Quantity, Stop> {
+        form: IntegerFormat,
+    ) -> Result<QuantizedNames, NotQuantized> {
         self.shared(weight.name, tag, |graph| {
             let params = parameters(weight.tensor, form)?;
             graph.write_constant(weight.name, weight.tensor, &params)
@@ -83,7 +83,7 @@ impl Rewriter<'_> {
         name: &str,
         tensor: &TensorProto,
         params: &QuantizationParameters,
-    ) -> Result<Quantity, Stop> {
+    ) -> Result<QuantizedNames, NotQuantized> {
         let names = self.fresh_names(name);
         self.constant(quantized(tensor, &names.integers, params)?);
         let shape = Vec::from_iter(params.axis.map(|_| params.scales.len()));
@@ -95,7 +95,7 @@ impl Rewriter<'_> {
     /// Writes scales and zero points with this shape.
     pub(super) fn write_parameters(
         &mut self,
-        names: &Quantity,
+        names: &QuantizedNames,
         params: &QuantizationParameters,
         shape: &[usize],
     ) {

@@ -41,14 +41,14 @@ pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_bl
 pub use gptq::{gram_bytes, gram_views};
 pub use bias_correction::channel_axes;
 pub use dynamic::{DynamicSettings, quantize_dynamic};
-pub use float16::{HalfSettings, quantize_half};
+pub use float16::{Float16Settings, quantize_float16};
 pub use input_noise::input_path_axes;
 pub use operators::{float_reason, is_quantized};
 pub(crate) use plan::clamp_bounds;
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
-pub use ranges::Ranges;
+pub use ranges::ActivationRanges;
 pub use scale::QuantizationParameters;
 pub use scheme::apply;
 pub use settings::{

@@ -3,31 +3,31 @@
 use std::collections::BTreeMap;
 
 use super::settings::{Representation, Settings};
-use crate::calibrate::{Method, Observations, Range, SecondPassMissing};
+use crate::calibrate::{Method, CalibrationStatistics, Range, SecondPassMissing};
 
 /// The ranges of activations, or the statistics to compute them from.
 #[derive(Clone, Copy, Debug)]
-pub enum Ranges<'a> {
+pub enum ActivationRanges<'a> {
     /// Final ranges by value name.
-    Given(&'a BTreeMap<String, Range>),
+    Provided(&'a BTreeMap<String, Range>),
     /// Calibrated statistics and the default method, which a tensor's settings may override.
-    Seen(&'a Observations, Method),
+    Observed(&'a CalibrationStatistics, Method),
 }
 
-impl Ranges<'_> {
+impl ActivationRanges<'_> {
     /// The method for tensors without their own; `None` for provided ranges.
     pub(super) fn method(&self, settings: &Settings) -> Option<Method> {
         match self {
-            Ranges::Given(_) => None,
-            Ranges::Seen(_, method) => Some(settings.method.unwrap_or(*method)),
+            ActivationRanges::Provided(_) => None,
+            ActivationRanges::Observed(_, method) => Some(settings.method.unwrap_or(*method)),
         }
     }
 
     /// The method for a tensor with this representation; `None` for provided ranges.
     pub(super) fn method_of(&self, represented: &Representation) -> Option<Method> {
         match self {
-            Ranges::Given(_) => None,
-            Ranges::Seen(_, method) => Some(represented.method.unwrap_or(*method)),
+            ActivationRanges::Provided(_) => None,
+            ActivationRanges::Observed(_, method) => Some(represented.method.unwrap_or(*method)),
         }
     }
 
@@ -38,8 +38,8 @@ impl Ranges<'_> {
         represented: &Representation,
     ) -> Result<Option<Range>, SecondPassMissing> {
         match self {
-            Ranges::Given(ranges) => Ok(ranges.get(value).copied()),
-            Ranges::Seen(observations, method) => {
+            ActivationRanges::Provided(ranges) => Ok(ranges.get(value).copied()),
+            ActivationRanges::Observed(observations, method) => {
                 let method = represented.method.unwrap_or(*method);
                 let seen = observations.get(value);
                 seen.map(|seen| method.range(seen, &represented.target()))

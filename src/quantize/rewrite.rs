@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::integers::Quantity;
+use super::integers::QuantizedNames;
 use super::settings::unknown_node;
 use super::{MICROSOFT, NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
 use crate::graph::{Model, Names, Uses};
@@ -17,30 +17,30 @@ pub(super) const NO_WEIGHT: &str = "it has no weight";
 
 /// The outcomes of a node that was not quantized.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum NotQuantized {
     /// The node stays float, for this reason; it is copied.
-    Keep(&'static str),
+    KeepFloat(&'static str),
     /// The node stays float, for this reason, and was written with new names of its values.
-    Written(&'static str),
+    Rewritten(&'static str),
     /// The model can't be quantized.
-    Fail(QuantizeError),
+    Failed(QuantizeError),
 }
 
-impl From<&'static str> for Stop {
-    fn from(reason: &'static str) -> Stop {
-        Stop::Keep(reason)
+impl From<&'static str> for NotQuantized {
+    fn from(reason: &'static str) -> NotQuantized {
+        NotQuantized::KeepFloat(reason)
     }
 }
 
-impl From<TensorError> for Stop {
-    fn from(error: TensorError) -> Stop {
-        Stop::Fail(error.into())
+impl From<TensorError> for NotQuantized {
+    fn from(error: TensorError) -> NotQuantized {
+        NotQuantized::Failed(error.into())
     }
 }
 
-impl From<QuantizeError> for Stop {
-    fn from(error: QuantizeError) -> Stop {
-        Stop::Fail(error)
+impl From<QuantizeError> for NotQuantized {
+    fn from(error: QuantizeError) -> NotQuantized {
+        NotQuantized::Failed(error)
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Rewriter<'a> {
     constants: Vec<TensorProto>,
     choices: Vec<NodeChoice>,
     tensors: Vec<QuantizedTensor>,
-    pub(super) shared_constants: HashMap<(String, String), Quantity>,
+    pub(super) shared_constants: HashMap<(String, String), QuantizedNames>,
 }
 
 impl<'a> Rewriter<'a> {
@@ -95,22 +95,22 @@ impl<'a> Rewriter<'a> {
     /// Calls `rewrite` for every node, copies those that stay float, and assembles the model.
     pub(super) fn run(
         mut self,
-        mut rewrite: impl FnMut(&mut Rewriter<'a>, &'a NodeProto) -> Result<(), Stop>,
+        mut rewrite: impl FnMut(&mut Rewriter<'a>, &'a NodeProto) -> Result<(), NotQuantized>,
     ) -> Result<Quantized, QuantizeError> {
         let model = self.model;
         for node in &model.graph.nodes {
             let done = match self.excluded(node) {
-                Some(reason) => Err(Stop::Keep(reason)),
+                Some(reason) => Err(NotQuantized::KeepFloat(reason)),
                 None => rewrite(&mut self, node),
             };
             let reason = match done {
                 Ok(()) => None,
-                Err(Stop::Keep(reason)) => {
+                Err(NotQuantized::KeepFloat(reason)) => {
                     self.nodes.push(node.clone());
                     Some(reason.to_owned())
                 }
-                Err(Stop::Written(reason)) => Some(reason.to_owned()),
-                Err(Stop::Fail(error)) => return Err(error),
+                Err(NotQuantized::Rewritten(reason)) => Some(reason.to_owned()),
+                Err(NotQuantized::Failed(error)) => return Err(error),
             };
             self.choices.push(NodeChoice {
                 node: node.title().to_owned(),
@@ -163,7 +163,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Checks that input and output of a node are float32 activations.
-    pub(super) fn float_activations(&self, node: &NodeProto) -> Result<(), Stop> {
+    pub(super) fn float_activations(&self, node: &NodeProto) -> Result<(), NotQuantized> {
         let input = node.input_at(0).unwrap_or_default();
         let output = node.output.first().map_or("", String::as_str);
         if !self.is_float(input) || !self.is_float(output) {
@@ -180,7 +180,7 @@ impl<'a> Rewriter<'a> {
         &self,
         node: &'a NodeProto,
         slot: usize,
-    ) -> Result<ConstantWeight<'a>, Stop> {
+    ) -> Result<ConstantWeight<'a>, NotQuantized> {
         let name = node.input_at(slot).unwrap_or_default();
         let Some(tensor) = self.model.graph.initializers.get(name) else {
             return Err("its weight is not a constant".into());

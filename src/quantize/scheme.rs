@@ -4,12 +4,12 @@ use super::gptq::gram_statistics;
 use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;
 use super::settings::{
-    ElementType, Format, Layers, Operators, Rounding, Scheme, Settings, without_effect,
+    ElementType, Format, LayerResolver, Operators, Rounding, Scheme, Settings, without_effect,
     without_meaning,
 };
 use super::{
-    DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized, QuantizedTensor, Ranges,
-    WeightSettings, vnni_saturation, quantize, quantize_blocks, quantize_dynamic, quantize_half,
+    DynamicSettings, Float16Settings, Plan, QuantizeError, Quantized, QuantizedTensor, ActivationRanges,
+    WeightSettings, vnni_saturation, quantize, quantize_blocks, quantize_dynamic, quantize_float16,
     quantize_weights, to_integer_operators, with_float_weights,
 };
 use crate::calibrate::Method;
@@ -28,7 +28,7 @@ const NO_GPTQ_WEIGHTS: &str = "the rounding gptq had no effect: it applies to co
 pub fn apply(
     model: &Model,
     settings: &Settings,
-    ranges: Option<Ranges<'_>>,
+    ranges: Option<ActivationRanges<'_>>,
 ) -> Result<Quantized, QuantizeError> {
     let mut quantized = by_scheme(model, settings, ranges)?;
     quantized.notes.extend(without_effect(settings, model));
@@ -40,7 +40,7 @@ pub fn apply(
 fn by_scheme(
     model: &Model,
     settings: &Settings,
-    ranges: Option<Ranges<'_>>,
+    ranges: Option<ActivationRanges<'_>>,
 ) -> Result<Quantized, QuantizeError> {
     let weights = &settings.weights;
     let per_channel = weights.per_channel.unwrap_or(true);
@@ -76,20 +76,20 @@ fn by_scheme(
                 let others = nodes.filter(|node| !operators.contains(&node.operator()));
                 keep_float.extend(others.map(|node| node.title().to_string()));
             }
-            let half = HalfSettings {
+            let half = Float16Settings {
                 keep_float,
                 keep_io: settings.keep_io,
-                ..HalfSettings::default()
+                ..Float16Settings::default()
             };
-            quantize_half(model, &half)
+            quantize_float16(model, &half)
         }
         Scheme::Blocks => {
             let (keep_float, operators) = selected(model, settings)?;
-            let seen = match settings.need_moments() {
+            let seen = match settings.needs_gram_matrices() {
                 true => gram_statistics(model, ranges)?,
                 false => None,
             };
-            let layers = Layers::new(settings, model)?;
+            let layers = LayerResolver::new(settings, model)?;
             quantize_blocks(
                 model,
                 &settings.blocks,
@@ -105,7 +105,7 @@ fn by_scheme(
 fn quantize_static(
     model: &Model,
     settings: &Settings,
-    ranges: Ranges<'_>,
+    ranges: ActivationRanges<'_>,
 ) -> Result<Quantized, QuantizeError> {
     let mut plan = Plan::new(model, settings)?;
     let calibrated = plan.find_ranges(ranges)?;
@@ -149,7 +149,7 @@ fn selected(
     model: &Model,
     settings: &Settings,
 ) -> Result<(Vec<String>, Option<Vec<String>>), QuantizeError> {
-    let layers = Layers::new(settings, model)?;
+    let layers = LayerResolver::new(settings, model)?;
     let nodes = &model.graph.nodes;
     let float = nodes.iter().filter(|node| layers.of(node).float);
     let keep_float = float.map(|node| node.title().to_string()).collect();

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::integers::{Form, parameters};
+use super::integers::{IntegerFormat, parameters};
 use super::operators::{EMBEDDING, float_reason};
-use super::rewrite::{NO_WEIGHT, Rewriter, Stop};
+use super::rewrite::{NO_WEIGHT, Rewriter, NotQuantized};
 use super::settings::ElementType;
 use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;
@@ -64,7 +64,7 @@ pub fn quantize_weights(
     let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
     let mut written = HashMap::new();
     rewriter.run(|graph, node| {
-        let form = Form {
+        let form = IntegerFormat {
             element: settings.element,
             axis: channels(graph, node).filter(|_| settings.per_channel),
             symmetric: settings.symmetric.unwrap_or(settings.element.is_signed()),
@@ -73,7 +73,7 @@ pub fn quantize_weights(
         match node.operator().as_str() {
             "Gather" => {
                 let axis = Some(1).filter(|_| settings.per_channel);
-                gather::rewrite(graph, node, Form { axis, ..form })
+                gather::rewrite(graph, node, IntegerFormat { axis, ..form })
             }
             EMBEDDING => embedding::rewrite(graph, node, form),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => {
@@ -99,11 +99,11 @@ pub(super) fn read_dequantized<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     slots: &[usize],
-    form: Form,
+    form: IntegerFormat,
     written: &mut DequantizedWeights,
-) -> Result<(), Stop> {
+) -> Result<(), NotQuantized> {
     let weights = slots.iter().map(|&slot| graph.weight(node, slot));
-    let weights = weights.collect::<Result<Vec<_>, Stop>>()?;
+    let weights = weights.collect::<Result<Vec<_>, NotQuantized>>()?;
     if weights.iter().any(|weight| weight.shape.len() < 2) {
         return Err("its weight is not a matrix".into());
     }

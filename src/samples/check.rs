@@ -14,7 +14,7 @@ use super::group::{FileKind, kind};
 use super::image::only_input;
 use super::image_placement::place;
 use super::{
-    Encoded, InputSpec, SampleError, SampleProblem, Settings, decode, decode_image, image_size, npy,
+    Encoded, InputSpec, SampleError, SampleProblem, SampleSettings, decode, decode_image, image_size, npy,
 };
 
 /// Maximum size of an array file that is decoded.
@@ -59,7 +59,7 @@ pub fn check(
     name: &str,
     parts: &[FileStart],
     inputs: &[InputSpec],
-    settings: &Settings,
+    settings: &SampleSettings,
 ) -> Result<Option<Vec<Vec<usize>>>, SampleError> {
     let about = |problem| SampleError::Sample {
         sample: name.into(),
@@ -112,7 +112,7 @@ fn image_shape(
     file: &str,
     bytes: &[u8],
     inputs: &[InputSpec],
-    settings: &Settings,
+    settings: &SampleSettings,
 ) -> Result<Vec<usize>, SampleProblem> {
     let input = only_input(file, inputs)?;
     let place = place(file, input, &settings.image)?;
@@ -171,15 +171,15 @@ mod tests {
         }]
     }
 
-    fn reading(resize: ResizeMode, side: Option<u32>) -> Settings {
-        Settings {
+    fn reading(resize: ResizeMode, side: Option<u32>) -> SampleSettings {
+        SampleSettings {
             image: ImageSettings {
                 resize,
                 height: side,
                 width: side,
                 ..ImageSettings::default()
             },
-            ..Settings::default()
+            ..SampleSettings::default()
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
         let array = |shape: &str| npy::tests::file("<f4", false, shape, &values);
         let good = file("a.npy", array("(1, 3, 600, 600)"));
         assert!((good.beginning.len() as u64) < good.size);
-        let settings = Settings::default();
+        let settings = SampleSettings::default();
         let shapes = check("a.npy", &[good], &open(), &settings).unwrap();
         assert_eq!(shapes, Some(vec![vec![1, 3, side, side]]));
         let message = |bytes: Vec<u8>| {
@@ -252,6 +252,6 @@ mod tests {
             beginning: Bytes::new(),
             size: 1 << 40,
         };
-        assert_eq!(check("a", &[far], &open(), &Settings::default()), Ok(None));
+        assert_eq!(check("a", &[far], &open(), &SampleSettings::default()), Ok(None));
     }
 }

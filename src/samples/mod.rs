@@ -65,11 +65,11 @@ pub struct InputSpec {
     pub shape: Vec<Dim>,
 }
 
-/// Settings for reading samples.
+/// SampleSettings for reading samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "SampleSettings")]
-pub struct Settings {
+pub struct SampleSettings {
     /// Preprocessing of images.
     pub image: ImageSettings,
     /// True for random demo data; the report then says so.
@@ -139,7 +139,7 @@ pub fn demo(
 pub fn decode(
     sample: &Encoded,
     inputs: &[InputSpec],
-    settings: &Settings,
+    settings: &SampleSettings,
 ) -> Result<Vec<Tensor>, SampleError> {
     decode_with_notes(sample, inputs, settings).map(|d| d.tensors)
 }
@@ -148,7 +148,7 @@ pub fn decode(
 pub fn decode_with_notes(
     sample: &Encoded,
     inputs: &[InputSpec],
-    settings: &Settings,
+    settings: &SampleSettings,
 ) -> Result<Decoded, SampleError> {
     decode_parts(sample, inputs, settings).map_err(|problem| SampleError::Sample {
         sample: sample.name.clone(),
@@ -160,7 +160,7 @@ pub fn decode_with_notes(
 pub fn preview(
     sample: &Encoded,
     inputs: &[InputSpec],
-    settings: &Settings,
+    settings: &SampleSettings,
 ) -> Result<Vec<Preview>, SampleError> {
     let decoded = decode_with_notes(sample, inputs, settings)?;
     let described = inputs.iter().zip(&decoded.tensors).zip(decoded.notes);
@@ -176,7 +176,7 @@ pub fn preview(
 fn decode_parts(
     sample: &Encoded,
     inputs: &[InputSpec],
-    settings: &Settings,
+    settings: &SampleSettings,
 ) -> Result<Decoded, SampleProblem> {
     let mut arrays = Vec::new();
     for (file, bytes) in &sample.parts {
@@ -210,7 +210,7 @@ mod tests {
             name: "a.txt".into(),
             parts: vec![("a.txt".into(), Bytes::from_static(b"1"))],
         };
-        let message = decode(&sample, &[], &Settings::default())
+        let message = decode(&sample, &[], &SampleSettings::default())
             .unwrap_err()
             .to_string();
         assert!(
@@ -222,9 +222,9 @@ mod tests {
     #[test]
     fn settings_from_an_older_page_are_completed_and_misspelt_ones_refused() {
         assert_eq!(
-            serde_json::from_str::<Settings>("{}").unwrap(),
-            Settings::default()
+            serde_json::from_str::<SampleSettings>("{}").unwrap(),
+            SampleSettings::default()
         );
-        assert!(serde_json::from_str::<Settings>(r#"{"imag": {}}"#).is_err());
+        assert!(serde_json::from_str::<SampleSettings>(r#"{"imag": {}}"#).is_err());
     }
 }

@@ -203,7 +203,7 @@ mod tests {
             ],
             ..Default::default()
         };
-        ModelProto::of_graph(graph, 17)
+        ModelProto::from_graph(graph, 17)
     }
 
     #[test]

@@ -13,14 +13,14 @@ impl Session {
     pub fn calibrate(
         &mut self,
         samples: &[Encoded],
-        decoding: &samples::Settings,
+        decoding: &samples::SampleSettings,
         settings: &quantize::Settings,
     ) -> Result<CalibrationSummary, Error> {
         let method = settings.method.unwrap_or_default();
         self.equalize(settings.equalizes());
         self.begin_calibration(decoding.clone())?;
         self.feed(samples.to_vec(), &())?;
-        while self.begin_extra_pass(method, settings.need_moments())? {
+        while self.begin_extra_pass(method, settings.needs_gram_matrices())? {
             self.feed(samples.to_vec(), &())?;
         }
         self.finish_calibration(method)

@@ -48,7 +48,7 @@ impl Session {
     ///
     /// It observes every value that any settings may need. Settings can therefore change afterwards
     /// without another calibration.
-    pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
+    pub fn begin_calibration(&mut self, samples: samples::SampleSettings) -> Result<(), Error> {
         self.calibration = None;
         self.equalized = None;
         self.comparisons.clear();

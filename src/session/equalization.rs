@@ -47,7 +47,7 @@ impl Session {
         if any {
             // The planned engine runs the model before equalization.
             self.planned = None;
-            let watched = Plan::observable(&ready.model)?;
+            let watched = Plan::observed_values(&ready.model)?;
             calibration.restart(Arc::new(Engine::new(model.clone(), watched)))?;
         }
         self.equalized = Some(Equalized {
@@ -73,7 +73,7 @@ impl Session {
     /// The model that these settings quantize.
     pub(super) fn model_for(&self, settings: &Settings) -> Result<&Model, Error> {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrated)?;
-        if !settings.need_samples() {
+        if !settings.needs_samples() {
             return Ok(&ready.model);
         }
         let equalized = self.calibrated_equalization();

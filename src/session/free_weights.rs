@@ -146,7 +146,7 @@ mod tests {
             initializer: vec![large("a", 1.0), large("b", 2.0), large("c", 3.0)],
             ..Default::default()
         };
-        let proto = ModelProto::of_graph(graph, 17);
+        let proto = ModelProto::from_graph(graph, 17);
         write(&proto).unwrap().into()
     }
 

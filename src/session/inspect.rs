@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::model_summary::shape_text;
 use super::{Error, RangeSource, Session};
-use crate::calibrate::{Histogram, Method, Observation, Range};
+use crate::calibrate::{Histogram, Method, TensorStatistics, Range};
 use crate::graph::Model;
 use crate::onnx;
 use crate::quantize::{self, ElementType, Plan, Settings, target_of};
@@ -134,7 +134,7 @@ pub struct ValueDistribution {
 
 impl ValueDistribution {
     fn new(
-        seen: &Observation,
+        seen: &TensorStatistics,
         element: ElementType,
         symmetric: Option<bool>,
     ) -> Option<ValueDistribution> {
@@ -260,8 +260,8 @@ impl Session {
 mod tests {
     use super::*;
 
-    fn seen(values: &[f32]) -> Observation {
-        let mut seen = Observation::new();
+    fn seen(values: &[f32]) -> TensorStatistics {
+        let mut seen = TensorStatistics::new();
         seen.observe(values);
         seen.end_sample();
         seen

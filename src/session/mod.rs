@@ -46,11 +46,11 @@ use report::Report;
 pub use runner::{Profile, Runner};
 pub use sample_checks::UnusableSample;
 use sample_checks::input_specs;
-pub use source::{Checksum, Source, hexadecimal};
+pub use source::{Checksum, ModelFile, hexadecimal};
 pub use warm_up::warm_up;
 
 use crate::calibrate::run::CalibrationRun;
-use crate::calibrate::{Method, Observations, Range};
+use crate::calibrate::{Method, CalibrationStatistics, Range};
 use crate::compare::Comparison;
 use crate::graph::{Graph, Model};
 use crate::onnx;
@@ -62,17 +62,17 @@ use crate::samples::ShapeMismatch;
 /// Range of each value, by its name.
 pub type ValueRanges = BTreeMap<String, Range>;
 
-/// Source of the values' ranges.
+/// ModelFile of the values' ranges.
 enum RangeSource {
     /// Statistics of a calibration, its method, and the equalized model that they belong to.
-    Statistics(Observations, Method, Option<Equalized>),
+    Statistics(CalibrationStatistics, Method, Option<Equalized>),
     /// Ranges that the caller set.
     Fixed(ValueRanges),
 }
 
 /// One model on its way from float to int8.
 pub struct Session {
-    file: Source,
+    file: ModelFile,
     wanted_files: Vec<String>,
     header: onnx::schema::ModelProto,
     summary: ModelSummary,
@@ -141,7 +141,7 @@ pub struct QuantizationSummary {
 
 impl Session {
     /// Reads a model and summarizes it. The bytes are shared, not copied.
-    pub fn open(file: Source) -> Result<Session, Error> {
+    pub fn open(file: ModelFile) -> Result<Session, Error> {
         let mut profiler = Profiler::start(Box::new(SystemClock));
         profiler.begin("Model Loading");
         let header = onnx::read(file.bytes.clone())?;
@@ -240,7 +240,7 @@ impl Session {
     /// Quantizes with the statistics of the last calibration. Other settings and methods need no
     /// new calibration, unless they require an extra pass that it did not make.
     pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<QuantizationResult, Error> {
-        if settings.need_samples() && self.range_source.is_none() {
+        if settings.needs_samples() && self.range_source.is_none() {
             return Err(Error::NotCalibrated);
         }
         self.profiler.resume();
@@ -294,9 +294,9 @@ impl Session {
         let model = self.model_for(settings)?;
         let ranges = self.range_source.as_ref().map(|source| match source {
             RangeSource::Statistics(observations, method, _) => {
-                quantize::Ranges::Seen(observations, *method)
+                quantize::ActivationRanges::Observed(observations, *method)
             }
-            RangeSource::Fixed(ranges) => quantize::Ranges::Given(ranges),
+            RangeSource::Fixed(ranges) => quantize::ActivationRanges::Provided(ranges),
         });
         let mut quantized = quantize::apply(model, settings, ranges)?;
         quantized.notes.extend(self.equalization_note(settings));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Source;
+use super::ModelFile;
 use crate::graph::{Dim, Model, TensorType, tensor_type_of};
 use crate::onnx::schema::{NodeProto, TensorProto, ValueInfoProto};
 use crate::prepare::{Functions, is_fused};
@@ -124,7 +124,7 @@ impl ModelSummary {
 
     /// Summarizes a model. The operators inside its functions count where the functions can be
     /// inlined.
-    pub(super) fn new(file: &Source, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
+    pub(super) fn new(file: &ModelFile, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
         let pictures = Proposal::new(&file.name, &model, inputs);
         let functions = Functions::inline(&mut model);
         let model = &model;

@@ -106,7 +106,7 @@ fn declare(model: &mut Model, types: &BTreeMap<String, TensorType>) {
         .retain(|v| v.name.as_ref().is_some_and(|n| !types.contains_key(n)));
     for (name, inferred) in types {
         if !ports.contains(name) && !graph.initializers.contains(name) {
-            graph.value_info.push(ValueInfoProto::of(name, inferred));
+            graph.value_info.push(ValueInfoProto::new(name, inferred));
         }
     }
 }

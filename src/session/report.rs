@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::runner::StoredProfile;
 use super::{Forecast, QuantizationSummary};
-use crate::calibrate::{Method, Observations};
+use crate::calibrate::{Method, CalibrationStatistics};
 use crate::compare::Comparison;
 use crate::profile::{LayerTable, Profiler, Section, environment};
 use crate::samples::Skipped;
@@ -109,7 +109,7 @@ impl Report {
         });
     }
 
-    pub(super) fn calibrating(&mut self, samples: &samples::Settings, prepared: &[String]) {
+    pub(super) fn calibrating(&mut self, samples: &samples::SampleSettings, prepared: &[String]) {
         let comment = "Preprocessing of the samples.";
         self.left_out.clone_from(&samples.skipped);
         self.samples = Some(Section::new("samples", comment, samples));
@@ -132,7 +132,7 @@ impl Report {
         method: Method,
         samples: usize,
         skipped: &[Skipped],
-        seen: &Observations,
+        seen: &CalibrationStatistics,
     ) {
         let skipped: Vec<Skipped> = self.left_out.iter().chain(skipped).cloned().collect();
         if !skipped.is_empty() {
@@ -149,7 +149,7 @@ impl Report {
             values: seen.len(),
             elements: seen.values().map(|one| one.count()).sum(),
         };
-        let comment = "Source of the ranges.";
+        let comment = "ModelFile of the ranges.";
         self.calibration = Some(Section::new("calibration", comment, &calibration));
         for (name, one) in seen {
             let odd = one.nan_count() + one.infinite_count();

@@ -123,7 +123,7 @@ impl Session {
     pub fn decode(
         &self,
         sample: &Encoded,
-        settings: &samples::Settings,
+        settings: &samples::SampleSettings,
     ) -> Result<Vec<Tensor>, Error> {
         Ok(samples::decode(sample, &self.input_specs(), settings)?)
     }

@@ -33,7 +33,7 @@ impl Session {
     pub fn preview(
         &self,
         sample: &samples::Encoded,
-        settings: &samples::Settings,
+        settings: &samples::SampleSettings,
     ) -> Result<Vec<Preview>, Error> {
         Ok(samples::preview(sample, &self.input_specs(), settings)?)
     }
@@ -44,7 +44,7 @@ impl Session {
         &mut self,
         name: &str,
         parts: &[FileStart],
-        settings: &samples::Settings,
+        settings: &samples::SampleSettings,
     ) -> Result<(), UnusableSample> {
         let unusable = |problem: &SampleProblem| UnusableSample {
             sample: name.into(),

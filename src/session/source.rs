@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 /// A complete file.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ModelFile {
     /// Name of the file.
     pub name: String,
     /// Contents.
@@ -44,12 +44,12 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Source {
+impl ModelFile {
     /// Wraps a file that is in memory and computes its checksum.
-    pub fn new(name: &str, bytes: Bytes) -> Source {
+    pub fn new(name: &str, bytes: Bytes) -> ModelFile {
         let mut checksum = Checksum::new();
         checksum.add(&bytes);
-        Source {
+        ModelFile {
             name: name.to_string(),
             bytes,
             sha256: checksum.finish(),
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_checksum_does_not_depend_on_the_pieces() {
         let bytes: Vec<u8> = (0..200_000u32).map(|at| at as u8).collect();
-        let whole = Source::new("a", bytes.clone().into()).sha256;
+        let whole = ModelFile::new("a", bytes.clone().into()).sha256;
         let mut pieces = Checksum::new();
         for piece in bytes.chunks(77_777) {
             pieces.add(piece);

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use octet_kernels::int8::Form;
+use octet_kernels::int8::Isa;
 
 use super::Error;
 use crate::graph::Dim;
@@ -47,19 +47,19 @@ pub(super) fn ensure_isa_chosen() {
 static SETTLED: AtomicBool = AtomicBool::new(false);
 
 /// The previous choice and its time in milliseconds.
-static BEFORE: Mutex<Option<(Form, f64)>> = Mutex::new(None);
+static BEFORE: Mutex<Option<(Isa, f64)>> = Mutex::new(None);
 
 /// Minimum milliseconds between two equal choices that settle it.
 const APART_MS: f64 = 500.0;
 
 fn choose_isa() {
-    let times = Form::choose(|| SystemClock.now_ms() / 1000.0);
+    let times = Isa::choose(|| SystemClock.now_ms() / 1000.0);
     let Some(&(form, _)) = times.first() else {
         return;
     };
     let now = SystemClock.now_ms();
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-    let confirmed = |(known, at): (Form, f64)| known == form && now - at >= APART_MS;
+    let confirmed = |(known, at): (Isa, f64)| known == form && now - at >= APART_MS;
     if !cfg!(target_family = "wasm") || before.is_some_and(confirmed) {
         SETTLED.store(true, Ordering::Relaxed);
     }
@@ -100,7 +100,7 @@ fn model() -> Result<Vec<u8>, Error> {
             element: DataType::Float,
             shape: Some(shape),
         };
-        ValueInfoProto::of(name, &declared)
+        ValueInfoProto::new(name, &declared)
     };
     let graph = GraphProto {
         node: network.nodes,
@@ -109,7 +109,7 @@ fn model() -> Result<Vec<u8>, Error> {
         initializer: network.weights,
         ..Default::default()
     };
-    let model = ModelProto::of_graph(graph, 17);
+    let model = ModelProto::from_graph(graph, 17);
     Ok(onnx::write(&model)?)
 }
 
@@ -185,14 +185,14 @@ mod tests {
     use crate::calibrate::Method;
     use crate::quantize::Settings;
     use crate::samples;
-    use crate::session::{Session, Source};
+    use crate::session::{Session, ModelFile};
 
     #[test]
     fn the_warm_up_model_passes_the_whole_pipeline() {
         let file = super::warm_up().unwrap();
-        let mut session = Session::open(Source::new("warm-up", file.into())).unwrap();
+        let mut session = Session::open(ModelFile::new("warm-up", file.into())).unwrap();
         session
-            .begin_calibration(samples::Settings::default())
+            .begin_calibration(samples::SampleSettings::default())
             .unwrap();
         let sample = session.demo_sample(0, 0).unwrap();
         session.feed(vec![sample], &()).unwrap();

@@ -26,7 +26,7 @@ impl ModelSession {
         files: Array,
         settings: JsValue,
     ) -> Result<JsValue, JsValue> {
-        let settings: samples::Settings = from_js(settings, "sample settings")?;
+        let settings: samples::SampleSettings = from_js(settings, "sample settings")?;
         let parts = file_starts(&files).await?;
         to_js(&self.inner.check(&name, &parts, &settings).err())
     }

@@ -35,7 +35,7 @@ fn a_table_that_stays_float_in_blocks_is_named() {
         TensorProto::from_f32("weight", &[64, 64], &[0.5; 64 * 64]),
     ];
     let port = &mut graph.input[0];
-    *port = octet::onnx::schema::ValueInfoProto::of(
+    *port = octet::onnx::schema::ValueInfoProto::new(
         "ids",
         &octet::graph::TensorType {
             element: octet::onnx::schema::DataType::Int64,
@@ -47,7 +47,7 @@ fn a_table_that_stays_float_in_blocks_is_named() {
             .with(AttributeProto::int("axis", 0)),
         NodeProto::new("MatMul", "product", &["rows", "weight"], &["y"]),
     ];
-    graph.output[0] = octet::onnx::schema::ValueInfoProto::of(
+    graph.output[0] = octet::onnx::schema::ValueInfoProto::new(
         "y",
         &octet::graph::TensorType {
             element: octet::onnx::schema::DataType::Float,

@@ -32,7 +32,7 @@ fn detector(metadata: &[(&str, &str)]) -> ModelProto {
         ];
         let shape = Some(shape);
         let element = DataType::Float;
-        ValueInfoProto::of(name, &TensorType { element, shape })
+        ValueInfoProto::new(name, &TensorType { element, shape })
     };
     let weights: Vec<f32> = (0..81)
         .map(|i| ((i * 11) % 23) as f32 / 40.0 - 0.25)
@@ -62,7 +62,7 @@ fn detector(metadata: &[(&str, &str)]) -> ModelProto {
         ],
         ..GraphProto::default()
     };
-    let mut model = ModelProto::of_graph(graph, 13);
+    let mut model = ModelProto::from_graph(graph, 13);
     model.ir_version = Some(8);
     model.metadata_props = metadata
         .iter()

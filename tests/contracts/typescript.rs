@@ -20,7 +20,7 @@ pub fn declarations() -> String {
         .for_deserialize()
         .into_generator();
     add::<octet::quantize::Settings>(&mut read);
-    add::<octet::samples::Settings>(&mut read);
+    add::<octet::samples::SampleSettings>(&mut read);
     add::<octet::session::Export>(&mut read);
     all.extend(read.take_definitions(true));
     let mut written = SchemaSettings::draft2020_12()

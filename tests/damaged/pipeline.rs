@@ -10,7 +10,7 @@ use octet::onnx;
 use octet::onnx::schema::*;
 use octet::quantize::Settings;
 use octet::samples::{self, Encoded, InputSpec};
-use octet::session::{Event, ProgressMonitor, Session, Source, compare_sample};
+use octet::session::{Event, ProgressMonitor, Session, ModelFile, compare_sample};
 use octet::tensor::Tensor;
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ pub fn run_pipeline(file: &Bytes, random: &mut Random) -> String {
 }
 
 fn open(file: &Bytes) -> TestResult<Session> {
-    Ok(Session::open(Source::new("damaged.onnx", file.clone()))?)
+    Ok(Session::open(ModelFile::new("damaged.onnx", file.clone()))?)
 }
 
 /// Makes a small sample, with small values for open dimensions.
@@ -146,8 +146,8 @@ fn sample(session: &Session) -> TestResult<(Encoded, Vec<Tensor>)> {
     Ok((sample, inputs))
 }
 
-fn demo() -> samples::Settings {
-    samples::Settings {
+fn demo() -> samples::SampleSettings {
+    samples::SampleSettings {
         demo: true,
         ..Default::default()
     }
@@ -192,7 +192,7 @@ fn calibrate_and_quantize(
 ) -> TestResult<(Bytes, Option<Vec<Tensor>>)> {
     let settings = Settings::from_value(settings.clone())?;
     let mut fed = None;
-    if settings.need_samples() {
+    if settings.needs_samples() {
         let (sample, inputs) = sample(session)?;
         fed = Some(inputs);
         session.begin_calibration(demo())?;

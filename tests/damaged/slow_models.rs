@@ -8,7 +8,7 @@ use bytes::Bytes;
 use octet::onnx;
 use octet::quantize::Settings;
 use octet::samples;
-use octet::session::{Session, Source};
+use octet::session::{Session, ModelFile};
 use serde_json::json;
 
 use crate::networks::network;
@@ -55,11 +55,11 @@ fn each_way(file: &Bytes, size: i64) -> Vec<Result<(), String>> {
 
 fn one_way(file: &Bytes, way: &str, size: i64) -> Result<(), String> {
     let message = |error: octet::session::Error| error.to_string();
-    let demo = samples::Settings {
+    let demo = samples::SampleSettings {
         demo: true,
         ..Default::default()
     };
-    let mut session = Session::open(Source::new("model.onnx", file.clone())).map_err(message)?;
+    let mut session = Session::open(ModelFile::new("model.onnx", file.clone())).map_err(message)?;
     let mut specs = session.input_specs();
     specs[0].shape = [1, 3, size, size]
         .map(|d| octet::graph::Dim::Known(d as usize))
@@ -71,7 +71,7 @@ fn one_way(file: &Bytes, way: &str, size: i64) -> Result<(), String> {
         return runner.run(&inputs, &()).map(drop).map_err(message);
     }
     let settings = Settings::from_value(json!({ "scheme": way })).unwrap();
-    if settings.need_samples() {
+    if settings.needs_samples() {
         session.begin_calibration(demo).map_err(message)?;
         session.feed(vec![sample], &()).map_err(message)?;
         session
@@ -96,7 +96,7 @@ fn a_constant_of_a_wrong_shape_is_an_error_that_names_it() {
                     };
                     let of_model = ["must be", "correct the model"];
                     // For an open dimension, another size might fit.
-                    let of_size = ["don't fit", "choose a size"];
+                    let of_size = ["don't match", "choose a size"];
                     let all = |parts: &[&str]| parts.iter().all(|part| message.contains(part));
                     let next = all(&of_model) || (sizes[0] == "n" && all(&of_size));
                     let whole = all(&["(node `", "the shape", "[8]"]) && next;

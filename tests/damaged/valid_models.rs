@@ -305,5 +305,5 @@ pub fn valid_model(random: &mut Random) -> ModelProto {
         }],
         ..Default::default()
     };
-    ModelProto::of_graph(graph, *random.one(&[11, 13, 17, 18, 21, 23]))
+    ModelProto::from_graph(graph, *random.one(&[11, 13, 17, 18, 21, 23]))
 }

@@ -33,11 +33,11 @@ pub fn typed(mut model: Model, shape: &[usize]) -> Model {
         element: DataType::Float,
         shape: Some(shape.iter().copied().map(Dim::Known).collect()),
     };
-    model.graph.inputs = vec![ValueInfoProto::of("x", &input)];
+    model.graph.inputs = vec![ValueInfoProto::new("x", &input)];
     let types = engine::infer_types(&model).unwrap();
     model.graph.value_info = types
         .iter()
-        .map(|(name, found)| ValueInfoProto::of(name, found))
+        .map(|(name, found)| ValueInfoProto::new(name, found))
         .collect();
     model
 }

@@ -7,7 +7,7 @@ use octet::onnx::schema::{DataType, ModelProto, NodeProto, TensorProto, ValueInf
 use octet::prepare::equalize::ChannelFactors;
 use octet::quantize::{Format, Scheme, Settings};
 use octet::samples::{self, Encoded};
-use octet::session::{Error, QuantizationResult, Session, Source, compare_sample};
+use octet::session::{Error, QuantizationResult, Session, ModelFile, compare_sample};
 
 use super::graphs::{node, npy, numbers};
 use super::layers::{SHAPE, conv, conv_constants};
@@ -22,7 +22,7 @@ fn file(between: &str) -> Vec<u8> {
             element: DataType::Float,
             shape: Some(shape.iter().copied().map(Dim::Known).collect()),
         };
-        ValueInfoProto::of(name, &found)
+        ValueInfoProto::new(name, &found)
     };
     let nodes: Vec<NodeProto> = vec![
         conv("x", "first", "a"),
@@ -45,11 +45,11 @@ fn file(between: &str) -> Vec<u8> {
         output: vec![typed("y", &[1, 3, 4, 4])],
         ..Default::default()
     };
-    octet::onnx::write(&ModelProto::of_graph(graph, 17)).unwrap()
+    octet::onnx::write(&ModelProto::from_graph(graph, 17)).unwrap()
 }
 
 fn session(between: &str) -> Session {
-    Session::open(Source::new("model.onnx", file(between).into())).unwrap()
+    Session::open(ModelFile::new("model.onnx", file(between).into())).unwrap()
 }
 
 fn sample(index: u64) -> Encoded {
@@ -76,7 +76,7 @@ fn feed(session: &mut Session, portion: usize) {
 fn calibrate(session: &mut Session, equalize: Option<f32>, portion: usize) -> usize {
     session.equalize(equalize);
     session
-        .begin_calibration(samples::Settings::default())
+        .begin_calibration(samples::SampleSettings::default())
         .unwrap();
     feed(session, portion);
     let mut passes = 1;
@@ -204,7 +204,7 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
     let mut session = session("Relu");
     session.equalize(Some(0.5));
     session
-        .begin_calibration(samples::Settings::default())
+        .begin_calibration(samples::SampleSettings::default())
         .unwrap();
     assert!(matches!(
         session.begin_extra_pass(Method::MinMax, false),
@@ -216,7 +216,7 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
     assert!(session.begin_extra_pass(Method::MinMax, false).unwrap());
     session.feed(vec![sample(0)], &()).unwrap();
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
-    assert!(refused.to_string().contains("1 of 9"), "{refused}");
+    assert!(refused.to_string().contains("completed 1 samples and the first 9"), "{refused}");
     assert_eq!(calibrate(&mut session, Some(0.5), 9), 2);
     // Ranges from outside belong to the model without factors.
     let ranges =
@@ -246,17 +246,17 @@ fn layers_are_compared_with_those_of_the_float_model_of_the_same_channels() {
     calibrate(&mut made, Some(0.5), 9);
     let quantized = bytes(&made.quantize(&settings(Some(0.5))).unwrap());
     let prepared = made.prepared().unwrap().as_slice().concat();
-    let runner = Session::open(Source::new("quantized", quantized.into()))
+    let runner = Session::open(ModelFile::new("quantized", quantized.into()))
         .unwrap()
         .runner()
         .unwrap();
     // Float side: the session that quantized, one of the source file, and one of the prepared
     // model.
-    let prepared = Session::open(Source::new("prepared", prepared.into())).unwrap();
+    let prepared = Session::open(ModelFile::new("prepared", prepared.into())).unwrap();
     for mut float in [made, session("Relu"), prepared] {
         let mut comparing = float.begin_comparison(&runner).unwrap();
         let inputs = float
-            .decode(&sample(0), &samples::Settings::default())
+            .decode(&sample(0), &samples::SampleSettings::default())
             .unwrap();
         compare_sample(&mut comparing, &inputs, None, &()).unwrap();
         let found = comparing.finish();

@@ -15,7 +15,7 @@ pub fn value(name: &str) -> ValueInfoProto {
         element: DataType::Float,
         shape: None,
     };
-    ValueInfoProto::of(name, &float)
+    ValueInfoProto::new(name, &float)
 }
 
 /// A node without a name, identified by its output.
@@ -51,7 +51,7 @@ pub fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>, outputs: &[&str
         value_info,
         ..Default::default()
     };
-    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
 }
 
 /// An If whose branches both capture `inner` and the constant `w`, with its condition.

@@ -143,7 +143,7 @@ impl Network {
     }
 
     pub fn model(self) -> ModelProto {
-        ModelProto::of_graph(self.graph(), 17)
+        ModelProto::from_graph(self.graph(), 17)
     }
 }
 
@@ -155,7 +155,7 @@ pub fn port(name: &str, element: DataType, sizes: &[&str]) -> ValueInfoProto {
         _ => Dim::Named((*size).to_owned()),
     };
     let shape = Some(sizes.iter().map(dim).collect());
-    ValueInfoProto::of(name, &TensorType { element, shape })
+    ValueInfoProto::new(name, &TensorType { element, shape })
 }
 
 /// An image classifier: convolutions, batch norm, pooling, Gemm.

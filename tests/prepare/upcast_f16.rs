@@ -7,14 +7,14 @@ use octet::onnx::schema::*;
 use octet::onnx::{external, read, write};
 use octet::prepare::{PrepareError, Prepared, prepare};
 use octet::quantize::{Scheme, Settings};
-use octet::session::{Session, Source};
+use octet::session::{Session, ModelFile};
 
 use super::{node, operators};
 
 /// A value of this type and shape.
 fn value(name: &str, element: DataType, shape: &[usize]) -> ValueInfoProto {
     let shape = Some(shape.iter().copied().map(Dim::Known).collect());
-    ValueInfoProto::of(name, &TensorType { element, shape })
+    ValueInfoProto::new(name, &TensorType { element, shape })
 }
 
 /// 16-bit floats from this bit pattern on, as raw bytes: 1.0, 1.0009765625 and so on.
@@ -44,7 +44,7 @@ fn proto(
         output: vec![value("y", element, shape)],
         ..GraphProto::default()
     };
-    ModelProto::of_graph(graph, 17)
+    ModelProto::from_graph(graph, 17)
 }
 
 fn prepared(proto: ModelProto) -> Prepared {
@@ -283,7 +283,7 @@ fn settings(scheme: Scheme) -> Settings {
 
 /// The quantized model of a session, and its notes.
 fn made(file: Vec<u8>, scheme: Scheme) -> (Model, Vec<String>) {
-    let mut session = Session::open(Source::new("m.onnx", file.into())).unwrap();
+    let mut session = Session::open(ModelFile::new("m.onnx", file.into())).unwrap();
     let done = session.quantize(&settings(scheme)).unwrap();
     let bytes: Vec<u8> = done.model.as_slice().concat();
     let model = Model::from_proto(read(bytes.into()).unwrap()).unwrap();
@@ -359,7 +359,7 @@ fn halves_beside_the_model_are_raised_too() {
     }];
     assert_eq!(external::files(&model), ["w.bin"]);
     let light = write(&model).unwrap();
-    let mut session = Session::open(Source::new("m.onnx", light.into())).unwrap();
+    let mut session = Session::open(ModelFile::new("m.onnx", light.into())).unwrap();
     let said = session
         .quantize(&settings(Scheme::Weights))
         .map(|_| ())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use octet::calibrate::Range;
 use octet::graph::Model;
 use octet::quantize::{
-    Plan, Quantized, Ranges, Settings, quantize, to_integer_operators, with_float_weights,
+    Plan, Quantized, ActivationRanges, Settings, quantize, to_integer_operators, with_float_weights,
 };
 
 use crate::graphs::check_valid;
@@ -14,12 +14,12 @@ use crate::graphs::check_valid;
 /// every format.
 pub fn quantize_all_formats(model: &Model) -> Quantized {
     let plan = Plan::new(model, &Settings::default()).unwrap();
-    let ranges: BTreeMap<String, Range> = Plan::observable(model)
+    let ranges: BTreeMap<String, Range> = Plan::observed_values(model)
         .unwrap()
         .into_iter()
         .map(|name| (name, Range::new(-1.0, 2.0)))
         .collect();
-    let quantized = quantize(model, &plan, Ranges::Given(&ranges)).unwrap();
+    let quantized = quantize(model, &plan, ActivationRanges::Provided(&ranges)).unwrap();
     check_valid(&quantized.model);
     check_valid(&to_integer_operators(&quantized.model).unwrap());
     check_valid(&with_float_weights(&quantized.model, model).unwrap());

@@ -1,9 +1,9 @@
 //! A calibration observes all values that any settings may need.
 
-use octet::calibrate::{Method, Observation, Observations};
+use octet::calibrate::{Method, TensorStatistics, CalibrationStatistics};
 use octet::graph::Model;
 use octet::onnx::schema::*;
-use octet::quantize::{Plan, QuantizeError, Ranges, Settings, apply};
+use octet::quantize::{Plan, QuantizeError, ActivationRanges, Settings, apply};
 use serde_json::{Value, json};
 
 use crate::graphs::{Random, check_valid, constant, model, node};
@@ -135,10 +135,10 @@ fn random_settings(random: &mut Random, model: &Model) -> Settings {
     Settings::from_value(document).unwrap()
 }
 
-fn seen(model: &Model) -> Option<Observations> {
-    let mut one = Observation::new();
+fn seen(model: &Model) -> Option<CalibrationStatistics> {
+    let mut one = TensorStatistics::new();
     one.observe(&[-1.0, -0.25, 0.0, 0.5, 2.0]);
-    let watched = Plan::observable(model).ok()?;
+    let watched = Plan::observed_values(model).ok()?;
     Some(
         watched
             .into_iter()
@@ -155,7 +155,7 @@ fn any_settings_can_follow_any_calibration() {
         let model = random_model(&mut random);
         let Some(seen) = seen(&model) else { continue };
         let settings = random_settings(&mut random, &model);
-        match apply(&model, &settings, Some(Ranges::Seen(&seen, Method::MinMax))) {
+        match apply(&model, &settings, Some(ActivationRanges::Observed(&seen, Method::MinMax))) {
             Ok(quantized) => {
                 check_valid(&quantized.model);
                 done += 1;

@@ -223,7 +223,7 @@ fn a_pattern_follows_the_settings() {
         .unwrap(),
         3
     );
-    let observed = Plan::observable(&whole).unwrap();
+    let observed = Plan::observed_values(&whole).unwrap();
     assert!(
         ["x", "normal", "scaled", "y"]
             .iter()

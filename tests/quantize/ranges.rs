@@ -1,9 +1,9 @@
 //! Ranges of values that differ from their own observed range.
 
-use octet::calibrate::{Method, Observation, Observations, Range};
+use octet::calibrate::{Method, TensorStatistics, CalibrationStatistics, Range};
 use octet::graph::Model;
 use octet::onnx::schema::*;
-use octet::quantize::{Plan, Quantized, Ranges, Settings, apply};
+use octet::quantize::{Plan, Quantized, ActivationRanges, Settings, apply};
 use serde_json::{Value, json};
 
 use crate::graphs::{constant, maker, model, node};
@@ -17,17 +17,17 @@ pub fn quantized(
     method: Method,
 ) -> Quantized {
     let settings = Settings::from_value(settings).unwrap();
-    let seen: Observations = Plan::observable(model)
+    let seen: CalibrationStatistics = Plan::observed_values(model)
         .unwrap()
         .into_iter()
         .map(|name| {
             let ends = ends.iter().find(|(value, _)| *value == name);
-            let mut seen = Observation::new();
+            let mut seen = TensorStatistics::new();
             seen.observe(&ends.map_or([-1.0, 2.0], |(_, ends)| *ends));
             (name, seen)
         })
         .collect();
-    apply(model, &settings, Some(Ranges::Seen(&seen, method))).unwrap()
+    apply(model, &settings, Some(ActivationRanges::Observed(&seen, method))).unwrap()
 }
 
 /// The ends of a value's represented range, in hundredths.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use octet::calibrate::Range;
 use octet::quantize::{
-    ElementType, LayerSettings, Operators, Plan, QuantizeError, Ranges, Settings, TensorSettings,
+    ElementType, LayerSettings, Operators, Plan, QuantizeError, ActivationRanges, Settings, TensorSettings,
     apply, quantize,
 };
 
@@ -39,7 +39,7 @@ fn models_that_cannot_be_quantized_are_errors() {
 
     let whole = model(conv(), weight(), &["y"]);
     let plan = Plan::new(&whole, &settings).unwrap();
-    let error = quantize(&whole, &plan, Ranges::Given(&BTreeMap::new())).unwrap_err();
+    let error = quantize(&whole, &plan, ActivationRanges::Provided(&BTreeMap::new())).unwrap_err();
     assert!(
         error.to_string().contains("no range for the value `x`"),
         "{error}"
@@ -97,7 +97,7 @@ fn unknown_operators_are_errors_and_absent_ones_are_noted() {
     let ranges: BTreeMap<String, Range> = ["x", "y"]
         .map(|name| (name.into(), Range::new(-1.0, 2.0)))
         .into();
-    let applied = |settings: Settings| apply(&whole, &settings, Some(Ranges::Given(&ranges)));
+    let applied = |settings: Settings| apply(&whole, &settings, Some(ActivationRanges::Provided(&ranges)));
     let by_operator = |name: &str| Settings {
         by_operator: [(name.to_string(), LayerSettings::default())].into(),
         ..Settings::default()

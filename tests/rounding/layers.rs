@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
-use octet::calibrate::{Method, Observations};
+use octet::calibrate::{Method, CalibrationStatistics};
 use octet::engine::Engine;
 use octet::graph::{Dim, Model};
 use octet::onnx::schema::{AttributeProto, DataType, TensorProto};
-use octet::quantize::{Plan, Quantized, Ranges, Settings, apply, channel_axes, gram_views};
+use octet::quantize::{Plan, Quantized, ActivationRanges, Settings, apply, channel_axes, gram_views};
 use octet::samples::{self, Encoded, InputSpec};
 use octet::tensor::{Tensor, Values};
 
@@ -74,7 +74,7 @@ pub fn all_samples() -> Vec<Encoded> {
 }
 
 pub fn calibration(model: &Model) -> CalibrationRun {
-    let watched = Plan::observable(model).unwrap();
+    let watched = Plan::observed_values(model).unwrap();
     let engine = Arc::new(Engine::new(model.clone(), watched.clone()));
     let mut axes = channel_axes(model);
     let watched = watched.into_iter().map(|name| {
@@ -91,7 +91,7 @@ pub fn calibration(model: &Model) -> CalibrationRun {
         element: DataType::Float,
         shape: SHAPE.map(Dim::Known).to_vec(),
     };
-    let settings = samples::Settings::default();
+    let settings = samples::SampleSettings::default();
     CalibrationRun::new(
         engine,
         watched.collect(),
@@ -106,7 +106,7 @@ pub fn feed(calibration: &mut CalibrationRun, samples: Vec<Encoded>) -> Result<(
 }
 
 /// The statistics of both passes.
-pub fn seen(model: &Model) -> Observations {
+pub fn seen(model: &Model) -> CalibrationStatistics {
     let mut calibration = calibration(model);
     feed(&mut calibration, all_samples()).unwrap();
     calibration
@@ -120,11 +120,11 @@ pub fn settings(text: &str) -> Settings {
     Settings::from_value(serde_json::from_str(text).unwrap()).unwrap()
 }
 
-pub fn quantized(seen: &Observations, text: &str) -> Quantized {
+pub fn quantized(seen: &CalibrationStatistics, text: &str) -> Quantized {
     let found = apply(
         &layers(),
         &settings(text),
-        Some(Ranges::Seen(seen, Method::MinMax)),
+        Some(ActivationRanges::Observed(seen, Method::MinMax)),
     )
     .unwrap();
     check_valid(&found.model);

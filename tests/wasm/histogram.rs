@@ -1,12 +1,12 @@
 //! Tensor statistics have identical bits in the browser, for any division of the data.
 
-use octet::calibrate::Observation;
+use octet::calibrate::TensorStatistics;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use crate::recorded;
 
-fn seen(values: &[f32]) -> Observation {
-    let mut observation = Observation::new();
+fn seen(values: &[f32]) -> TensorStatistics {
+    let mut observation = TensorStatistics::new();
     observation.observe(values);
     observation
 }
@@ -21,11 +21,11 @@ fn any_cut_and_order_gives_the_same_bits() {
         .collect();
     let whole = seen(&values);
     for size in [1, 7, 1000, 4095] {
-        let mut forwards = Observation::new();
+        let mut forwards = TensorStatistics::new();
         values
             .chunks(size)
             .for_each(|part| forwards.merge(&seen(part)));
-        let mut backwards = Observation::new();
+        let mut backwards = TensorStatistics::new();
         values
             .chunks(size)
             .rev()

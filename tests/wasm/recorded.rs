@@ -3,14 +3,14 @@
 //! constants.
 
 use bytes::Bytes;
-use octet::calibrate::{Method, Observation};
+use octet::calibrate::{Method, TensorStatistics};
 use octet::onnx::schema::{
     AttributeProto, AttributeType, DataType, Dimension, DimensionValue, GraphProto, ModelProto,
     NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
     TypeValue, ValueInfoProto,
 };
 use octet::samples::{self, Encoded};
-use octet::session::{Session, Source};
+use octet::session::{Session, ModelFile};
 use octet::{onnx, quantize};
 
 /// sha256 of the model's file.
@@ -139,9 +139,9 @@ pub fn sample(index: u32) -> Bytes {
 /// The quantized model after calibration on five samples, fed in these batches.
 pub fn quantized(portions: &[usize]) -> Vec<u8> {
     let mut session =
-        Session::open(Source::new("recorded.onnx", model().into())).expect("our own file opens");
+        Session::open(ModelFile::new("recorded.onnx", model().into())).expect("our own file opens");
     session
-        .begin_calibration(samples::Settings::default())
+        .begin_calibration(samples::SampleSettings::default())
         .expect("it can be calibrated");
     let mut index = 0;
     for &size in portions {
@@ -170,7 +170,7 @@ pub fn quantized(portions: &[usize]) -> Vec<u8> {
 }
 
 /// A histogram's bins as (from, to, count), eight bytes each.
-pub fn histogram_bytes(seen: &Observation) -> Vec<u8> {
+pub fn histogram_bytes(seen: &TensorStatistics) -> Vec<u8> {
     seen.histogram()
         .bins()
         .flat_map(|(from, to, count)| [from.to_bits(), to.to_bits(), count])

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 use wasm_bindgen_test::wasm_bindgen_test;
 
-use octet::calibrate::Observation;
+use octet::calibrate::TensorStatistics;
 
 use crate::{pool, recorded};
 
@@ -22,16 +22,16 @@ async fn the_pool_has_the_threads_that_were_asked_for() {
 
     // Memory is shared, and the result does not depend on the assignment of work.
     let values = recorded::numbers(100_000, 11);
-    let total = Mutex::new(Observation::new());
+    let total = Mutex::new(TensorStatistics::new());
     values.par_chunks(1000).for_each(|part| {
-        let mut observation = Observation::new();
+        let mut observation = TensorStatistics::new();
         observation.observe(part);
         total
             .lock()
             .expect("no thread panicked")
             .merge(&observation);
     });
-    let mut alone = Observation::new();
+    let mut alone = TensorStatistics::new();
     alone.observe(&values);
     assert_eq!(total.into_inner().expect("no thread panicked"), alone);
 }

@@ -60,7 +60,7 @@ pub struct CompareOptions {
 pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     options.files.check()?;
     threads::start(options.threads)?;
-    let settings = samples::Settings {
+    let settings = samples::SampleSettings {
         demo: options.demo.is_some(),
         bad_samples: options.bad.setting(),
         ..options.images.settings()?

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use octet::samples::{
-    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode, Settings,
+    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode, SampleSettings,
 };
 use octet::session::Session;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
-use octet::session::{Session, Source};
+use octet::session::{Session, ModelFile};
 
 use super::{Failure, files};
 
@@ -21,7 +21,7 @@ pub fn open(path: &Path) -> Result<Session, Failure> {
     let named = |error: octet::session::Error| Failure::from(error).about(path.display());
     let file = files::read(path, "model")?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut session = Session::open(Source::new(&name, Bytes::from(file))).map_err(named)?;
+    let mut session = Session::open(ModelFile::new(&name, Bytes::from(file))).map_err(named)?;
     let wanted = session.wanted_files().to_vec();
     if !wanted.is_empty() {
         let mut files = BTreeMap::new();

@@ -86,7 +86,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     let settings = options.settings.document()?;
     let has_data =
         !options.samples.is_empty() || options.demo.is_some() || options.ranges.is_some();
-    if settings.need_samples() != has_data {
+    if settings.needs_samples() != has_data {
         return Err(Failure::usage(match has_data {
             true => {
                 "--samples, --demo and --ranges are for the scheme static and the method gptq of blocks: leave them out, \
@@ -98,7 +98,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
             }
         }));
     }
-    let image_settings = samples::Settings {
+    let image_settings = samples::SampleSettings {
         demo: options.demo.is_some(),
         bad_samples: options.bad.setting(),
         ..options.images.settings()?
@@ -198,7 +198,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
                 done
             };
             pass(&mut session)?;
-            let moments = settings.need_moments();
+            let moments = settings.needs_gram_matrices();
             while session.begin_extra_pass(method, moments).map_err(named)? {
                 progress.stage("Extra pass");
                 pass(&mut session)?;
@@ -279,7 +279,7 @@ fn forecast(
     session: &mut Session,
     options: &QuantizeOptions,
     settings: &octet::quantize::Settings,
-    reading: &samples::Settings,
+    reading: &samples::SampleSettings,
     samples: &Samples,
     threads: usize,
 ) -> Result<Option<Forecast>, Failure> {

@@ -74,7 +74,7 @@ fn column(name: &str) -> Result<Column, String> {
 pub fn run(options: &RunOptions) -> Result<(), Failure> {
     options.files.check()?;
     threads::start(options.threads)?;
-    let settings = samples::Settings {
+    let settings = samples::SampleSettings {
         demo: options.demo,
         ..options.images.settings()?
     };

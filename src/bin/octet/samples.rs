@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use octet::samples::{
-    BadSamples, Encoded, FileStart, SampleError, SampleRef, Settings, Skipped, bytes_to_check,
+    BadSamples, Encoded, FileStart, SampleError, SampleRef, SampleSettings, Skipped, bytes_to_check,
     group,
 };
 use octet::session::{Error, Session};

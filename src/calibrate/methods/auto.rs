@@ -10,7 +10,7 @@
 
 use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
-use super::super::{IntegerRange, Observation, Range};
+use super::super::{IntegerRange, TensorStatistics, Range};
 use super::headroom::Headroom;
 use super::{mse, percentile};
 
@@ -27,7 +27,7 @@ const NOT_WORTH: f64 = 0.01;
 
 /// The widest of the proposed ranges whose expected squared error is nearly the least, with
 /// headroom.
-pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
+pub(super) fn range(stats: &TensorStatistics, target: &IntegerRange) -> Range {
     let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
     let Some(values) = BinnedDistribution::from_statistics(stats) else {
         return all;
@@ -100,7 +100,7 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
 mod tests {
     use super::*;
 
-    fn cost(stats: &Observation, range: Range) -> f64 {
+    fn cost(stats: &TensorStatistics, range: Range) -> f64 {
         let error = ExpectedError::new(&BinnedDistribution::from_statistics(stats).unwrap());
         error.mean(IntegerRange::default().grid(range), Power::Squared)
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn auto_is_nearly_as_good_as_the_best_and_no_narrower() {
         let values: Vec<f32> = (-3000..5000).map(|i| (i as f32 / 2000.0).powi(5)).collect();
-        let stats = Observation::from_values(&values);
+        let stats = TensorStatistics::from_values(&values);
         let target = IntegerRange::default();
         let (actual, best) = (range(&stats, &target), mse::range(&stats, &target));
         assert!(cost(&stats, actual) <= cost(&stats, best) * NEARLY_OF_PLENTY);
@@ -123,7 +123,7 @@ mod tests {
             let even = (-200_000..200_000).map(|i| i as f32 / 200_000.0);
             let most = even.clone().map(|value| value * factor);
             let values = Vec::from_iter(even.step_by(10).chain(most).chain([1.2]));
-            range(&Observation::from_values(&values), &IntegerRange::default()).max == 1.2
+            range(&TensorStatistics::from_values(&values), &IntegerRange::default()).max == 1.2
         };
         assert!(whole(1.0), "half of the values have 116 integers");
         assert!(!whole(0.1), "half of the values have 13 integers");
@@ -133,11 +133,11 @@ mod tests {
     fn few_values_get_headroom_and_many_do_not() {
         // Ten uniform samples; their maximum is 1 in five of them and greater in the others.
         let actual = |values: usize| {
-            let mut all = Observation::new();
+            let mut all = TensorStatistics::new();
             for sample in 0..10 {
                 let end = 1.0 + (sample as f32 - 4.0).max(0.0) / 20.0;
                 let even = (0..values).map(|i| i as f32 / values as f32);
-                let mut stats = Observation::from_values(&Vec::from_iter(even.chain([end])));
+                let mut stats = TensorStatistics::from_values(&Vec::from_iter(even.chain([end])));
                 stats.end_sample();
                 all.merge(&stats);
             }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn outliers_that_cost_little_are_not_clipped() {
         let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).collect();
-        let stats = Observation::from_values(&values);
+        let stats = TensorStatistics::from_values(&values);
         let all = Range::new(0.0, 0.999);
         assert_eq!(range(&stats, &IntegerRange::default()), all);
     }

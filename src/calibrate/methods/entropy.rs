@@ -23,13 +23,13 @@ use octet_kernels::{Running, log2};
 #[cfg(test)]
 use super::super::distribution::Bin;
 use super::super::distribution::BinnedDistribution;
-use super::super::{IntegerRange, Observation, Range};
+use super::super::{IntegerRange, TensorStatistics, Range};
 
 /// `1 / (2·ln 2)`: one half, in bits.
 const HALF_IN_BITS: f64 = 0.5 * std::f64::consts::LOG2_E;
 
 /// The range with the least divergence.
-pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
+pub(super) fn range(stats: &TensorStatistics, target: &IntegerRange) -> Range {
     let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
     let values = match target.symmetric {
         true => BinnedDistribution::from_magnitudes(stats),
@@ -301,10 +301,10 @@ mod tests {
             values.extend(std::iter::repeat_n(x, copies));
         }
         values.push(80.0);
-        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        let actual = range(&TensorStatistics::from_values(&values), &IntegerRange::default());
         assert!(actual.max > 2.0 && actual.max < 40.0, "{actual:?}");
         let mirrored = range(
-            &Observation::from_values(&values),
+            &TensorStatistics::from_values(&values),
             &IntegerRange::new(-127, 127, true),
         );
         assert!(mirrored.max > 2.0 && mirrored.max < 40.0, "{mirrored:?}");
@@ -314,7 +314,7 @@ mod tests {
     fn outliers_on_both_sides_are_clipped() {
         let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
         values.extend([-40.0, 50.0]);
-        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        let actual = range(&TensorStatistics::from_values(&values), &IntegerRange::default());
         assert!(actual.min <= -0.99 && actual.max >= 0.99, "{actual:?}");
     }
 
@@ -325,8 +325,8 @@ mod tests {
         more.extend([0.0; 100_000]);
         let target = IntegerRange::default();
         assert_eq!(
-            range(&Observation::from_values(&more), &target).max,
-            range(&Observation::from_values(&values), &target).max
+            range(&TensorStatistics::from_values(&more), &target).max,
+            range(&TensorStatistics::from_values(&values), &target).max
         );
     }
 }

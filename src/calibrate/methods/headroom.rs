@@ -10,7 +10,7 @@
 
 use octet_kernels::log2;
 
-use super::super::{Observation, Range};
+use super::super::{TensorStatistics, Range};
 
 /// Expected values beyond the ends of the observed range.
 pub(super) struct Headroom {
@@ -33,7 +33,7 @@ const STEPS: i32 = 8;
 
 impl Headroom {
     /// Returns `None` for fewer than two samples, which have no distance to a mean.
-    pub(super) fn new(stats: &Observation) -> Option<Headroom> {
+    pub(super) fn new(stats: &TensorStatistics) -> Option<Headroom> {
         let mean = stats.mean_ends().filter(|_| stats.samples() > 1)?;
         let all = Range::new(stats.min()?, stats.max()?);
         let samples = stats.samples() as f64;
@@ -82,10 +82,10 @@ impl Headroom {
 mod tests {
     use super::*;
 
-    fn samples(of: impl IntoIterator<Item = Vec<f32>>) -> Observation {
-        let mut all = Observation::new();
+    fn samples(of: impl IntoIterator<Item = Vec<f32>>) -> TensorStatistics {
+        let mut all = TensorStatistics::new();
         for values in of {
-            let mut stats = Observation::from_values(&values);
+            let mut stats = TensorStatistics::from_values(&values);
             stats.end_sample();
             all.merge(&stats);
         }

@@ -3,14 +3,14 @@
 
 use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
-use super::super::{IntegerRange, Observation, Range};
+use super::super::{IntegerRange, TensorStatistics, Range};
 use super::{Measure, percentile};
 
 /// Candidates.
 const PERCENTILES: [f64; 3] = [99.99, 99.999, 99.99999];
 
 /// The candidate with the least expected error; ties go to the first.
-pub(super) fn range(stats: &Observation, measure: Measure, target: &IntegerRange) -> Range {
+pub(super) fn range(stats: &TensorStatistics, measure: Measure, target: &IntegerRange) -> Range {
     let power = match measure {
         Measure::Mae => Power::Absolute,
         Measure::Mse => Power::Squared,
@@ -40,7 +40,7 @@ mod tests {
         // times finer.
         let mut values: Vec<f32> = (0..1_000_000).map(|i| i as f32 * 1e-6).collect();
         values.extend([20.0; 30]);
-        let stats = Observation::from_values(&values);
+        let stats = TensorStatistics::from_values(&values);
         let actual = |measure| range(&stats, measure, &IntegerRange::default()).max;
         assert!(actual(Measure::Mae) < 1.01, "{}", actual(Measure::Mae));
         assert_eq!(actual(Measure::Mse), 20.0);

@@ -17,7 +17,7 @@ mod percentile;
 use serde::{Deserialize, Serialize};
 
 use super::numpy_histogram::HistogramLayout;
-use super::{IntegerRange, Observation, PowerOfTwo, Range};
+use super::{IntegerRange, TensorStatistics, PowerOfTwo, Range};
 
 pub use list::{METHODS, MethodEntry};
 pub use name::MethodError;
@@ -78,7 +78,7 @@ impl Method {
     /// The range for these statistics; [0, 0] if there are no finite values.
     pub fn range(
         &self,
-        stats: &Observation,
+        stats: &TensorStatistics,
         target: &IntegerRange,
     ) -> Result<Range, SecondPassMissing> {
         let (Some(min), Some(max)) = (stats.min(), stats.max()) else {
@@ -163,21 +163,21 @@ mod tests {
 
     #[test]
     fn min_max_is_the_full_range() {
-        let stats = Observation::from_values(&[0.25, -1.5, 3.0]);
+        let stats = TensorStatistics::from_values(&[0.25, -1.5, 3.0]);
         let range = |stats| {
             Method::MinMax
                 .range(stats, &IntegerRange::default())
                 .unwrap()
         };
         assert_eq!(range(&stats), Range::new(-1.5, 3.0));
-        assert_eq!(range(&Observation::new()), Range::new(0.0, 0.0));
+        assert_eq!(range(&TensorStatistics::new()), Range::new(0.0, 0.0));
     }
 
     #[test]
     fn moving_average_is_the_mean_of_the_ends_of_samples() {
-        let mut stats = Observation::new();
+        let mut stats = TensorStatistics::new();
         for values in [[-1.0, 2.0], [-2.0, 5.0], [0.0, 2.0]] {
-            let mut sample = Observation::new();
+            let mut sample = TensorStatistics::new();
             sample.observe(&values);
             sample.end_sample();
             stats.merge(&sample);
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_missing_second_pass_is_an_error() {
-        let stats = Observation::from_values(&[1.0, 2.0]);
+        let stats = TensorStatistics::from_values(&[1.0, 2.0]);
         let error = Method::OrtPercentile(99.9)
             .range(&stats, &IntegerRange::default())
             .unwrap_err();
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn ort_entropy_with_its_defaults_equals_min_max_and_has_a_note() {
         let method: Method = "ort-entropy".parse().unwrap();
-        let stats = Observation::from_values(&[-0.5, 2.0, 1.0]);
+        let stats = TensorStatistics::from_values(&[-0.5, 2.0, 1.0]);
         assert_eq!(
             method.range(&stats, &IntegerRange::default()).unwrap(),
             Range::new(-0.5, 2.0)
@@ -223,7 +223,7 @@ mod tests {
             &[1e30, 1e-30, 0.0],
         ];
         for values in odd {
-            let mut stats = Observation::new();
+            let mut stats = TensorStatistics::new();
             stats.observe(values);
             stats.end_sample();
             for name in name::EXAMPLES {

@@ -9,7 +9,7 @@
 use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
 use super::super::integer_range::{exponent_of, power_of_two};
-use super::super::{IntegerRange, Observation, Range};
+use super::super::{IntegerRange, TensorStatistics, Range};
 
 /// Factor by which an end shrinks, and number of times: down to 1/200 of the range.
 const SHRINK: (f64, usize) = (0.8, 24);
@@ -22,7 +22,7 @@ const TOGETHER: i32 = 8;
 const ROUNDS: usize = 4;
 
 /// The range of the least expected squared error.
-pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
+pub(super) fn range(stats: &TensorStatistics, target: &IntegerRange) -> Range {
     let Some(values) = BinnedDistribution::from_statistics(stats) else {
         return Range::new(0.0, 0.0);
     };
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::calibrate::PowerOfTwo;
 
-    fn cost(stats: &Observation, target: &IntegerRange, range: Range) -> f64 {
+    fn cost(stats: &TensorStatistics, target: &IntegerRange, range: Range) -> f64 {
         ExpectedError::new(&BinnedDistribution::from_statistics(stats).unwrap())
             .mean(target.grid(range), Power::Squared)
     }
@@ -195,7 +195,7 @@ mod tests {
         // steps of 1/255 a quarter of that. Clipping the outlier to 1 costs 1/2^20 = 1e-6.
         let mut values: Vec<f32> = (0..1 << 20).map(|i| i as f32 / 1_048_576.0).collect();
         values.push(2.0);
-        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        let actual = range(&TensorStatistics::from_values(&values), &IntegerRange::default());
         assert!(
             actual.min == 0.0 && (actual.max - 1.0).abs() < 0.08,
             "{actual:?}"
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn uniform_values_are_not_clipped() {
         let values: Vec<f32> = (0..10_000).map(|i| i as f32 / 5_000.0 - 1.0).collect();
-        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        let actual = range(&TensorStatistics::from_values(&values), &IntegerRange::default());
         assert!(actual.min < -0.985 && actual.max > 0.985, "{actual:?}");
     }
 
@@ -224,7 +224,7 @@ mod tests {
                 ..target
             };
             let scale = target
-                .grid(range(&Observation::from_values(&values), &target))
+                .grid(range(&TensorStatistics::from_values(&values), &target))
                 .unwrap()
                 .scale;
             assert_eq!(scale, power_of_two(exponent_of(scale)), "{target:?}");
@@ -237,10 +237,10 @@ mod tests {
         let positive: Vec<f32> = values.iter().map(|v| v.abs()).collect();
         let negative: Vec<f32> = values.iter().map(|v| -v.abs()).collect();
         assert_eq!(
-            range(&Observation::from_values(&positive), &target).min,
+            range(&TensorStatistics::from_values(&positive), &target).min,
             0.0
         );
-        assert!(range(&Observation::from_values(&negative), &target).max >= 0.0);
+        assert!(range(&TensorStatistics::from_values(&negative), &target).max >= 0.0);
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -269,7 +269,7 @@ mod tests {
             fn mse_is_never_worse_nor_wider_than_min_max(
                 values in long_tailed(1..400), symmetric: bool,
             ) {
-                let stats = Observation::from_values(&values);
+                let stats = TensorStatistics::from_values(&values);
                 let target = if symmetric { IntegerRange::new(-127, 127, true) } else { IntegerRange::default() };
                 let all = Range::new(stats.min().unwrap(), stats.max().unwrap());
                 let actual = range(&stats, &target);
@@ -283,7 +283,7 @@ mod tests {
             // With few values in few bins, the cost changes abruptly from range to range.
             #[test]
             fn mse_is_close_to_an_exhaustive_search(values in long_tailed(100..400)) {
-                let stats = Observation::from_values(&values);
+                let stats = TensorStatistics::from_values(&values);
                 let target = IntegerRange::new(-127, 127, true);
                 let end = f64::from(stats.max().unwrap()).max(-f64::from(stats.min().unwrap()));
                 let least = (1..=400)

@@ -150,11 +150,11 @@ fn pairwise_sum(values: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{HistogramLayout, Observation};
+    use super::super::super::{HistogramLayout, TensorStatistics};
     use super::*;
 
     fn counted(values: &[f32], bins: usize, magnitudes: bool) -> (NumpyHistogram, Range) {
-        let stats = Observation::from_values(values);
+        let stats = TensorStatistics::from_values(values);
         let mut counted = NumpyHistogram::new(HistogramLayout { bins, magnitudes }, &stats);
         counted.count(values);
         (

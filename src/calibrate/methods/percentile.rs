@@ -2,18 +2,18 @@
 //! coarsen the scale.
 
 use super::super::distribution::BinnedDistribution;
-use super::super::{IntegerRange, Observation, Range};
+use super::super::{IntegerRange, TensorStatistics, Range};
 
 /// The range that holds `percent` percent of the values. Half of the others are clipped on each
 /// side. A symmetric target clips those of the greatest magnitude. Values are uniform within a bin.
-pub(super) fn range(stats: &Observation, percent: f64, target: &IntegerRange) -> Range {
+pub(super) fn range(stats: &TensorStatistics, percent: f64, target: &IntegerRange) -> Range {
     let [range] = ranges(stats, [percent], target);
     range
 }
 
 /// The ranges for several percentages, from one distribution.
 pub(super) fn ranges<const N: usize>(
-    stats: &Observation,
+    stats: &TensorStatistics,
     percents: [f64; N],
     target: &IntegerRange,
 ) -> [Range; N] {
@@ -50,7 +50,7 @@ mod tests {
     fn half_of_the_outside_is_clipped_on_each_side() {
         // 1000 values, at most one per bin: 1 % outside are 5 below and 5 above.
         let values: Vec<f32> = (0..1000).map(|i| i as f32 - 400.0).collect();
-        let stats = Observation::from_values(&values);
+        let stats = TensorStatistics::from_values(&values);
         let actual = range(&stats, 99.0, &IntegerRange::default());
         assert!(
             (actual.min + 395.0).abs() <= 0.5 && (actual.max - 594.0).abs() <= 1.0,
@@ -69,7 +69,7 @@ mod tests {
         let mut values = vec![0.0f32; 990];
         values.extend((1..=10).map(|i| i as f32));
         let actual = range(
-            &Observation::from_values(&values),
+            &TensorStatistics::from_values(&values),
             99.0,
             &IntegerRange::default(),
         );
@@ -80,7 +80,7 @@ mod tests {
         // The smallest nonzero value would be reached at 98 %.
         assert_eq!(
             range(
-                &Observation::from_values(&values),
+                &TensorStatistics::from_values(&values),
                 97.0,
                 &IntegerRange::default()
             ),
@@ -99,7 +99,7 @@ mod tests {
                 values in proptest::collection::vec(-10f32..20.0, 1..200),
                 a in 1e-3f64..=100.0, b in 1e-3f64..=100.0, symmetric: bool,
             ) {
-                let stats = Observation::from_values(&values);
+                let stats = TensorStatistics::from_values(&values);
                 let target = IntegerRange { symmetric, ..IntegerRange::default() };
                 let (less, more) = (range(&stats, a.min(b), &target), range(&stats, a.max(b), &target));
                 // The lower end moves only where the ends cross, below 50 %.

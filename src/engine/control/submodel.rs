@@ -214,7 +214,7 @@ impl Submodel {
         let port = |(place, tensor): &(usize, Tensor)| {
             let shape = Some(vec![Dim::Unknown; tensor.shape().len()]);
             let element = tensor.element_type();
-            ValueInfoProto::of(&self.inputs[*place], &TensorType { element, shape })
+            ValueInfoProto::new(&self.inputs[*place], &TensorType { element, shape })
         };
         model.graph.inputs = fed.iter().map(port).collect();
         if self.unprepared {

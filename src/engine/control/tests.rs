@@ -9,7 +9,7 @@ use crate::tensor::{Tensor, Values};
 
 fn port(name: &str, element: DataType, axes: usize) -> ValueInfoProto {
     let shape = Some(vec![Dim::Unknown; axes]);
-    ValueInfoProto::of(name, &TensorType { element, shape })
+    ValueInfoProto::new(name, &TensorType { element, shape })
 }
 
 fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
@@ -63,7 +63,7 @@ fn model(turns: i64) -> Model {
         ],
         ..Default::default()
     };
-    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
 }
 
 fn floats(values: &[f32]) -> Tensor {

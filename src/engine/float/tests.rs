@@ -23,7 +23,7 @@ fn port(name: &str, shape: &[usize]) -> ValueInfoProto {
         element: DataType::Float,
         shape: Some(shape),
     };
-    ValueInfoProto::of(name, &declared)
+    ValueInfoProto::new(name, &declared)
 }
 
 /// x → these nodes → y, with these weights.
@@ -44,7 +44,7 @@ fn model(input: &[usize], nodes: Vec<NodeProto>, weights: &[(&str, &[usize])]) -
         initializer,
         ..Default::default()
     };
-    let proto = ModelProto::of_graph(graph, 17);
+    let proto = ModelProto::from_graph(graph, 17);
     Model::from_proto(proto).unwrap()
 }
 

@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::nn::DataFormat;
 use tract_onnx::tract_hir::internal::*;
 
 use super::BuildResult;
-use crate::graph::{Around, Slide};
+use crate::graph::{Around, SlidingWindow};
 
 /// The attributes of a node, without its kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,11 +61,11 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult 
 
 impl ConvTranspose {
     /// The window along an axis, for a kernel of these sizes.
-    fn window(&self, kernel: &[usize], axis: usize) -> Slide {
+    fn window(&self, kernel: &[usize], axis: usize) -> SlidingWindow {
         let number = |list: &Option<TVec<usize>>, at: usize, usual: usize| {
             list.as_ref().and_then(|l| l.get(at)).map_or(usual, |&v| v) as i64
         };
-        Slide {
+        SlidingWindow {
             taps: kernel[axis] as i64,
             stride: number(&self.strides, axis, 1),
             dilation: number(&self.dilations, axis, 1),
@@ -175,7 +175,7 @@ impl Expansion for ConvTranspose {
         let cuts = cuts.map(|(axis, &size)| self.cut(kernel, axis, size));
         let cuts = cuts.collect::<TractResult<TVec<Crop>>>()?;
         let all = |of: fn(&Crop) -> usize| cuts.iter().map(of).collect::<TVec<usize>>();
-        let slides: TVec<Slide> = (0..kernel.len())
+        let slides: TVec<SlidingWindow> = (0..kernel.len())
             .map(|axis| self.window(kernel, axis))
             .collect();
         let window = PoolSpec::new(

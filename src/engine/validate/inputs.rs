@@ -4,7 +4,7 @@ use super::{NodeValidator, Validation, ensure, refuse};
 use crate::engine::integer::operator::OPERATOR as REGION;
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
-use crate::prepare::{Known, count, position};
+use crate::prepare::{InferredValue, count, position};
 
 /// Operators that need no first input; a region of constants has none.
 const NO_INPUTS: [&str; 8] = [
@@ -104,7 +104,7 @@ impl NodeValidator<'_> {
             _ => (&[], &[]),
         };
         for &slot in numbers {
-            if let Some(sizes) = self.input(slot).and_then(Known::sizes) {
+            if let Some(sizes) = self.input(slot).and_then(InferredValue::sizes) {
                 let what = format!("the shape of its input {slot}");
                 ensure(count(&sizes) == 1, &what, &sizes, "that of a scalar")?;
             }

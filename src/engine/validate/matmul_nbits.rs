@@ -2,7 +2,7 @@
 
 use super::{InvalidNode, MAX_ELEMENTS, NodeValidator, Validation, ensure};
 use crate::onnx::schema::DataType;
-use crate::prepare::{Known, count};
+use crate::prepare::{InferredValue, count};
 
 impl NodeValidator<'_> {
     pub(super) fn matmul_nbits(&self) -> Validation {
@@ -47,7 +47,7 @@ impl NodeValidator<'_> {
 
     /// Fails if an input of known shape doesn't have `expected` elements.
     fn holds(&self, slot: usize, what: &str, expected: u64) -> Result<(), InvalidNode> {
-        let actual = self.input(slot).and_then(Known::sizes);
+        let actual = self.input(slot).and_then(InferredValue::sizes);
         let actual = actual.map(|sizes| count(&sizes) as u64);
         ensure(
             actual.is_none_or(|actual| actual == expected),

@@ -16,7 +16,7 @@ use std::fmt::{Debug, Display};
 use super::EngineError;
 use crate::graph::{Dim, MICROSOFT, Model};
 use crate::onnx::schema::NodeProto;
-use crate::prepare::{Known, Types, count, infer, infer_from};
+use crate::prepare::{InferredValue, Types, count, infer, infer_from};
 use crate::tensor::Tensor;
 
 /// Maximum number of elements of a tensor, within the address space of the machine.
@@ -121,7 +121,7 @@ impl<'a> NodeValidator<'a> {
     /// Fails if an output has more than [`MAX_ELEMENTS`] elements.
     fn outputs(&self) -> Validation {
         for name in &self.node.output {
-            let sizes = self.types.get(name).and_then(Known::sizes);
+            let sizes = self.types.get(name).and_then(InferredValue::sizes);
             if let Some(sizes) = sizes.filter(|sizes| count(sizes) > MAX_ELEMENTS) {
                 let expected = format!("of at most {MAX_ELEMENTS} elements");
                 return refuse(
@@ -134,7 +134,7 @@ impl<'a> NodeValidator<'a> {
         Ok(())
     }
 
-    fn input(&self, slot: usize) -> Option<&'a Known> {
+    fn input(&self, slot: usize) -> Option<&'a InferredValue> {
         self.types.get(self.node.input_at(slot)?)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{NodeValidator, Validation, ensure, refuse};
 use crate::graph::Dim;
-use crate::prepare::{Known, count, position};
+use crate::prepare::{InferredValue, count, position};
 
 /// Operators that broadcast their inputs.
 const ELEMENTWISE: [&str; 26] = [
@@ -40,7 +40,7 @@ impl NodeValidator<'_> {
     pub(super) fn shapes(&self, operator: &str) -> Validation {
         match operator {
             "Expand" => {
-                let requested = self.input(1).and_then(Known::all_integers);
+                let requested = self.input(1).and_then(InferredValue::all_integers);
                 let Some((own, requested)) = self.shape(0).zip(requested) else {
                     return Ok(());
                 };
@@ -164,7 +164,7 @@ impl NodeValidator<'_> {
     fn reshape(&self) -> Validation {
         let requested = match self.node.ints("shape") {
             Some(shape) => Some(shape.to_vec()),
-            None => self.input(1).and_then(Known::all_integers),
+            None => self.input(1).and_then(InferredValue::all_integers),
         };
         let Some(requested) = requested else {
             return Ok(());
@@ -182,7 +182,7 @@ impl NodeValidator<'_> {
             let expected = format!("without a 0 beyond the {} axes of its input", own.len());
             return refuse("its requested shape", &requested, expected);
         }
-        let Some(sizes) = self.input(0).and_then(Known::sizes) else {
+        let Some(sizes) = self.input(0).and_then(InferredValue::sizes) else {
             return Ok(());
         };
         let resolved = |(axis, &size): (usize, &i64)| match size {

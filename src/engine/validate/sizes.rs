@@ -2,7 +2,7 @@
 
 use super::{MAX_ELEMENTS, MAX_SIZE, NodeValidator, Validation, ensure, refuse};
 use crate::graph::Dim;
-use crate::prepare::{Known, position};
+use crate::prepare::{InferredValue, position};
 
 /// Differences of numbers below this limit fit into 64 bits.
 const MAX_DIFFERENCE: i64 = 1 << 62;
@@ -139,7 +139,7 @@ impl NodeValidator<'_> {
             None => self.input(slot).and_then(|known| known.floats.clone()),
         };
         let scales = scales.unwrap_or_default();
-        let none = self.input(slot).and_then(Known::sizes) == Some(vec![0]);
+        let none = self.input(slot).and_then(InferredValue::sizes) == Some(vec![0]);
         let given = !none || slot == 1 || self.node.input_at(3).is_some();
         ensure(given, "scales", &scales, "given, unless there are sizes")?;
         let sound = |scale: &f32| scale.is_finite() && *scale > 0.0 && *scale < MAX_SIZE as f32;
@@ -213,7 +213,7 @@ impl NodeValidator<'_> {
 
     /// Checks an input that holds sizes.
     fn output_sizes(&self, slot: usize) -> Validation {
-        let sizes = self.input(slot).and_then(Known::all_integers);
+        let sizes = self.input(slot).and_then(InferredValue::all_integers);
         let sizes = sizes.unwrap_or_default();
         let sound = sizes.iter().all(|size| (0..MAX_SIZE).contains(size));
         ensure(

@@ -32,16 +32,16 @@ pub(in crate::engine) fn model(node: NodeProto, fed: &[usize], beside: &[Beside]
         element: DataType::Float,
         shape: Some(shape),
     };
-    let mut output = ValueInfoProto::of("y", &fed);
+    let mut output = ValueInfoProto::new("y", &fed);
     output.r#type = None;
     let graph = GraphProto {
         node: vec![node],
-        input: vec![ValueInfoProto::of("x", &fed)],
+        input: vec![ValueInfoProto::new("x", &fed)],
         output: vec![output],
         initializer: constants,
         ..Default::default()
     };
-    Model::from_proto(ModelProto::of_graph(graph, 19)).unwrap()
+    Model::from_proto(ModelProto::from_graph(graph, 19)).unwrap()
 }
 
 pub(in crate::engine) fn node(operator: &str) -> NodeProto {

@@ -1,8 +1,8 @@
 //! Checks convolutions and poolings: kernels, strides, dilations, pads, groups and output sizes.
 
 use super::{MAX_ELEMENTS, MAX_SIZE, NodeValidator, Validation, ensure, refuse};
-use crate::graph::{Around, Dim, Slide};
-use crate::prepare::{Known, count};
+use crate::graph::{Around, Dim, SlidingWindow};
+use crate::prepare::{InferredValue, count};
 
 /// Maximum number of taps; larger tables would exceed any image.
 const MAX_TAPS: usize = 1 << 26;
@@ -17,7 +17,7 @@ impl NodeValidator<'_> {
         };
         let convolves = weight.is_some();
         let weight = weight.and_then(|slot| self.input(slot));
-        let weight = weight.and_then(Known::sizes);
+        let weight = weight.and_then(InferredValue::sizes);
         let kernel_shape = self.node.ints("kernel_shape");
         let kernel: Option<Vec<i64>> = match (&weight, kernel_shape) {
             (Some(weight), _) => {
@@ -90,7 +90,7 @@ impl NodeValidator<'_> {
             &kernel,
             format!("of 1 to {MAX_TAPS} elements"),
         )?;
-        let Some(slides) = Slide::of(self.node, &kernel) else {
+        let Some(slides) = SlidingWindow::from_node(self.node, &kernel) else {
             return Ok(());
         };
         match operator {
@@ -138,7 +138,7 @@ impl NodeValidator<'_> {
 
     /// Checks a convolution or pooling: it has an output position, and its padded input fits in
     /// memory.
-    fn positions(&self, slides: &[Slide], pools: bool) -> Validation {
+    fn positions(&self, slides: &[SlidingWindow], pools: bool) -> Validation {
         let mut padded = Vec::new();
         for (axis, slide) in slides.iter().enumerate() {
             if let (Around::Fixed(before, after), true) = (slide.around, pools) {
@@ -183,7 +183,7 @@ impl NodeValidator<'_> {
     }
 
     /// Checks a transposed convolution: its pads leave some of the output.
-    fn transposed(&self, slides: &[Slide]) -> Validation {
+    fn transposed(&self, slides: &[SlidingWindow]) -> Validation {
         let extra = self.node.ints("output_padding");
         let shape = self.node.ints("output_shape");
         for (axis, slide) in slides.iter().enumerate() {

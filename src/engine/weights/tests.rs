@@ -14,7 +14,7 @@ fn model(node: NodeProto, weight: &[usize], input: &[usize], output: &[usize]) -
     let port = |name: &str, shape: &[usize]| {
         let shape = Some(shape.iter().map(|&size| Dim::Known(size)).collect());
         let element = DataType::Float;
-        ValueInfoProto::of(name, &TensorType { element, shape })
+        ValueInfoProto::new(name, &TensorType { element, shape })
     };
     let values = whole(weight.iter().product());
     let graph = GraphProto {
@@ -24,7 +24,7 @@ fn model(node: NodeProto, weight: &[usize], input: &[usize], output: &[usize]) -
         initializer: vec![TensorProto::from_f32("w", weight, &values)],
         ..Default::default()
     };
-    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn row_lookups_are_read_in_place() {
     );
     let shape = Some(vec![Dim::Known(2), Dim::Known(3)]);
     let element = DataType::Int64;
-    model.graph.inputs = vec![ValueInfoProto::of("x", &TensorType { element, shape })];
+    model.graph.inputs = vec![ValueInfoProto::new("x", &TensorType { element, shape })];
     model.graph.outputs[0].r#type = None;
     let places = [299, 0, -1, -300, 17, 17];
     let sample = [Tensor::new(vec![2, 3], Values::I64(places.to_vec())).unwrap()];
@@ -179,8 +179,8 @@ fn row_lookups_are_read_in_place() {
     for outside in [300, -301] {
         let sample = [Tensor::new(vec![2, 3], Values::I64(vec![outside; 6])).unwrap()];
         let error = engine.run(&sample, |_, _| {}, || false).unwrap_err();
-        let place = format!("place {outside} of 300");
-        assert!(error.to_string().contains(&place), "{error}");
+        let index = format!("index {outside} is outside an axis of size 300");
+        assert!(error.to_string().contains(&index), "{error}");
     }
 }
 

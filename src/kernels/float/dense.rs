@@ -5,7 +5,7 @@
 use super::gemm::{MR, NR, NR_VECTORS, tile};
 use super::lanes::Lanes;
 use super::polyphase::Polyphase;
-use super::{Epilogue, Geometry, Raw};
+use super::{Epilogue, Geometry, FloatBytes};
 
 /// Floats of packed panels at a time: half of a common L2 cache.
 const BLOCK: usize = 128 * 1024 / 4;
@@ -65,7 +65,7 @@ impl Dense {
     pub(super) fn run(
         &self,
         geometry: &Geometry,
-        weights: &[Raw],
+        weights: &[FloatBytes],
         input: &[f32],
         output: &mut [f32],
         epilogue: Epilogue<'_>,
@@ -194,7 +194,7 @@ impl Im2col<'_> {
 /// Multiplies all weight rows by the im2col columns. Writes `count` floats from `start` on in each
 /// output channel of `pixels` floats.
 fn multiply(
-    weights: &[Raw],
+    weights: &[FloatBytes],
     im2col: &Im2col<'_>,
     output: &mut [f32],
     (start, count, pixels): (usize, usize, usize),

@@ -6,7 +6,7 @@
 
 use super::lanes::Lanes;
 use super::polyphase::Polyphase;
-use super::{Epilogue, Geometry, Raw};
+use super::{Epilogue, Geometry, FloatBytes};
 
 /// Vectors per step. Enough independent sums hide the latency of an addition.
 const STEP_VECTORS: usize = 8;
@@ -37,7 +37,7 @@ impl Depthwise {
     pub(super) fn run(
         &self,
         geometry: &Geometry,
-        weights: &[Raw],
+        weights: &[FloatBytes],
         input: &[f32],
         output: &mut [f32],
         epilogue: Epilogue<'_>,
@@ -88,7 +88,7 @@ impl Depthwise {
 struct Line<'a> {
     phases: &'a [f32],
     offsets: &'a [usize],
-    weights: &'a [Raw],
+    weights: &'a [FloatBytes],
     bias: Lanes,
     low: Lanes,
     high: Lanes,

@@ -4,7 +4,7 @@
 //! MR weights and adds MR · NR products. These sizes fill x86-64's sixteen vector registers, with
 //! room for the operands.
 
-use super::Raw;
+use super::FloatBytes;
 use super::lanes::Lanes;
 
 pub(super) const MR: usize = 4;
@@ -12,12 +12,12 @@ pub(super) const NR_VECTORS: usize = 2;
 pub(super) const NR: usize = 4 * NR_VECTORS;
 
 /// The accumulators of a tile, row by row.
-pub(super) type Tile = [[Lanes; NR_VECTORS]; MR];
+pub(super) type AccumulatorTile = [[Lanes; NR_VECTORS]; MR];
 
 /// Returns `start` plus the products of MR weight rows with one panel, summed in the order of the
 /// depth. The weights are read as stored in the file.
 #[inline(always)]
-pub(super) fn tile(rows: [&[Raw]; MR], panel: &[f32], start: [f32; MR]) -> Tile {
+pub(super) fn tile(rows: [&[FloatBytes]; MR], panel: &[f32], start: [f32; MR]) -> AccumulatorTile {
     let mut sums = start.map(|bias| [Lanes::splat(bias); NR_VECTORS]);
     let [a, b, c, d] = rows;
     let steps = a.iter().zip(b).zip(c.iter().zip(d));

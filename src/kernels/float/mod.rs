@@ -17,7 +17,7 @@ use depthwise::Depthwise;
 pub(crate) use lanes::Lanes;
 
 /// A little-endian float as stored in a file.
-type Raw = [u8; 4];
+type FloatBytes = [u8; 4];
 
 /// Geometry of a 2-D convolution. Pairs are (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -188,7 +188,7 @@ impl<W: AsRef<[u8]>> Convolution<W> {
         bias: Vec<f32>,
     ) -> Result<Convolution<W>, GeometryError> {
         geometry.check()?;
-        let expected = size_of::<Raw>() * geometry.output_channels * geometry.depth();
+        let expected = size_of::<FloatBytes>() * geometry.output_channels * geometry.depth();
         length("weight", weights.as_ref().len(), expected)?;
         length("bias", bias.len(), geometry.output_channels)?;
         let algorithm = match geometry.inputs_per_group() {

@@ -64,11 +64,11 @@ fn to_nchw<F: Copy + Default, T: Copy>(
     output: &mut [T],
     conversion: impl Convert<F, T>,
 ) -> Result<(), Error> {
-    let read = Rows {
+    let read = RowStride {
         stride,
         length: channels,
     };
-    let write = Rows {
+    let write = RowStride {
         stride: pixels,
         length: pixels,
     };
@@ -83,18 +83,18 @@ fn to_nhwc<F: Copy, T: Copy + Default>(
     (output, stride): (&mut [T], usize),
     conversion: impl Convert<F, T>,
 ) -> Result<(), Error> {
-    let read = Rows {
+    let read = RowStride {
         stride: channel_stride,
         length: pixels,
     };
-    let write = Rows {
+    let write = RowStride {
         stride,
         length: channels,
     };
     convert_layout((values, read), (output, write), false, conversion, Identity)
 }
 
-/// Rows and columns of a tile: the bytes of a vector.
+/// RowStride and columns of a tile: the bytes of a vector.
 const TILE: usize = LANES;
 
 /// Channels of an RGB picture without padding.
@@ -106,7 +106,7 @@ const PIXEL_RUN: usize = 64 * TILE;
 
 /// Rows of a matrix, `stride` values apart.
 #[derive(Clone, Copy)]
-struct Rows {
+struct RowStride {
     stride: usize,
     length: usize,
 }
@@ -114,8 +114,8 @@ struct Rows {
 /// Transposes a matrix. `pixels` is true if the input rows are pixels. `before` converts values
 /// before the transpose, `after` behind it.
 fn convert_layout<F: Copy, M: Copy + Default, T: Copy>(
-    (values, read): (&[F], Rows),
-    (output, write): (&mut [T], Rows),
+    (values, read): (&[F], RowStride),
+    (output, write): (&mut [T], RowStride),
     pixels: bool,
     before: impl Convert<F, M>,
     after: impl Convert<M, T>,

@@ -2,7 +2,7 @@
 //! and values that can have none.
 
 use super::channel_axes::{ADDING, COMMUTING, ChannelAxes, ChannelAxis};
-use crate::graph::Joins;
+use crate::graph::LayerWeightLayout;
 use crate::onnx::schema::{NodeProto, TensorProto};
 
 /// The rule of one node.
@@ -24,7 +24,7 @@ pub(super) struct AbsorbingConstant<'a> {
     pub(super) times: Option<&'a str>,
     pub(super) over: Option<&'a str>,
     /// Layout of a weight's input and output channels; `None` for one number for each channel.
-    pub(super) joins: Option<Joins>,
+    pub(super) joins: Option<LayerWeightLayout>,
 }
 
 /// Operators that produce gates. The other operand of a multiplication carries the factors.
@@ -44,7 +44,7 @@ impl<'a> ChannelAxes<'a> {
 
     fn layer(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
         let (value, result) = (node.input_at(0)?, node.output.first()?);
-        let joins = Joins::of(node, &self.own(node, 1)?.shape().ok()?)?;
+        let joins = LayerWeightLayout::from_node(node, &self.own(node, 1)?.shape().ok()?)?;
         let axis = match node.is("MatMul") {
             true => self.shapes.get(value)?.len().checked_sub(1)?,
             false => 1,

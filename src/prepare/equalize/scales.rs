@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::channel_classes::{ChannelClasses, FIXED};
 use super::{ChannelFactors, EqualizeError, STEPS};
-use crate::graph::{Joins, Model};
+use crate::graph::{LayerWeightLayout, Model};
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
@@ -68,7 +68,7 @@ impl ChannelFactors {
 }
 
 /// The largest weight magnitude of each input channel.
-fn input_maxima(tensor: &TensorProto, joins: &Joins) -> Result<Vec<f32>, TensorError> {
+fn input_maxima(tensor: &TensorProto, joins: &LayerWeightLayout) -> Result<Vec<f32>, TensorError> {
     let mut greatest = vec![0.0f32; joins.inputs];
     let mut first = 0;
     tensor.each_f32_block(|block| {

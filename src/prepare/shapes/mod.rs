@@ -187,7 +187,7 @@ pub(super) fn annotate(graph: &mut Graph) {
                 None => continue,
             },
         };
-        fresh.push(ValueInfoProto::of(name, &known));
+        fresh.push(ValueInfoProto::new(name, &known));
     }
     graph.value_info = fresh;
 }

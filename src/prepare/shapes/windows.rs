@@ -1,7 +1,7 @@
 //! Shapes of sliding-window operators: convolutions, pooling and their inverses.
 
 use super::{InferredValue, Types};
-use crate::graph::{Around, Dim, Slide};
+use crate::graph::{Around, Dim, SlidingWindow};
 use crate::onnx::schema::NodeProto;
 
 /// Limit on sizes, so that products of them fit.
@@ -37,7 +37,7 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
             Some(input[1].clone())
         },
     );
-    let slides = Slide::of(node, &kernel).filter(|slides| slides.len() == spatial);
+    let slides = SlidingWindow::from_node(node, &kernel).filter(|slides| slides.len() == spatial);
     let extra = node.ints("output_padding");
     let extra = extra.map_or_else(|| vec![0; spatial], <[i64]>::to_vec);
     let (Some(slides), true) = (slides, extra.len() == spatial) else {
@@ -75,7 +75,7 @@ fn unknown(input: &[Dim], channel: Option<Dim>) -> Vec<Dim> {
 }
 
 /// Number of positions of a window over so many values; `up` rounds it up.
-fn window_positions(slide: &Slide, size: i64, up: bool) -> Option<i64> {
+fn window_positions(slide: &SlidingWindow, size: i64, up: bool) -> Option<i64> {
     let (before, room) = slide.travel(size);
     if room < 0 {
         return None;

@@ -4,18 +4,18 @@
 use super::grid::Levels;
 use super::matrix::{BlockMatrix, packed, quantize_matrix};
 use super::{BlockSettings, matrix_of, report_entry, tag};
-use crate::calibrate::Observations;
+use crate::calibrate::CalibrationStatistics;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
-use crate::quantize::integers::Quantity;
-use crate::quantize::rewrite::{Rewriter, Stop};
+use crate::quantize::integers::QuantizedNames;
+use crate::quantize::rewrite::{Rewriter, NotQuantized};
 
 /// Makes a MatMul or Gemm read its weight through a DequantizeLinear.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     settings: &BlockSettings,
-    seen: Option<&'a Observations>,
-) -> Result<(), Stop> {
+    seen: Option<&'a CalibrationStatistics>,
+) -> Result<(), NotQuantized> {
     let (name, matrix) = matrix_of(graph, node, seen)?;
     let weight = graph.shared(name, &tag(&matrix, settings), |graph| {
         write(graph, name, &matrix, settings)
@@ -34,7 +34,7 @@ fn write(
     name: &str,
     matrix: &BlockMatrix,
     settings: &BlockSettings,
-) -> Result<Quantity, Stop> {
+) -> Result<QuantizedNames, NotQuantized> {
     let blocks = quantize_matrix(matrix, settings)?;
     let bits = settings.bits;
     let element = match (bits, settings.is_symmetric()) {
@@ -44,7 +44,7 @@ fn write(
         (_, false) => DataType::Uint4,
     };
     let integers = graph.fresh(&format!("{name}_DQ_Q{bits}"));
-    let names = Quantity {
+    let names = QuantizedNames {
         integers: graph.fresh(&format!("{integers}_output")),
         scale: graph.fresh(&format!("{name}_DQ_scales")),
         zero_point: graph.fresh(&format!("{name}_DQ_zero_points")),

@@ -3,20 +3,20 @@
 use super::grid::Levels;
 use super::matrix::{WeightBlocks, packed, quantize_matrix};
 use super::{BlockMethod, BlockSettings, matrix_of, report_entry, tag};
-use crate::calibrate::Observations;
+use crate::calibrate::CalibrationStatistics;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::MICROSOFT;
 use crate::quantize::dynamic::plain_gemm;
-use crate::quantize::integers::Quantity;
-use crate::quantize::rewrite::{Rewriter, Stop};
+use crate::quantize::integers::QuantizedNames;
+use crate::quantize::rewrite::{Rewriter, NotQuantized};
 
 /// Rewrites a MatMul or Gemm.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     settings: &BlockSettings,
-    seen: Option<&'a Observations>,
-) -> Result<(), Stop> {
+    seen: Option<&'a CalibrationStatistics>,
+) -> Result<(), NotQuantized> {
     let (name, matrix) = matrix_of(graph, node, seen)?;
     graph.float_activations(node)?;
     plain_gemm(node)?;
@@ -75,9 +75,9 @@ fn write(
     blocks: &WeightBlocks,
     columns: usize,
     settings: &BlockSettings,
-) -> Quantity {
+) -> QuantizedNames {
     let bits = settings.bits;
-    let names = Quantity {
+    let names = QuantizedNames {
         integers: graph.fresh(&format!("{name}_Q{bits}")),
         scale: graph.fresh(&format!("{name}_scales")),
         zero_point: graph.fresh(&format!("{name}_zero_points")),

@@ -7,7 +7,7 @@ use super::grid::{BlockGrid, Levels, from_ends};
 use super::{BlockMethod, BlockSettings, half_quadratic, search};
 use crate::calibrate::InputGram;
 use crate::quantize::gptq::{error_reduction, gram_factors};
-use crate::quantize::rewrite::Stop;
+use crate::quantize::rewrite::NotQuantized;
 
 /// A weight matrix: `rows` along the reduction axis, `columns` of output channels.
 pub(super) struct BlockMatrix<'a> {
@@ -46,7 +46,7 @@ pub(super) struct WeightBlocks {
 pub(super) fn quantize_matrix(
     matrix: &BlockMatrix,
     settings: &BlockSettings,
-) -> Result<WeightBlocks, Stop> {
+) -> Result<WeightBlocks, NotQuantized> {
     let levels = Levels {
         bits: settings.bits,
         symmetric: settings.is_symmetric(),

@@ -18,10 +18,10 @@ pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
 use matrix::{BlockMatrix, WeightBlocks};
 
 use super::gptq::{WeightRows, decibels, input_gram};
-use super::rewrite::{NO_WEIGHT, Rewriter, Stop};
+use super::rewrite::{NO_WEIGHT, Rewriter, NotQuantized};
 use super::scale::integer_bounds;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
-use crate::calibrate::Observations;
+use crate::calibrate::CalibrationStatistics;
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::prepare::raise_to_blocks;
@@ -37,7 +37,7 @@ pub fn quantize_blocks(
     of: &dyn Fn(&NodeProto) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
-    seen: Option<&Observations>,
+    seen: Option<&CalibrationStatistics>,
 ) -> Result<Quantized, QuantizeError> {
     settings.check()?;
     let own = |node: &NodeProto| {
@@ -66,8 +66,8 @@ pub fn quantize_blocks(
 fn matrix_of<'a>(
     graph: &Rewriter<'a>,
     node: &'a NodeProto,
-    seen: Option<&'a Observations>,
-) -> Result<(&'a str, BlockMatrix<'a>), Stop> {
+    seen: Option<&'a CalibrationStatistics>,
+) -> Result<(&'a str, BlockMatrix<'a>), NotQuantized> {
     let transposed = match node.operator().as_str() {
         "MatMul" => false,
         "Gemm" => node.int("transB").unwrap_or(0) != 0,

@@ -2,7 +2,7 @@
 
 use super::{Dynamic, product, scaled};
 use crate::onnx::schema::{NodeProto, TensorProto};
-use crate::quantize::rewrite::{Rewriter, Stop};
+use crate::quantize::rewrite::{Rewriter, NotQuantized};
 
 impl Dynamic<'_> {
     /// Rewrites a Conv with a constant weight.
@@ -10,7 +10,7 @@ impl Dynamic<'_> {
         &self,
         graph: &mut Rewriter<'a>,
         node: &'a NodeProto,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NotQuantized> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
         if weight.shape.len() < 3 {
@@ -45,7 +45,7 @@ fn beside_channels(
     bias: &str,
     output: &str,
     rank: usize,
-) -> Result<String, Stop> {
+) -> Result<String, NotQuantized> {
     let shaped = graph.fresh(&format!("{output}_bias_reshape_output"));
     let mut shape = vec![1; rank];
     if let Some(tensor) = graph.model.graph.initializers.get(bias) {

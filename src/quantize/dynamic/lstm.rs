@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::Dynamic;
 use crate::onnx::schema::{NodeProto, TensorProto};
-use crate::quantize::integers::{Form, Quantity, parameters};
-use crate::quantize::rewrite::{ConstantWeight, Rewriter, Stop};
+use crate::quantize::integers::{IntegerFormat, QuantizedNames, parameters};
+use crate::quantize::rewrite::{ConstantWeight, Rewriter, NotQuantized};
 use crate::quantize::weights::quantized;
 use crate::quantize::{ElementType, MICROSOFT};
 
@@ -20,7 +20,7 @@ impl Dynamic<'_> {
         &self,
         graph: &mut Rewriter<'a>,
         node: &'a NodeProto,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NotQuantized> {
         if !graph.is_float(node.input_at(0).unwrap_or_default()) {
             return Err("it does not work on float32 values".into());
         }
@@ -57,7 +57,7 @@ impl Dynamic<'_> {
     /// Writes the weights of all gates: [directions, 4 · hidden, inputs] becomes integers
     /// [directions, inputs, 4 · hidden]. There is one scale per row of a gate, or one per
     /// direction.
-    fn gates(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
+    fn gates(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<QuantizedNames, NotQuantized> {
         let &[directions, rows, columns] = weight.shape.as_slice() else {
             return Err(SHAPE.into());
         };
@@ -73,7 +73,7 @@ impl Dynamic<'_> {
                 dims,
                 ..weight.tensor.clone()
             };
-            let form = Form {
+            let form = IntegerFormat {
                 element: ElementType::I8,
                 axis: Some(0),
                 symmetric: true,

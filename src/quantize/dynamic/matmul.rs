@@ -2,8 +2,8 @@
 
 use super::{Dynamic, product, scaled};
 use crate::onnx::schema::NodeProto;
-use crate::quantize::integers::{Quantity, parameters};
-use crate::quantize::rewrite::{ConstantWeight, Rewriter, Stop};
+use crate::quantize::integers::{QuantizedNames, parameters};
+use crate::quantize::rewrite::{ConstantWeight, Rewriter, NotQuantized};
 
 impl Dynamic<'_> {
     /// Rewrites a MatMul with a constant second input.
@@ -11,7 +11,7 @@ impl Dynamic<'_> {
         &self,
         graph: &mut Rewriter<'a>,
         node: &'a NodeProto,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NotQuantized> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
         let weights = match weight.shape.as_slice() {
@@ -32,7 +32,7 @@ impl Dynamic<'_> {
         &self,
         graph: &mut Rewriter<'a>,
         node: &'a NodeProto,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NotQuantized> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
         plain_gemm(node)?;
@@ -59,7 +59,7 @@ impl Dynamic<'_> {
     }
 
     /// Writes the transposed matrix, which MatMulInteger needs.
-    fn transposed(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
+    fn transposed(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<QuantizedNames, NotQuantized> {
         graph.shared(weight.name, "transposed", |graph| {
             let transposed = weight.tensor.transposed()?;
             let transposed = transposed.ok_or("its weight is not a matrix")?;
@@ -74,9 +74,9 @@ fn multiply(
     graph: &mut Rewriter,
     title: &str,
     input: &str,
-    weights: &Quantity,
+    weights: &QuantizedNames,
     output: &str,
-) -> Result<(), Stop> {
+) -> Result<(), NotQuantized> {
     let name = graph.fresh(&format!("{title}_quant"));
     let node = NodeProto::new("MatMulInteger", &name, &[], &[]);
     let (sums, scale) = product(graph, node, input, weights, output)?;
@@ -85,7 +85,7 @@ fn multiply(
 }
 
 /// Checks that a Gemm has alpha and beta of 1 and no transA. A MatMul always passes.
-pub(in crate::quantize) fn plain_gemm(node: &NodeProto) -> Result<(), Stop> {
+pub(in crate::quantize) fn plain_gemm(node: &NodeProto) -> Result<(), NotQuantized> {
     let scales = |name| node.float(name).unwrap_or(1.0) != 1.0;
     if scales("alpha") || (scales("beta") && node.input_at(2).is_some()) {
         return Err("it scales its product or its bias".into());

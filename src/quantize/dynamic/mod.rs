@@ -14,9 +14,9 @@ pub(super) use matmul::plain_gemm;
 
 use serde::{Deserialize, Serialize};
 
-use super::integers::{Form, Quantity, parameters};
+use super::integers::{IntegerFormat, QuantizedNames, parameters};
 use super::operators::{EMBEDDING, float_reason};
-use super::rewrite::{ConstantWeight, Rewriter, Stop};
+use super::rewrite::{ConstantWeight, Rewriter, NotQuantized};
 use super::settings::ElementType;
 use super::weight_only::{DequantizedWeights, RECURRENT_WEIGHTS, read_dequantized};
 use super::weights::quantized;
@@ -75,7 +75,7 @@ pub fn quantize_dynamic(
         // No runtime has a dynamic form of these; they get weight-only quantization.
         "GRU" | "RNN" => {
             let axis = Some(1).filter(|_| settings.per_channel);
-            let form = Form {
+            let form = IntegerFormat {
                 element: ElementType::I8,
                 symmetric: true,
                 ..dynamic.form(axis)
@@ -89,7 +89,7 @@ pub fn quantize_dynamic(
 }
 
 /// Embedding tables have the type of activations, as in ONNX Runtime.
-const TABLE: Form = Form {
+const TABLE: IntegerFormat = IntegerFormat {
     element: ElementType::U8,
     axis: None,
     symmetric: false,
@@ -111,9 +111,9 @@ struct Dynamic<'s> {
 
 impl Dynamic<'_> {
     /// The integer format of weights, with a scale per channel along `axis`, if given.
-    fn form(&self, axis: Option<usize>) -> Form {
+    fn form(&self, axis: Option<usize>) -> IntegerFormat {
         let element = self.settings.weights;
-        Form {
+        IntegerFormat {
             element,
             axis: axis.filter(|_| self.settings.per_channel),
             symmetric: element == ElementType::I8,
@@ -127,7 +127,7 @@ impl Dynamic<'_> {
         graph: &mut Rewriter,
         weight: &ConstantWeight,
         axis: Option<usize>,
-    ) -> Result<Quantity, Stop> {
+    ) -> Result<QuantizedNames, NotQuantized> {
         graph.in_original_layout(weight, "plain", self.form(axis))
     }
 
@@ -141,7 +141,7 @@ impl Dynamic<'_> {
         weight: &ConstantWeight,
         axis: usize,
         beside: &[usize],
-    ) -> Result<Quantity, Stop> {
+    ) -> Result<QuantizedNames, NotQuantized> {
         let form = self.form(Some(axis));
         if form.axis.is_none() || form.element != ElementType::I8 {
             return self.weight(graph, weight, None);
@@ -159,7 +159,7 @@ impl Dynamic<'_> {
 }
 
 /// Quantizes an activation at run time. All readers of the value share one node.
-fn activation(graph: &mut Rewriter, name: &str) -> Result<Quantity, Stop> {
+fn activation(graph: &mut Rewriter, name: &str) -> Result<QuantizedNames, NotQuantized> {
     graph.shared(name, "activation", |graph| {
         let names = graph.fresh_names(name);
         let title = graph.fresh(&format!("{name}_QuantizeLinear"));
@@ -180,9 +180,9 @@ fn product(
     graph: &mut Rewriter,
     node: NodeProto,
     input: &str,
-    weights: &Quantity,
+    weights: &QuantizedNames,
     output: &str,
-) -> Result<(String, String), Stop> {
+) -> Result<(String, String), NotQuantized> {
     let activation = activation(graph, input)?;
     let sums = graph.fresh(&format!("{output}_output_quantized"));
     graph.push(NodeProto {

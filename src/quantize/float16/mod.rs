@@ -10,7 +10,7 @@ mod precisions;
 
 use serde::{Deserialize, Serialize};
 
-use super::rewrite::{Rewriter, Stop};
+use super::rewrite::{Rewriter, NotQuantized};
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
@@ -20,7 +20,7 @@ use precisions::{FloatValues, Precision};
 /// The settings of the scheme float16.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct HalfSettings {
+pub struct Float16Settings {
     /// Inputs and outputs stay float32.
     pub keep_io: bool,
     /// Names of nodes that stay float32.
@@ -29,9 +29,9 @@ pub struct HalfSettings {
     pub float_operators: Vec<String>,
 }
 
-impl Default for HalfSettings {
-    fn default() -> HalfSettings {
-        HalfSettings {
+impl Default for Float16Settings {
+    fn default() -> Float16Settings {
+        Float16Settings {
             keep_io: true,
             keep_float: Vec::new(),
             float_operators: Vec::new(),
@@ -40,7 +40,7 @@ impl Default for HalfSettings {
 }
 
 /// Converts a prepared model, whose values all have types, to float16.
-pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized, QuantizeError> {
+pub fn quantize_float16(model: &Model, settings: &Float16Settings) -> Result<Quantized, QuantizeError> {
     let rewriter = Rewriter::new(model, &[], None)?;
     super::rewrite::check_names(model, &settings.keep_float)?;
     let reasons: Vec<Option<&'static str>> = model
@@ -71,7 +71,7 @@ pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized
 fn float_reason(
     graph: &Rewriter,
     node: &NodeProto,
-    settings: &HalfSettings,
+    settings: &Float16Settings,
 ) -> Option<&'static str> {
     let operator = node.operator();
     if settings.keep_float.iter().any(|name| name == node.title()) {
@@ -103,7 +103,7 @@ fn write<'a>(
     node: &'a NodeProto,
     reason: Option<&'static str>,
     values: &mut FloatValues,
-) -> Result<(), Stop> {
+) -> Result<(), NotQuantized> {
     let precision = if reason.is_some() {
         Precision::Single
     } else {
@@ -132,7 +132,7 @@ fn write<'a>(
     graph.push(written);
     casts.into_iter().for_each(|cast| graph.push(cast));
     match reason {
-        Some(reason) => Err(Stop::Written(reason)),
+        Some(reason) => Err(NotQuantized::Rewritten(reason)),
         None => Ok(()),
     }
 }

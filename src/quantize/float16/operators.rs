@@ -2,7 +2,7 @@
 
 use super::numbers::to_float16;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
-use crate::quantize::rewrite::Stop;
+use crate::quantize::rewrite::NotQuantized;
 
 /// The reason why a node's operator keeps it float32.
 pub(super) fn float_reason(node: &NodeProto) -> Option<&'static str> {
@@ -34,7 +34,7 @@ pub(super) fn float_reason(node: &NodeProto) -> Option<&'static str> {
 }
 
 /// Changes an attribute that names the output type from float32 to float16.
-pub(super) fn set_type(node: &mut NodeProto, makes_floats: bool) -> Result<(), Stop> {
+pub(super) fn set_type(node: &mut NodeProto, makes_floats: bool) -> Result<(), NotQuantized> {
     if !makes_floats {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use super::numbers::{LARGEST, SMALLEST, to_float16};
 use super::report_entry;
 use crate::graph::{TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
-use crate::quantize::rewrite::{Rewriter, Stop};
+use crate::quantize::rewrite::{Rewriter, NotQuantized};
 
 /// The precision of a float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl FloatValues {
         graph: &mut Rewriter,
         name: &str,
         precision: Precision,
-    ) -> Result<String, Stop> {
+    ) -> Result<String, NotQuantized> {
         let constant = graph.model.graph.initializers.get(name);
         if let Some(tensor) = constant.filter(|_| precision == Precision::Half) {
             return self.half_constant(graph, name, tensor);
@@ -133,7 +133,7 @@ impl FloatValues {
             element: precision.element(),
             shape: None,
         };
-        self.declared.push(ValueInfoProto::of(&other, &kind));
+        self.declared.push(ValueInfoProto::new(&other, &kind));
         self.other.insert(name.to_owned(), other.clone());
         other
     }
@@ -144,7 +144,7 @@ impl FloatValues {
         graph: &mut Rewriter,
         name: &str,
         tensor: &TensorProto,
-    ) -> Result<String, Stop> {
+    ) -> Result<String, NotQuantized> {
         if let Some(other) = self.other.get(name) {
             return Ok(other.clone());
         }

@@ -12,11 +12,11 @@ pub(super) use factor::GramFactor;
 
 use super::QuantizeError;
 use super::plan::Plan;
-use super::ranges::Ranges;
+use super::ranges::ActivationRanges;
 use super::scale::{IntegerBounds, QuantizationParameters, encoded, quantize_value};
 use super::settings::Rounding;
-use crate::calibrate::{Im2colView, InputGram, Observations};
-use crate::graph::{Model, Slide};
+use crate::calibrate::{Im2colView, InputGram, CalibrationStatistics};
+use crate::graph::{Model, SlidingWindow};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
@@ -37,7 +37,7 @@ pub fn gram_bytes(model: &Model) -> u64 {
         .sum()
 }
 
-/// The inputs of layers with constant weights. Layers with equal views of one value share an entry.
+/// The inputs of layers with constant weights. LayerResolver with equal views of one value share an entry.
 fn weight_views(model: &Model) -> Vec<(&str, WeightRows)> {
     let mut layers: Vec<(&str, WeightRows)> = Vec::new();
     for node in &model.graph.nodes {
@@ -71,7 +71,7 @@ impl WeightRows {
         if node.is("Conv") {
             let (&[outputs, channels], kernel) = shape.split_first_chunk()?;
             let groups = usize::try_from(node.int("group").unwrap_or(1)).ok()?;
-            let slides = Slide::of(node, kernel)?;
+            let slides = SlidingWindow::from_node(node, kernel)?;
             let sound = groups > 0 && outputs.is_multiple_of(groups);
             return sound.then_some(WeightRows {
                 view: Im2colView::Windows { groups, slides },
@@ -122,7 +122,7 @@ impl WeightRows {
 /// The data of GPTQ for the weights of a model.
 pub(super) struct Gptq<'a> {
     model: &'a Model,
-    observations: &'a Observations,
+    observations: &'a CalibrationStatistics,
     /// The nodes that read each constant. `usize::MAX` stands for a use other than as the weight of
     /// a quantized node.
     readers: BTreeMap<&'a str, Vec<usize>>,
@@ -136,7 +136,7 @@ impl<'a> Gptq<'a> {
     pub(super) fn new(
         model: &'a Model,
         plan: &'a Plan,
-        ranges: Ranges<'a>,
+        ranges: ActivationRanges<'a>,
     ) -> Result<Option<Gptq<'a>>, QuantizeError> {
         if plan.rounding == Rounding::Nearest {
             return Ok(None);
@@ -250,16 +250,16 @@ pub(super) fn decibels(factor: f64) -> f32 {
 /// that need them; an error if the extra pass is missing.
 pub(super) fn gram_statistics<'a>(
     model: &Model,
-    ranges: Option<Ranges<'a>>,
-) -> Result<Option<&'a Observations>, QuantizeError> {
+    ranges: Option<ActivationRanges<'a>>,
+) -> Result<Option<&'a CalibrationStatistics>, QuantizeError> {
     let views = weight_views(model);
     match ranges {
         _ if views.is_empty() => Ok(None),
-        Some(Ranges::Seen(seen, _)) if seen.values().any(|seen| seen.has_input_grams()) => {
+        Some(ActivationRanges::Observed(seen, _)) if seen.values().any(|seen| seen.has_input_grams()) => {
             Ok(Some(seen))
         }
         // Values of other types than float have no statistics.
-        Some(Ranges::Seen(seen, _))
+        Some(ActivationRanges::Observed(seen, _))
             if !views.iter().any(|(value, _)| seen.contains_key(*value)) =>
         {
             Ok(None)
@@ -270,7 +270,7 @@ pub(super) fn gram_statistics<'a>(
 
 /// The Gram matrices of a layer's input, if their sizes fit the layer.
 pub(super) fn input_gram<'a>(
-    observations: &'a Observations,
+    observations: &'a CalibrationStatistics,
     node: &NodeProto,
     rows: &WeightRows,
 ) -> Option<&'a InputGram> {

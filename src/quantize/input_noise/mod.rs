@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub(super) use noise::InputNoise;
 
-use crate::graph::{Joins, Model, Uses};
+use crate::graph::{LayerWeightLayout, Model, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::constant_per_channel;
 
@@ -62,7 +62,7 @@ fn input_paths(model: &Model) -> Vec<InputPath<'_>> {
 fn input_path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<InputPath<'a>> {
     let graph = &model.graph;
     let weight = node.input_at(1)?;
-    let weight_layout = Joins::of(node, &graph.initializers.get(weight)?.shape().ok()?)?;
+    let weight_layout = LayerWeightLayout::from_node(node, &graph.initializers.get(weight)?.shape().ok()?)?;
     if node.int("transA").unwrap_or(0) != 0 {
         return None;
     }

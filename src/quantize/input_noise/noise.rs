@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::super::ranges::Ranges;
+use super::super::ranges::ActivationRanges;
 use super::super::scale::QuantizationParameters;
 use super::{PathConstant, input_paths};
 use crate::calibrate::ChannelMoments;
-use crate::graph::{Joins, Model};
+use crate::graph::{LayerWeightLayout, Model};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
@@ -24,10 +24,10 @@ pub(in super::super) struct InputNoise<'a> {
 impl<'a> InputNoise<'a> {
     pub(in super::super) fn new(
         model: &'a Model,
-        ranges: Ranges<'_>,
+        ranges: ActivationRanges<'_>,
     ) -> Result<InputNoise<'a>, TensorError> {
         let mut input_noise = InputNoise::default();
-        let Ranges::Seen(observations, _) = ranges else {
+        let ActivationRanges::Observed(observations, _) = ranges else {
             return Ok(input_noise);
         };
         for path in input_paths(model) {
@@ -114,7 +114,7 @@ fn noise_ratio(
     noise: impl Fn([usize; 2], f64) -> f64,
 ) -> Result<Option<f64>, TensorError> {
     const ALMOST_NOTHING: f64 = 1e-6;
-    let weight_layout = Joins::of(node, &tensor.shape()?)
+    let weight_layout = LayerWeightLayout::from_node(node, &tensor.shape()?)
         .filter(|weight_layout| weight_layout.inputs == channels.len());
     let Some(weight_layout) = weight_layout else {
         return Ok(None);
@@ -150,7 +150,7 @@ fn noise_ratio(
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::calibrate::{Method, Observation, Observations};
+    use crate::calibrate::{Method, TensorStatistics, CalibrationStatistics};
     use crate::graph::{Dim, TensorType};
     use crate::onnx::schema::{DataType, GraphProto, ModelProto, ValueInfoProto};
 
@@ -171,21 +171,21 @@ pub(super) mod tests {
             |(name, values): &(&str, [f32; 2])| TensorProto::from_f32(name, &[2], values);
         let between = nodes
             .iter()
-            .map(|[.., output]| ValueInfoProto::of(output, &rows));
+            .map(|[.., output]| ValueInfoProto::new(output, &rows));
         let last = NodeProto::new("MatMul", "y", &["n", "w"], &["y"]);
         let graph = GraphProto {
             node: nodes.iter().map(node).chain([last]).collect(),
             initializer: constants.iter().map(constant).chain([weights]).collect(),
-            input: vec![ValueInfoProto::of("x", &rows)],
-            output: vec![ValueInfoProto::of("y", &rows)],
+            input: vec![ValueInfoProto::new("x", &rows)],
+            output: vec![ValueInfoProto::new("y", &rows)],
             value_info: between.collect(),
             ..Default::default()
         };
-        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+        Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
     }
 
-    fn seen(values: &[f32]) -> Observation {
-        let mut seen = Observation::from_values(values);
+    fn seen(values: &[f32]) -> TensorStatistics {
+        let mut seen = TensorStatistics::from_values(values);
         seen.observe_variance(values, &[values.len() / 2, 2], 1);
         seen
     }
@@ -196,7 +196,7 @@ pub(super) mod tests {
         rows: &[f32],
         m: [f32; 2],
         d: [f32; 2],
-    ) -> (Model, Observations) {
+    ) -> (Model, CalibrationStatistics) {
         let model = model(
             &[["Sub", "x", "m", "c"], ["Div", "c", "d", "n"]],
             &[("m", m), ("d", d)],
@@ -227,7 +227,7 @@ pub(super) mod tests {
         let rows = columns([40.0, 0.3]);
         let (m, d) = ([5.0, -0.25], [30.0, 0.125]);
         let (model, observations) = divided(&rows, m, d);
-        let ranges = Ranges::Seen(&observations, Method::MinMax);
+        let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
         let input_noise = InputNoise::new(&model, ranges).unwrap();
         // The expected value: the mean square change of an output relative to the output's
         // variance.
@@ -285,7 +285,7 @@ pub(super) mod tests {
         let added = |sizes: [f32; 2]| {
             let rows = columns(sizes);
             let (model, observations) = divided(&rows, [0.0; 2], [1.0; 2]);
-            let ranges = Ranges::Seen(&observations, Method::MinMax);
+            let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
             let input_noise = InputNoise::new(&model, ranges).unwrap();
             let parameters = QuantizationParameters {
                 element: DataType::Int8,

@@ -12,7 +12,7 @@ use super::super::input_noise::InputNoise;
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::{ElementType, GuardSettings};
 use super::{TOLERATED_NOISE, sqnr_db, widen_or_keep_float};
-use crate::calibrate::{Observations, ShortestHalf};
+use crate::calibrate::{CalibrationStatistics, ShortestHalf};
 use crate::graph::{Model, Uses};
 
 /// Minimum of integers in the shortest half of a tensor's values. With six, every network of the
@@ -29,7 +29,7 @@ pub(super) fn refine_activations(
     uses: &Uses,
     plan: &mut Plan,
     with_ranges: &[String],
-    observations: &Observations,
+    observations: &CalibrationStatistics,
     input_noise: &InputNoise,
     rules: GuardSettings,
 ) -> (Vec<String>, Vec<String>) {

@@ -6,7 +6,7 @@
 //! values only, so the range does not show this.
 
 use super::super::plan::{Plan, RangeSource};
-use super::super::ranges::Ranges;
+use super::super::ranges::ActivationRanges;
 use crate::graph::{Model, Uses};
 
 /// Keeps infinite values float if the settings allow it. Returns the notes on those, and on values
@@ -16,7 +16,7 @@ pub(super) fn keep_infinite_float(
     uses: &Uses,
     plan: &mut Plan,
     with_ranges: &[String],
-    ranges: Ranges<'_>,
+    ranges: ActivationRanges<'_>,
     may_keep_float: bool,
 ) -> (Vec<String>, Vec<String>) {
     let (mut notes, mut declined) = (Vec::new(), Vec::new());
@@ -50,15 +50,15 @@ pub(super) fn keep_infinite_float(
 }
 
 /// The reason why a value is infinite somewhere, if it is.
-fn infinite(model: &Model, uses: &Uses, name: &str, ranges: Ranges<'_>) -> Option<String> {
+fn infinite(model: &Model, uses: &Uses, name: &str, ranges: ActivationRanges<'_>) -> Option<String> {
     match ranges {
-        Ranges::Seen(observations, _) => {
+        ActivationRanges::Observed(observations, _) => {
             let seen = observations.get(name)?;
             let (infinite, all) = (seen.infinite_count(), seen.count());
             (infinite > 0).then(|| format!("{infinite} of its {all} values were infinite"))
         }
         // Provided ranges do not show infinities; an infinite constant among the sources does.
-        Ranges::Given(_) => source(model, uses, name, MAX_DISTANCE)
+        ActivationRanges::Provided(_) => source(model, uses, name, MAX_DISTANCE)
             .map(|constant| format!("the constant `{constant}` makes some of its values infinite")),
     }
 }
@@ -93,15 +93,15 @@ fn is_infinite(model: &Model, name: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use crate::calibrate::{Observation, Range};
+    use crate::calibrate::{TensorStatistics, Range};
     use crate::graph::Model;
     use crate::onnx::schema::{NodeProto, TensorProto};
     use crate::quantize::mixed_precision::tests::{model, refined_with, seen, typed};
     use crate::quantize::settings::{ElementType, GuardSettings};
-    use crate::quantize::{Plan, Ranges, Settings, TensorSettings};
+    use crate::quantize::{Plan, ActivationRanges, Settings, TensorSettings};
 
     /// The statistics of scores, three of them masked.
-    fn masked() -> Observation {
+    fn masked() -> TensorStatistics {
         let mut masked = seen(1.0);
         masked.observe(&[f32::NEG_INFINITY; 3]);
         masked
@@ -167,7 +167,7 @@ mod tests {
             let ranges: BTreeMap<_, _> = ["x", "a", "b", "y"]
                 .map(|name| (name.to_string(), Range::new(-1.0, 1.0)))
                 .into();
-            let provided = Ranges::Given(&ranges);
+            let provided = ActivationRanges::Provided(&ranges);
             let with_ranges = plan.find_ranges(provided).unwrap();
             let uses = model.graph.uses();
             let (notes, _) =

@@ -6,7 +6,7 @@
 
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::Settings;
-use crate::calibrate::Observations;
+use crate::calibrate::CalibrationStatistics;
 use crate::graph::{Model, Uses};
 
 /// The fraction of all tensors that may get 16 bits, and the maximum count. Each one slows down the
@@ -32,7 +32,7 @@ pub(super) fn refine_early_layers(
     settings: &Settings,
     plan: &mut Plan,
     with_ranges: &[String],
-    observations: &Observations,
+    observations: &CalibrationStatistics,
 ) -> Vec<String> {
     let nodes = model.graph.nodes.iter().enumerate();
     let mut convolutions = nodes.filter(|(index, node)| {
@@ -85,10 +85,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::calibrate::{Method, Observation};
+    use crate::calibrate::{Method, TensorStatistics};
     use crate::graph::{Dim, TensorType};
     use crate::onnx::schema::*;
-    use crate::quantize::Ranges;
+    use crate::quantize::ActivationRanges;
     use crate::quantize::TensorSettings;
     use crate::quantize::settings::ElementType;
 
@@ -107,14 +107,14 @@ mod tests {
                 NodeProto::new("Conv", "third", &["c", "u"], &["y"]),
             ],
             initializer: ["w", "v", "u"].map(weight).to_vec(),
-            input: vec![ValueInfoProto::of("x", &picture)],
-            output: vec![ValueInfoProto::of("y", &picture)],
+            input: vec![ValueInfoProto::new("x", &picture)],
+            output: vec![ValueInfoProto::new("y", &picture)],
             value_info: ["a", "b", "c"]
-                .map(|name| ValueInfoProto::of(name, &picture))
+                .map(|name| ValueInfoProto::new(name, &picture))
                 .to_vec(),
             ..Default::default()
         };
-        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+        Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
     }
 
     /// The types of `a`, `b`, `c` and `y`, and the number of notes. Each tensor has values up to 1
@@ -127,12 +127,12 @@ mod tests {
     fn refined_but(settings: &Settings, far: f32, float: &str) -> ([ElementType; 4], usize) {
         let model = model();
         let values = (0..10_000).map(|i| i as f32 / 10_000.0).chain([far]);
-        let seen = Observation::from_values(&Vec::from_iter(values));
+        let seen = TensorStatistics::from_values(&Vec::from_iter(values));
         let observations: BTreeMap<_, _> = ["x", "a", "b", "c", "y"]
             .map(|name| (name.to_string(), seen.clone()))
             .into();
         let mut plan = Plan::new(&model, settings).unwrap();
-        let ranges = Ranges::Seen(&observations, Method::MinMax);
+        let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
         let with_ranges = plan.find_ranges(ranges).unwrap();
         plan.keep_float(float);
         let notes = refine_early_layers(

@@ -20,7 +20,7 @@ mod tests;
 use super::QuantizeError;
 use super::input_noise::InputNoise;
 use super::plan::Plan;
-use super::ranges::Ranges;
+use super::ranges::ActivationRanges;
 use super::settings::{GuardSettings, Settings};
 use crate::calibrate::Method;
 use crate::graph::Model;
@@ -85,7 +85,7 @@ pub(super) fn apply_mixed_precision(
     settings: &Settings,
     plan: &mut Plan,
     with_ranges: &[String],
-    ranges: Ranges<'_>,
+    ranges: ActivationRanges<'_>,
 ) -> Result<MixedPrecisionNotes, QuantizeError> {
     let rules = settings.guard;
     let mut notes = MixedPrecisionNotes::default();
@@ -95,7 +95,7 @@ pub(super) fn apply_mixed_precision(
     let uses = model.graph.uses();
     (notes.protected, notes.declined) =
         attention_masks::keep_infinite_float(model, &uses, plan, with_ranges, ranges, rules.float);
-    let Ranges::Seen(observations, _) = ranges else {
+    let ActivationRanges::Observed(observations, _) = ranges else {
         return Ok(notes);
     };
     let is_left = |name: &&String| plan.forms.iter().any(|(tensor, _)| tensor == *name);

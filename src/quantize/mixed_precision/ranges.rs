@@ -1,4 +1,4 @@
-//! Ranges that clip too much become wider.
+//! ActivationRanges that clip too much become wider.
 //!
 //! A calibration method may clip more than it gains. The test compares the expected squared error
 //! of the range with the least expected error of any range.
@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::super::plan::{Plan, RangeSource};
-use crate::calibrate::{Method, Observations, Range};
+use crate::calibrate::{Method, CalibrationStatistics, Range};
 
 /// Allowed ratio between a range's expected squared error and the least one: 3 dB.
 const MAX_EXCESS_ERROR: f64 = 2.0;
@@ -15,7 +15,7 @@ const MAX_EXCESS_ERROR: f64 = 2.0;
 pub(super) fn widen(
     plan: &mut Plan,
     with_ranges: &[String],
-    observations: &Observations,
+    observations: &CalibrationStatistics,
 ) -> Vec<String> {
     let wider = |name: &String| -> Option<(Range, f64)> {
         let (represented, Some(RangeSource::Observed(source))) =

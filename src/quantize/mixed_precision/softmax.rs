@@ -7,7 +7,7 @@
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::GuardSettings;
 use super::widen_or_keep_float;
-use crate::calibrate::{Observations, Range};
+use crate::calibrate::{CalibrationStatistics, Range};
 
 /// The maximum noise-to-signal ratio: 10 dB SQNR. Beyond it little of the signal is left.
 const MAX_NOISE: f64 = 0.1;
@@ -16,7 +16,7 @@ const MAX_NOISE: f64 = 0.1;
 /// on values that keep their type.
 pub(super) fn refine_softmax(
     plan: &mut Plan,
-    observations: &Observations,
+    observations: &CalibrationStatistics,
     rules: GuardSettings,
 ) -> (Vec<String>, Vec<String>) {
     let (mut notes, mut declined) = (Vec::new(), Vec::new());
@@ -58,9 +58,9 @@ mod tests {
     use super::super::tests::{model, seen};
     use super::super::{MixedPrecisionNotes, apply_mixed_precision};
     use super::*;
-    use crate::calibrate::{Method, Observation};
+    use crate::calibrate::{Method, TensorStatistics};
     use crate::graph::Model;
-    use crate::quantize::ranges::Ranges;
+    use crate::quantize::ranges::ActivationRanges;
     use crate::quantize::settings::{ElementType, Settings};
 
     /// x → Softmax → a → …, with these values for `a`.
@@ -72,8 +72,8 @@ mod tests {
         let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
             .map(|name| (name.to_string(), seen(1.0)))
             .into();
-        observations.insert("a".to_string(), Observation::from_values(shares));
-        let ranges = Ranges::Seen(&observations, Method::MinMax);
+        observations.insert("a".to_string(), TensorStatistics::from_values(shares));
+        let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
         let with_ranges = plan.find_ranges(ranges).unwrap();
         let notes =
             apply_mixed_precision(&model, settings, &mut plan, &with_ranges, ranges).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::calibrate::Observation;
+use crate::calibrate::TensorStatistics;
 use crate::onnx::schema::*;
 use crate::quantize::plan::TensorRole;
 use crate::quantize::settings::{ElementType, LayerSettings, TensorSettings};
@@ -13,7 +13,7 @@ fn value(name: &str) -> ValueInfoProto {
         element: DataType::Float,
         shape: None,
     };
-    ValueInfoProto::of(name, &known)
+    ValueInfoProto::new(name, &known)
 }
 
 /// x → Sigmoid → a → Reshape → b → Sigmoid → y
@@ -41,12 +41,12 @@ pub(super) fn model() -> Model {
         value_info: vec![value("a"), value("b")],
         ..Default::default()
     };
-    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
 }
 
 /// Statistics of a thousand values between 0 and 1, and an outlier.
-pub(super) fn seen(far: f32) -> Observation {
-    let mut seen = Observation::new();
+pub(super) fn seen(far: f32) -> TensorStatistics {
+    let mut seen = TensorStatistics::new();
     let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).chain([far]).collect();
     seen.observe(&values);
     seen
@@ -57,14 +57,14 @@ fn refined_far(far: f32) -> (Plan, MixedPrecisionNotes) {
 }
 
 /// The plan and notes with these statistics for `a`.
-pub(super) fn refined_with(a: Observation, settings: &Settings) -> (Plan, MixedPrecisionNotes) {
+pub(super) fn refined_with(a: TensorStatistics, settings: &Settings) -> (Plan, MixedPrecisionNotes) {
     let model = model();
     let mut plan = Plan::new(&model, settings).unwrap();
     let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
         .map(|name| (name.to_string(), seen(1.0)))
         .into();
     observations.insert("a".to_string(), a);
-    let ranges = Ranges::Seen(&observations, Method::MinMax);
+    let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
     let with_ranges = plan.find_ranges(ranges).unwrap();
     let notes = apply_mixed_precision(&model, settings, &mut plan, &with_ranges, ranges).unwrap();
     (plan, notes)
@@ -114,14 +114,14 @@ fn inputs_of_a_concat_are_measured_separately() {
     let model = Model::from_proto(proto).unwrap();
     let mut plan = Plan::new(&model, &Settings::default()).unwrap();
     let even = |count: usize, high: f32| {
-        Observation::from_values(&Vec::from_iter(
+        TensorStatistics::from_values(&Vec::from_iter(
             (0..count).map(|i| high * i as f32 / count as f32),
         ))
     };
     let (scores, boxes) = (even(500, 1.0), even(2000, 320.0));
     let mut both = boxes.clone();
     both.merge(&scores);
-    let observations: BTreeMap<String, Observation> = [
+    let observations: BTreeMap<String, TensorStatistics> = [
         ("x", scores.clone()),
         ("a", boxes),
         ("b", both),
@@ -129,7 +129,7 @@ fn inputs_of_a_concat_are_measured_separately() {
     ]
     .map(|(name, seen)| (name.to_string(), seen))
     .into();
-    let ranges = Ranges::Seen(&observations, Method::MinMax);
+    let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
     let with_ranges = plan.find_ranges(ranges).unwrap();
     let notes = apply_mixed_precision(
         &model,
@@ -177,7 +177,7 @@ fn a_clamp_of_a_float_value_is_restored() {
     let observations: BTreeMap<_, _> = [("x", 1.0), ("c", 1e9), ("y", 1.0)]
         .map(|(name, far)| (name.to_string(), seen(far)))
         .into();
-    let ranges = Ranges::Seen(&observations, Method::MinMax);
+    let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
     let with_ranges = plan.find_ranges(ranges).unwrap();
     apply_mixed_precision(&model, &settings, &mut plan, &with_ranges, ranges).unwrap();
     assert!(!plan.forms.iter().any(|(name, _)| name == "c"));
@@ -191,7 +191,7 @@ fn a_range_that_clips_too_much_is_widened() {
         method: Some(method),
         ..Default::default()
     };
-    let even = Observation::from_values(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
+    let even = TensorStatistics::from_values(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
     let (plan, notes) = refined_with(even.clone(), &by(Method::Percentile(80.0)));
     let range = plan.representations["a"].range.unwrap();
     assert!(range.max > 0.99, "{range:?}");
@@ -224,12 +224,12 @@ fn logits_get_16_bits_but_images_do_not() {
             element: DataType::Float,
             shape: Some(vec![crate::graph::Dim::Known(1); axes]),
         };
-        graph.output = vec![ValueInfoProto::of("y", &known)];
+        graph.output = vec![ValueInfoProto::new("y", &known)];
         let model = Model::from_proto(proto).unwrap();
         let mut plan = Plan::new(&model, &Settings::default()).unwrap();
         let observations = ["x", "a", "b", "y"].map(|name| (name.to_string(), seen(1.0)));
         let observations = observations.into();
-        let ranges = Ranges::Seen(&observations, Method::Auto);
+        let ranges = ActivationRanges::Observed(&observations, Method::Auto);
         let with_ranges = plan.find_ranges(ranges).unwrap();
         let notes = logits::refine_logits(&model, &mut plan, &with_ranges);
         assert_eq!(plan.representations["y"].element, wanted, "{operator}");
@@ -357,14 +357,14 @@ fn weighted(larger: f32) -> Model {
             NodeProto::new("Conv", "third", &["b", "u"], &["y"]),
         ],
         initializer: vec![weight("w", 1.0), weight("v", 1.0), weight("u", larger)],
-        input: vec![ValueInfoProto::of("x", &picture)],
-        output: vec![ValueInfoProto::of("y", &picture)],
+        input: vec![ValueInfoProto::new("x", &picture)],
+        output: vec![ValueInfoProto::new("y", &picture)],
         value_info: ["a", "b"]
-            .map(|name| ValueInfoProto::of(name, &picture))
+            .map(|name| ValueInfoProto::new(name, &picture))
             .to_vec(),
         ..Default::default()
     };
-    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
 }
 
 #[test]

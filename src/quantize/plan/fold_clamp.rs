@@ -155,17 +155,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::Plan;
-    use crate::calibrate::{Method, Observation, PowerOfTwo, Range};
+    use crate::calibrate::{Method, TensorStatistics, PowerOfTwo, Range};
     use crate::graph::{Model, TensorType};
     use crate::onnx::schema::*;
     use crate::quantize::Settings;
-    use crate::quantize::ranges::Ranges;
+    use crate::quantize::ranges::ActivationRanges;
 
     /// x → Sigmoid → a → Clip → b → Sigmoid → y
     fn model() -> Model {
         let element = DataType::Float;
         let value = |name: &str| {
-            ValueInfoProto::of(
+            ValueInfoProto::new(
                 name,
                 &TensorType {
                     element,
@@ -191,19 +191,19 @@ mod tests {
             value_info: vec![value("a"), value("b")],
             ..Default::default()
         };
-        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+        Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
     }
 
     #[test]
     fn a_range_ends_at_the_bounds_of_a_folded_clip() {
         let fold = |settings: &Settings| {
             let mut plan = Plan::new(&model(), settings).unwrap();
-            let mut seen = Observation::new();
+            let mut seen = TensorStatistics::new();
             seen.observe(&[0.0, 0.5, 1.0]);
             let observations: BTreeMap<_, _> = ["x", "a", "b", "y"]
                 .map(|name| (name.to_string(), seen.clone()))
                 .into();
-            let ranges = Ranges::Seen(&observations, Method::MinMax);
+            let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
             plan.find_ranges(ranges).unwrap();
             (plan.removed.len(), plan.representations["b"].range)
         };

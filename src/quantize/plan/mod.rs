@@ -17,8 +17,8 @@ use rayon::prelude::*;
 
 use super::operator_patterns::{OperatorPattern, find_patterns};
 use super::operators::is_quantized_operator;
-use super::ranges::Ranges;
-use super::settings::{Layers, Operators, Representation, Rounding};
+use super::ranges::ActivationRanges;
+use super::settings::{LayerResolver, Operators, Representation, Rounding};
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
@@ -100,7 +100,7 @@ impl Plan {
         chains: Vec<OperatorPattern>,
     ) -> Result<Plan, QuantizeError> {
         refuse_quantized(model)?;
-        let layers = Layers::new(settings, model)?;
+        let layers = LayerResolver::new(settings, model)?;
         let mut planner = Planner::new(model, settings, &layers, chains);
         for (index, node) in model.graph.nodes.iter().enumerate() {
             let reason = planner.visit(index, node).err();
@@ -142,7 +142,7 @@ impl Plan {
     /// Computes the ranges that the settings don't give, and returns the names of their values.
     ///
     /// The tensors are processed in parallel, because some methods search for long.
-    pub(super) fn find_ranges(&mut self, ranges: Ranges<'_>) -> Result<Vec<String>, QuantizeError> {
+    pub(super) fn find_ranges(&mut self, ranges: ActivationRanges<'_>) -> Result<Vec<String>, QuantizeError> {
         self.follow_onnx_runtime(ranges);
         let wanted: Vec<(&String, &String, &Representation)> = self
             .forms

@@ -8,7 +8,7 @@ use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::DataType;
 use crate::quantize::operator_patterns::find_patterns;
 use crate::quantize::operators::treatment;
-use crate::quantize::ranges::Ranges;
+use crate::quantize::ranges::ActivationRanges;
 use crate::quantize::{QuantizeError, Settings};
 
 /// The source of a value's range.
@@ -94,7 +94,7 @@ impl Plan {
     /// without a new calibration. The set holds all inputs and outputs of quantizable operators,
     /// whatever the default settings do with them. Other settings may keep a node that the defaults
     /// fold, or quantize one that they leave float.
-    pub fn observable(model: &Model) -> Result<Vec<String>, QuantizeError> {
+    pub fn observed_values(model: &Model) -> Result<Vec<String>, QuantizeError> {
         // Without operator patterns, because settings may quantize the nodes inside a pattern.
         Plan::with_chains(model, &Settings::default(), Vec::new())?;
         let graph = &model.graph;
@@ -125,7 +125,7 @@ impl Plan {
 
     /// Uses the observed range of a float Softmax where the method is one of ONNX Runtime's. Its
     /// quantizer knows the range 0 to 1 only for a Softmax that it quantizes.
-    pub(super) fn follow_onnx_runtime(&mut self, ranges: Ranges<'_>) {
+    pub(super) fn follow_onnx_runtime(&mut self, ranges: ActivationRanges<'_>) {
         for name in &self.float_softmaxes {
             let Some(represented) = self.representations.get(name) else {
                 continue;

@@ -7,7 +7,7 @@ use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::quantize::operator_patterns::OperatorPattern;
 use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
-use crate::quantize::settings::{Layer, Layers, Operators, Representation};
+use crate::quantize::settings::{Layer, LayerResolver, Operators, Representation};
 use crate::quantize::{NodeChoice, Settings};
 
 const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
@@ -17,7 +17,7 @@ const NOT_FLOAT: &str = "it does not work on float32 values";
 pub(super) struct Planner<'a> {
     pub(super) model: &'a Model,
     pub(super) settings: &'a Settings,
-    pub(super) layers: &'a Layers<'a>,
+    pub(super) layers: &'a LayerResolver<'a>,
     /// The settings of each node.
     pub(super) nodes: Vec<Layer>,
     /// The operator or operator pattern of each node.
@@ -40,7 +40,7 @@ impl<'a> Planner<'a> {
     pub(super) fn new(
         model: &'a Model,
         settings: &'a Settings,
-        layers: &'a Layers<'a>,
+        layers: &'a LayerResolver<'a>,
         chains: Vec<OperatorPattern>,
     ) -> Planner<'a> {
         let graph = &model.graph;

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::gptq::Gptq;
 use super::bias_correction::corrections;
 use super::plan::{Plan, RangeSource, TensorRole};
-use super::ranges::Ranges;
+use super::ranges::ActivationRanges;
 use super::scale::{QuantizationParameters, integer_bounds};
 use super::settings::Representation;
 use super::weights::{empty_channels, parameters, quantized};
@@ -25,7 +25,7 @@ use writer::QdqWriter;
 pub fn quantize(
     model: &Model,
     plan: &Plan,
-    ranges: Ranges<'_>,
+    ranges: ActivationRanges<'_>,
 ) -> Result<Quantized, QuantizeError> {
     let (activations, used_ranges) = activation_parameters(model, plan, ranges)?;
     let mut constants = constant_parameters(model, plan)?;
@@ -99,7 +99,7 @@ fn scale_owner<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
 fn activation_parameters(
     model: &Model,
     plan: &Plan,
-    ranges: Ranges<'_>,
+    ranges: ActivationRanges<'_>,
 ) -> Result<
     (
         HashMap<String, QuantizationParameters>,
@@ -149,7 +149,7 @@ fn range(
     plan: &Plan,
     name: &str,
     represented: &Representation,
-    ranges: Ranges<'_>,
+    ranges: ActivationRanges<'_>,
 ) -> Result<Range, QuantizeError> {
     let missing = || QuantizeError::RangeMissing {
         value: name.to_string(),

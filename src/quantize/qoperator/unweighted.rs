@@ -5,7 +5,7 @@ use super::pairs::{QdqPairs, QuantizedValue};
 use super::{IntegerNode, IntegerOutputs, MICROSOFT};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 use crate::quantize::embedding;
-use crate::quantize::integers::Quantity;
+use crate::quantize::integers::QuantizedNames;
 
 /// Converts Add and Mul to QLinearAdd and QLinearMul.
 pub(super) fn binary(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
@@ -85,7 +85,7 @@ pub(super) fn embedding(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNod
     let tables: Vec<Option<QuantizedValue>> =
         embedding::TABLES.map(table).collect::<Option<_>>()?;
     same_element(&tables.iter().flatten().collect::<Vec<_>>())?;
-    let quantity = |linear: QuantizedValue| Quantity {
+    let quantity = |linear: QuantizedValue| QuantizedNames {
         integers: linear.integers,
         scale: linear.scale,
         zero_point: linear.zero_point,

@@ -1,7 +1,7 @@
 //! The settings document: one form for the page, the command line and JavaScript.
 //!
 //! The top level applies to the whole model. Settings by operator, by name scope, by node and by
-//! tensor override it, in this order ([`Layers`] merges them). The JSON schema, the tables of
+//! tensor override it, in this order ([`LayerResolver`] merges them). The JSON schema, the tables of
 //! `docs/settings.md`, the command line's help and `www/types.d.ts` are generated from these types
 //! (`make contracts`), so the doc comments here are what users read.
 
@@ -29,7 +29,7 @@ pub(super) use meaning::without_meaning;
 pub(super) use operators::without_effect;
 pub use read::SettingsError;
 pub use resolve::target_of;
-pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
+pub(super) use resolve::{Layer, LayerResolver, Representation, unknown_node};
 
 use crate::calibrate::{Method, PowerOfTwo, Range};
 use crate::quantize::{BlockChoice, BlockMethod, BlockSettings};
@@ -203,8 +203,8 @@ impl Default for Settings {
 
 impl Settings {
     /// True where quantization needs calibration samples.
-    pub fn need_samples(&self) -> bool {
-        self.scheme == Scheme::Static || self.need_moments()
+    pub fn needs_samples(&self) -> bool {
+        self.scheme == Scheme::Static || self.needs_gram_matrices()
     }
 
     /// The strength of equalization; `None` where the scheme has no use for it.
@@ -213,7 +213,7 @@ impl Settings {
     }
 
     /// True where quantization needs the Gram matrices of the layers' inputs, from an extra pass.
-    pub fn need_moments(&self) -> bool {
+    pub fn needs_gram_matrices(&self) -> bool {
         match self.scheme {
             Scheme::Static => self.rounding == Rounding::Gptq,
             Scheme::Blocks => {

@@ -46,16 +46,16 @@ pub(in crate::quantize) struct Layer {
 
 /// The settings of each node and tensor of a model.
 #[derive(Clone, Debug)]
-pub(in crate::quantize) struct Layers<'a> {
+pub(in crate::quantize) struct LayerResolver<'a> {
     settings: &'a Settings,
 }
 
-impl<'a> Layers<'a> {
+impl<'a> LayerResolver<'a> {
     /// Refuses names of nodes, tensors and operators that match nothing in the model.
     pub(in crate::quantize) fn new(
         settings: &'a Settings,
         model: &Model,
-    ) -> Result<Layers<'a>, QuantizeError> {
+    ) -> Result<LayerResolver<'a>, QuantizeError> {
         let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
         let patterns = settings.float.iter().chain(settings.by_name.keys());
         let unmatched = |name: &&String| !titles.iter().any(|title| matches(name, title));
@@ -80,7 +80,7 @@ impl<'a> Layers<'a> {
             }
         }
         refuse_unknown(settings, model)?;
-        Ok(Layers { settings })
+        Ok(LayerResolver { settings })
     }
 
     /// The settings of a node.
@@ -319,7 +319,7 @@ mod tests {
                 .to_vec(),
             ..Default::default()
         };
-        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+        Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
     }
 
     #[test]
@@ -360,7 +360,7 @@ mod tests {
             "/head/Conv",
         ];
         let model = model(&titles);
-        let layers = Layers::new(&settings, &model).unwrap();
+        let layers = LayerResolver::new(&settings, &model).unwrap();
         let found: Vec<Layer> = model
             .graph
             .nodes

@@ -13,11 +13,11 @@ fn port(name: &str, element: DataType, shape: Shape<'_>) -> ValueInfoProto {
         Err(_) => Dim::Unknown,
     };
     let shape = Some(shape.iter().map(dim).collect());
-    ValueInfoProto::of(name, &TensorType { element, shape })
+    ValueInfoProto::new(name, &TensorType { element, shape })
 }
 
 fn model(graph: GraphProto, metadata: &[(&str, &str)]) -> Model {
-    let mut header = ModelProto::of_graph(graph, 13);
+    let mut header = ModelProto::from_graph(graph, 13);
     header.metadata_props = metadata
         .iter()
         .map(|(key, value)| StringStringEntryProto {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Error, ProgressMonitor, Session};
-use crate::calibrate::{ChannelMeans, ChannelVariance, Method, Observation};
+use crate::calibrate::{ChannelMeans, ChannelVariance, Method, TensorStatistics};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
 use crate::prepare::equalize;
@@ -121,7 +121,7 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         if self.planned.is_none() {
             ready.runs()?;
-            let watched = Plan::observable(&ready.model)?;
+            let watched = Plan::observed_values(&ready.model)?;
             let engine = Arc::new(Engine::new(ready.model.clone(), watched.clone()));
             self.planned = Some(Planned {
                 engine,
@@ -136,7 +136,7 @@ impl Session {
     pub fn forecast(
         &mut self,
         first: Encoded,
-        reading: &samples::Settings,
+        reading: &samples::SampleSettings,
         job: &ForecastJob<'_>,
         monitor: &dyn ProgressMonitor,
     ) -> Result<Forecast, Error> {
@@ -152,7 +152,7 @@ impl Session {
     fn measure(
         &mut self,
         first: Encoded,
-        reading: &samples::Settings,
+        reading: &samples::SampleSettings,
         job: &ForecastJob<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Forecast, Error> {
@@ -170,7 +170,7 @@ impl Session {
         let planning = planned.peak;
         let run_plan = planned_run?;
         let after = memory::live() as u64;
-        let mut seen: Vec<Observation> = vec![Observation::new(); planned.watched.len()];
+        let mut seen: Vec<TensorStatistics> = vec![TensorStatistics::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
         let (engine, watched) = (Arc::clone(&planned.engine), planned.watched.clone());
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
@@ -226,7 +226,7 @@ impl Session {
         let (at_first, later) = ((waiting(0), 0), (waiting(job.threads), retained));
         let more = job.samples > job.threads && later.0 + later.1 > at_first.0;
         let (samples, put_together) = if more { later } else { at_first };
-        let grams = match job.settings.need_moments() {
+        let grams = match job.settings.needs_gram_matrices() {
             true => quantize::gram_bytes(&ready.model),
             false => 0,
         };
@@ -350,7 +350,7 @@ fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &PeakParts, at_once: 
 
 /// Bytes of a tensor's statistics after all samples. A tensor that the probe did not reach counts
 /// like any other.
-fn statistics_bytes(seen: &Observation, method: Method) -> u64 {
+fn statistics_bytes(seen: &TensorStatistics, method: Method) -> u64 {
     let second = method.second_pass().map_or(0, |layout| {
         (layout.bins * (size_of::<u64>() + size_of::<f32>())) as u64
     });

@@ -190,7 +190,7 @@ fn reals(
             element: DataType::Float,
             shape: Some(vec![Dim::Known(count)]),
         };
-        ValueInfoProto::of(name, &of)
+        ValueInfoProto::new(name, &of)
     };
     let mut known = HashSet::new();
     for &name in read.iter().filter(|name| !name.is_empty()) {
@@ -212,7 +212,7 @@ fn reals(
         output: vec![one(real)],
         ..GraphProto::default()
     };
-    let model = Model::from_proto(ModelProto::of_graph(graph, reader.opset))
+    let model = Model::from_proto(ModelProto::from_graph(graph, reader.opset))
         .map_err(|error| error.to_string())?;
     let sample = Tensor::new(vec![count], Values::F32(operand_reals))
         .ok_or("its table has the wrong size")?;

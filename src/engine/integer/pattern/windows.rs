@@ -3,7 +3,7 @@
 use octet_kernels::int8::Window;
 
 use super::reader::Reason;
-use crate::graph::{Around, Slide};
+use crate::graph::{Around, SlidingWindow};
 use crate::onnx::schema::NodeProto;
 
 /// The window of a Conv or ConvTranspose with one or two spatial axes.
@@ -51,7 +51,7 @@ fn window(
             "its window has {spatial} spatial axes for the image {image:?}; only 1 or 2 are supported"
         ));
     }
-    let slides = Slide::of(node, kernel);
+    let slides = SlidingWindow::from_node(node, kernel);
     let slides = slides.filter(|slides| slides.iter().all(is_sound));
     let slides = slides.ok_or("its kernel, strides, dilations or pads are not valid")?;
     let mut pads = vec![0; 2 * spatial];
@@ -71,7 +71,7 @@ fn window(
         [first, second, ..] => [first, second],
         [] => [one, one],
     };
-    let each = |of: fn(&Slide) -> i64| -> Vec<usize> {
+    let each = |of: fn(&SlidingWindow) -> i64| -> Vec<usize> {
         slides.iter().map(|slide| of(slide) as usize).collect()
     };
     Ok(Window {
@@ -90,7 +90,7 @@ fn window(
 /// those computed from `from` inputs. Its window slides over the output.
 fn cut_off(
     node: &NodeProto,
-    slide: &Slide,
+    slide: &SlidingWindow,
     axis: usize,
     [from, to]: [usize; 2],
 ) -> Result<[i64; 2], Reason> {
@@ -116,7 +116,7 @@ fn cut_off(
 }
 
 /// True if all sizes are small enough for arithmetic without overflow and no padding is negative.
-fn is_sound(slide: &Slide) -> bool {
+fn is_sound(slide: &SlidingWindow) -> bool {
     const LARGEST: i64 = 1 << 20;
     let zeros = match slide.around {
         Around::Fixed(before, after) => [before, after],
@@ -196,7 +196,7 @@ mod tests {
             if let Some(size) = sized {
                 node.set(AttributeProto::ints("output_shape", &[size]));
             }
-            let slides = Slide::of(&node, &[taps]).unwrap_or_default();
+            let slides = SlidingWindow::from_node(&node, &[taps]).unwrap_or_default();
             let found = cut_off(&node, &slides[0], 0, [8, to]).ok();
             assert_eq!(found, cut, "{auto} {sized:?} {more} {taps} {to}");
         }

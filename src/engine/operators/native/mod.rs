@@ -21,7 +21,7 @@ use super::{BuildResult, integers};
 use crate::engine::types;
 use crate::graph::Dim;
 use crate::onnx::schema::NodeProto;
-use crate::prepare::{Known, Types, infer_node};
+use crate::prepare::{InferredValue, Types, infer_node};
 
 /// The implementation of an operator.
 #[derive(Clone, Copy)]
@@ -109,7 +109,7 @@ impl NativeOperator {
         for (name, one) in names.zip(facts) {
             let element = types::element_type(one.element);
             let shape = one.shape.iter().map(types::dim).collect();
-            let mut known = Known::new(
+            let mut known = InferredValue::new(
                 element.context("its input has an element type that ONNX does not define")?,
                 Some(shape),
             );

@@ -3,13 +3,13 @@
 use tract_onnx::tract_hir::internal::*;
 
 use super::NativeCall;
-use crate::graph::Slide;
+use crate::graph::SlidingWindow;
 use crate::prepare::count;
 
 /// Windows over all spatial axes.
 struct Windows {
     kernel: Vec<usize>,
-    slides: Vec<Slide>,
+    slides: Vec<SlidingWindow>,
     /// Input size, padding before, and number of output positions of each axis.
     extent: Vec<usize>,
     before: Vec<i64>,
@@ -18,7 +18,7 @@ struct Windows {
 
 impl Windows {
     fn new(call: &NativeCall, kernel: Vec<usize>, extent: &[usize]) -> TractResult<Windows> {
-        let slides = Slide::of(call.node, &kernel).filter(|all| all.len() == extent.len());
+        let slides = SlidingWindow::from_node(call.node, &kernel).filter(|all| all.len() == extent.len());
         let slides = slides.with_context(|| {
             format!("its window of {kernel:?} does not fit an input of size {extent:?}")
         })?;

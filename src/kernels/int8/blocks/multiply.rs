@@ -153,7 +153,7 @@ fn multiply_with_avx2(
 }
 
 /// Accumulators of a tile row.
-trait Sums: Copy {
+trait RowAccumulators: Copy {
     fn load(from: &[f32; NR]) -> Self;
     fn store(self, to: &mut [f32; NR]);
     fn add_product(self, value: f32, weights: Self) -> Self;
@@ -165,7 +165,7 @@ trait Sums: Copy {
 struct Eight([Lanes; 2]);
 
 #[cfg(target_arch = "wasm32")]
-impl Sums for Eight {
+impl RowAccumulators for Eight {
     #[inline(always)]
     fn load(from: &[f32; NR]) -> Eight {
         let from = from.as_ptr();
@@ -196,7 +196,7 @@ impl Sums for Eight {
 struct Eight([f32; NR]);
 
 #[cfg(not(target_arch = "wasm32"))]
-impl Sums for Eight {
+impl RowAccumulators for Eight {
     #[inline(always)]
     fn load(from: &[f32; NR]) -> Eight {
         Eight(*from)
@@ -221,7 +221,7 @@ impl Sums for Eight {
 struct FusedEight([f32; NR]);
 
 #[cfg(target_arch = "x86_64")]
-impl Sums for FusedEight {
+impl RowAccumulators for FusedEight {
     #[inline(always)]
     fn load(from: &[f32; NR]) -> FusedEight {
         FusedEight(*from)
@@ -240,7 +240,7 @@ impl Sums for FusedEight {
 }
 
 #[inline(always)]
-fn multiply<S: Sums>(
+fn multiply<S: RowAccumulators>(
     rows: &[f32],
     weights: &BlockWeights,
     tiles: Range<usize>,
@@ -283,7 +283,7 @@ fn multiply<S: Sums>(
 
 /// Adds the products of some rows with a panel to their sums. Returns the number of rows.
 #[inline(always)]
-fn add_products<S: Sums, const ROWS: usize>(
+fn add_products<S: RowAccumulators, const ROWS: usize>(
     rows: [&[f32]; ROWS],
     panel: &[[f32; NR]],
     output: &mut [[f32; NR]],

@@ -83,7 +83,7 @@ impl Weights {
                 what: "the depth of the weights",
             });
         }
-        let values = Matrix {
+        let values = WeightMatrix {
             values,
             layout,
             depth,
@@ -160,7 +160,7 @@ impl Weights {
     }
 
     /// Packs the values minus their shifts, and sums the values without shifts.
-    fn fill(&mut self, matrix: &Matrix, shifts: &[i32]) {
+    fn fill(&mut self, matrix: &WeightMatrix, shifts: &[i32]) {
         let order = self.order();
         self.sums = vec![0; self.columns];
         let mut put = |column: usize, at: usize, value: i8| {
@@ -307,14 +307,14 @@ impl Order {
     }
 }
 
-struct Matrix<'a> {
+struct WeightMatrix<'a> {
     values: &'a [i8],
     layout: WeightLayout,
     depth: usize,
     columns: usize,
 }
 
-impl Matrix<'_> {
+impl WeightMatrix<'_> {
     /// Returns the shift per column that brings its weights within `limit` of zero. `None` if a
     /// column spans too much.
     fn shifts(&self, dot: RelaxedDot) -> Option<Vec<i32>> {
