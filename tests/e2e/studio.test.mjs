@@ -142,7 +142,7 @@ inBrowsers('the studio', (visit, name) => {
       input.dispatchEvent(new Event('change'));
     });
     await tried(visit, 2);
-    await visit.says('[data-row=conv]', /1\.5.*set by hand/);
+    await visit.says('[data-row=conv]', /1\.5.*manual/);
     const grip = await tab.waitForSelector('.grip:last-of-type');
     const box = /** @type {{ x: number, y: number, width: number, height: number }} */ (await grip?.boundingBox());
     await tab.mouse.move(box.x + box.width / 2, box.y + 30);
@@ -299,7 +299,7 @@ inBrowsers('the studio', (visit, name) => {
     assert.match(await visit.text('#result-facts'), /no samples needed/);
     assert.ok((await visit.downloaded('.onnx')).length > 200);
     await visit.tab.select('#scheme', 'static');
-    await visit.says('#changed', /the samples are run again/);
+    await visit.says('#changed', /need a new calibration/);
   }));
 
   test('samples run again for a method that counts them twice, and not for others behind it', () => visit({}, async (visit) => {
@@ -307,7 +307,7 @@ inBrowsers('the studio', (visit, name) => {
     await open(visit, 'layers');
     const stages = await visit.stages();
     await paste(visit, 'method: ort-entropy');
-    await visit.says('#changed', /the samples are run again/);
+    await visit.says('#changed', /need a new calibration/);
     await visit.tab.$eval('#again', (button) => /** @type {HTMLElement} */ (button).click());
     await tried(visit, 2);
     await open(visit, 'overview');
