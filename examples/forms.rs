@@ -1,7 +1,7 @@
-//! Writes another form of a quantized model: `forms qoperator QDQ.onnx OUT.onnx`, or
-//! `forms simulated QDQ.onnx FLOAT.onnx OUT.onnx` with the prepared float model it was made from.
+//! Converts a quantized model: `forms qoperator QDQ.onnx OUT.onnx`, or `forms simulated QDQ.onnx
+//! FLOAT.onnx OUT.onnx` with its prepared float model.
 //!
-//! The oracle (`tests/oracle/test_forms.py`) holds the forms against each other in ONNX Runtime.
+//! The oracle (`tests/oracle/test_forms.py`) compares the results in ONNX Runtime.
 
 use std::{env, error::Error, fs};
 
@@ -11,7 +11,7 @@ use octet::quantize::{to_integer_operators, with_float_weights};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (made, to) = match arguments[..] {
+    let (converted, to) = match arguments[..] {
         ["qoperator", from, to] => (to_integer_operators(&read(from)?)?, to),
         ["simulated", from, float, to] => (with_float_weights(&read(from)?, &read(float)?)?, to),
         _ => {
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err(usage.into());
         }
     };
-    fs::write(to, octet::onnx::write(&made.to_proto())?)?;
+    fs::write(to, octet::onnx::write(&converted.to_proto())?)?;
     Ok(())
 }
 

@@ -1,9 +1,9 @@
-//! Cost of observers during calibration: `observers MODEL.onnx IN.npz ROUNDS`.
+//! Measures the cost of observers in a calibration: `observers MODEL.onnx IN.npz ROUNDS`.
 //!
-//! Runs of one sample on one thread alternate between four variants: no observer, the ends of each
-//! value only, ends and histogram, and the same with channel means. Writes medians to standard
-//! output as JSON: the milliseconds of a run with ends only, and the ratios of the others, by
-//! neighbouring runs. `scripts/bench.mjs` makes a row of it.
+//! Runs one sample on one thread in four alternating modes: nothing watched, minimum and maximum,
+//! histogram too, channel means too. Writes medians to standard output as JSON: the milliseconds of
+//! a run with minimum and maximum, and the ratios of neighbouring turns. `scripts/bench.mjs` makes
+//! a table row of it.
 
 use std::time::Instant;
 use std::{env, error::Error, fs};
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Engine::new(model, watched.clone()),
     );
     let mut ends = [f32::INFINITY, f32::NEG_INFINITY];
-    // No observer, ends, histogram, means.
+    // 0: nothing, 1: minimum and maximum, 2: histogram, 3: channel means.
     let mut run = |observers: usize| -> Result<f64, Box<dyn Error>> {
         let mut seen = vec![Observation::new(); watched.len()];
         let began = Instant::now();

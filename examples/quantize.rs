@@ -1,7 +1,7 @@
 //! Quantizes a model to 8 bits with the default settings: `quantize MODEL.onnx SAMPLES OUT.onnx`.
 //!
-//! SAMPLES is a folder of `.npz`, `.npy`, PNG or JPEG files, one sample each. The report of the
-//! run goes beside the result, to `OUT.onnx.yaml`.
+//! SAMPLES is a folder of `.npz`, `.npy`, PNG or JPEG files, one sample each. The report of the run
+//! is written to `OUT.onnx.yaml`.
 
 use std::{env, error::Error, fs};
 

@@ -1,7 +1,6 @@
 //! Reads an ONNX file and writes it again, unchanged: `round_trip IN.onnx OUT.onnx`.
 //!
-//! The oracle (`tests/oracle/test_round_trip.py`) holds the two files against each other with the
-//! `onnx` package.
+//! The oracle (`tests/oracle/test_round_trip.py`) compares the two files with the `onnx` package.
 
 use std::{env, error::Error, fs};
 

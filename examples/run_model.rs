@@ -1,9 +1,10 @@
-//! Runs a quantized model on integer regions: `run_model MODEL.onnx IN.npz OUT.npz [--float] [--threads N] [--time RUNS]`.
-//! Of two folders, every `.npz` of the first is run into the second.
+//! Runs a quantized model on integer regions: `run_model MODEL.onnx IN.npz OUT.npz [--float]
+//! [--threads N] [--time RUNS]`. With two folders, every `.npz` of the first is run into the
+//! second.
 //!
-//! The input's arrays are named by the model's inputs, the output's by its outputs. What was fused is written to
-//! standard output as JSON, with the milliseconds of each run where `--time` asks for them. The oracle
-//! (`tests/oracle/test_integers.py`) holds the results against ONNX Runtime.
+//! Arrays have the names of the model's inputs and outputs. The fused nodes are written to standard
+//! output as JSON, with the milliseconds of each run if `--time` is set. The oracle
+//! (`tests/oracle/test_integers.py`) compares the results with ONNX Runtime.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -67,16 +68,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         engine.run(&tensors, |_, _| {}, || false)?;
         times.push(begin.elapsed().as_secs_f64() * 1e3);
     }
-    let told = serde_json::json!({
+    let summary = serde_json::json!({
         "nodes": engine.fused(&tensors, &|| false)?,
         "milliseconds": times,
         "form": Form::best().name(),
     });
-    println!("{told}");
+    println!("{summary}");
     Ok(())
 }
 
-/// What is read, and where what is made of it goes.
+/// Pairs of an input file and its output file.
 fn files(input: &Path, output: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
     if !input.is_dir() {
         return Ok(vec![(input.to_owned(), output.to_owned())]);
@@ -113,7 +114,7 @@ fn take(arguments: &mut Vec<String>, flag: &str) -> Option<usize> {
 fn number(arguments: &mut Vec<String>, flag: &str) -> Result<Option<usize>, Box<dyn Error>> {
     match take(arguments, flag) {
         Some(at) if at < arguments.len() => Ok(Some(arguments.remove(at).parse()?)),
-        Some(_) => Err(format!("{flag} wants a number").into()),
+        Some(_) => Err(format!("{flag} needs a number").into()),
         None => Ok(None),
     }
 }
@@ -152,7 +153,7 @@ fn npy(tensor: &Tensor) -> Vec<u8> {
         .map(|size| format!("{size},"))
         .collect();
     let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({sizes}), }}");
-    // Magic, version and length take 10 bytes, the newline one.
+    // Magic, version and length take 10 bytes, and the newline one.
     let padded = (10 + header.len() + 1).next_multiple_of(64) - 11;
     header.push_str(&" ".repeat(padded - header.len()));
     header.push('\n');

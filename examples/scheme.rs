@@ -1,9 +1,8 @@
-//! Quantizes a model by one of the schemes that need no samples: `scheme MODEL.onnx SETTINGS.json OUT.onnx`.
+//! Quantizes a model by a scheme that needs no samples: `scheme MODEL.onnx SETTINGS.json OUT.onnx`.
 //!
-//! SETTINGS.json holds the settings of one scheme under its name, such as `{"dynamic": {"weights": "u8"}}`; under `blocks`
-//! a whole settings document. What
-//! became of each node and tensor goes to the output stream as JSON; the oracle (`tests/oracle/schemes.py`)
-//! reads it.
+//! SETTINGS.json holds the settings of one scheme under its name, such as `{"dynamic": {"weights":
+//! "u8"}}`; under `blocks` a whole settings document. The treatment of each node and tensor is
+//! written to standard output as JSON, which the oracle (`tests/oracle/schemes.py`) reads.
 
 use std::{env, error::Error, fs};
 
@@ -50,11 +49,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     .map_err(|error| error.to_string())?;
     fs::write(to, octet::onnx::write(&quantized.model.to_proto())?)?;
-    let told = serde_json::json!({
+    let summary = serde_json::json!({
         "nodes": quantized.nodes,
         "tensors": quantized.tensors,
         "notes": quantized.notes,
     });
-    println!("{told}");
+    println!("{summary}");
     Ok(())
 }

@@ -1,20 +1,20 @@
-//! Damaged models: each is rejected with an error or passes through all stages, in less than ten
+//! Damaged models: each fails with a message or passes the whole pipeline, in less than ten
 //! seconds.
 //!
-//! The models run in separate processes, so that the number of one that hangs or ends its process
-//! is known. `OCTET_DAMAGED=17` runs only that one, `OCTET_DAMAGED=5000..90000` runs more.
+//! They run in child processes, so that a model that hangs or crashes is reported by its number.
+//! `OCTET_DAMAGED=17` runs that one alone, `OCTET_DAMAGED=5000..90000` a range.
 #![allow(clippy::unwrap_used)]
 
 #[path = "damaged/damage.rs"]
 mod damage;
 mod graphs;
-#[path = "damaged/known.rs"]
-mod known;
 mod networks;
-#[path = "damaged/sound.rs"]
-mod sound;
-#[path = "damaged/way.rs"]
-mod way;
+#[path = "damaged/pipeline.rs"]
+mod pipeline;
+#[path = "damaged/slow_models.rs"]
+mod slow_models;
+#[path = "damaged/valid_models.rs"]
+mod valid_models;
 #[path = "damaged/wiring.rs"]
 mod wiring;
 
@@ -28,21 +28,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use damage::damaged;
 use graphs::Random;
-use way::{Kinds, whole_way};
+use pipeline::{ModelKinds, run_pipeline};
 
-/// Number of models in each run of the tests.
+/// The number of models in every run of the tests.
 const MODELS: u64 = 5000;
 
-/// Time limit for one model.
+/// The time limit of a model.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Prefix of the lines that the worker process prints.
+/// The prefix of the child process's report lines.
 const MARK: &str = "damaged model ";
 
 #[test]
-fn damaged_models_are_refused_in_words_or_go_the_whole_way_in_time() {
+fn damaged_models_fail_with_a_message_or_pass_the_pipeline_in_time() {
     if let Ok(numbers) = std::env::var("OCTET_DAMAGED_HERE") {
-        return each_here(range(&numbers));
+        return run_here(range(&numbers));
     }
     let wanted = std::env::var("OCTET_DAMAGED");
     let wanted = wanted.map_or(0..MODELS, |numbers| range(&numbers));
@@ -52,17 +52,17 @@ fn damaged_models_are_refused_in_words_or_go_the_whole_way_in_time() {
     let shares: Vec<_> = shares
         .map(|from| {
             let share = from..(from + share).min(wanted.end);
-            std::thread::spawn(move || each_elsewhere(share))
+            std::thread::spawn(move || run_in_child(share))
         })
         .collect();
-    let mut all = Found::default();
+    let mut all = Outcomes::default();
     for share in shares {
-        let found = share.join().unwrap();
-        all.whole += found.whole;
-        all.refused += found.refused;
-        all.wrong.extend(found.wrong);
+        let outcomes = share.join().unwrap();
+        all.whole += outcomes.whole;
+        all.refused += outcomes.refused;
+        all.wrong.extend(outcomes.wrong);
     }
-    let Found {
+    let Outcomes {
         whole,
         refused,
         wrong,
@@ -73,7 +73,7 @@ fn damaged_models_are_refused_in_words_or_go_the_whole_way_in_time() {
         wrong.len(),
         wrong.join("\n")
     );
-    // Damage that breaks all models, or none, would test little.
+    // Damage that always or never causes an error would test little.
     let count = whole + refused;
     let fair = count < 100 || (count / 10..count * 9 / 10).contains(&whole);
     assert!(fair, "{whole} of {count} models went the whole way");
@@ -89,18 +89,18 @@ fn range(numbers: &str) -> Range<u64> {
     }
 }
 
-/// The results of all models.
+/// The outcomes of the models.
 #[derive(Default)]
-struct Found {
+struct Outcomes {
     whole: usize,
     refused: usize,
-    /// Models that took too long, panicked or ended their process.
+    /// Models that exceeded the time limit, panicked or ended their process.
     wrong: Vec<String>,
 }
 
-/// Runs models in a worker process; after one that doesn't end, another process continues.
-fn each_elsewhere(mut numbers: Range<u64>) -> Found {
-    let mut found = Found::default();
+/// Runs models in a child process, and starts another after a crash or timeout.
+fn run_in_child(mut numbers: Range<u64>) -> Outcomes {
+    let mut outcomes = Outcomes::default();
     while !numbers.is_empty() {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["damaged_models", "--nocapture", "--test-threads=1"])
@@ -116,22 +116,22 @@ fn each_elsewhere(mut numbers: Range<u64>) -> Found {
         let (sender, heard) = channel();
         let reader = std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| {
-                if let Some((_, said)) = line.split_once(MARK) {
-                    let _ = sender.send(said.to_owned());
+                if let Some((_, text)) = line.split_once(MARK) {
+                    let _ = sender.send(text.to_owned());
                 }
             });
         });
         let mut begun = format!("{}, before it began", numbers.start);
         let ended = loop {
             match heard.recv_timeout(LONGEST) {
-                Ok(said) => match said.split_once(" ended: ") {
-                    None => begun = said,
+                Ok(text) => match text.split_once(" ended: ") {
+                    None => begun = text,
                     Some((number, how)) => {
                         numbers.start = number.parse::<u64>().unwrap() + 1;
                         match how {
-                            "whole" => found.whole += 1,
-                            "refused" => found.refused += 1,
-                            how => found.wrong.push(format!("{how}: {begun}")),
+                            "whole" => outcomes.whole += 1,
+                            "refused" => outcomes.refused += 1,
+                            how => outcomes.wrong.push(format!("{how}: {begun}")),
                         }
                     }
                 },
@@ -143,16 +143,16 @@ fn each_elsewhere(mut numbers: Range<u64>) -> Found {
         let _ = process.wait();
         reader.join().unwrap();
         if !numbers.is_empty() {
-            found.wrong.push(format!("{ended}: {begun}"));
+            outcomes.wrong.push(format!("{ended}: {begun}"));
             numbers.start += 1;
         }
     }
-    found
+    outcomes
 }
 
-/// Runs models in this process and prints the begin and result of each.
-fn each_here(numbers: Range<u64>) {
-    let kinds = Kinds::new();
+/// Runs models in this process, and prints a line when each begins and ends.
+fn run_here(numbers: Range<u64>) {
+    let kinds = ModelKinds::new();
     let say = |text: String| {
         let mut out = std::io::stdout().lock();
         writeln!(out, "\n{MARK}{text}").unwrap();
@@ -163,8 +163,8 @@ fn each_here(numbers: Range<u64>) {
         let (kind, model) = kinds.one(&mut random);
         let (file, changes) = damaged(model, &mut random);
         say(format!("{number}, {kind}: {}", changes.replace('\n', " ")));
-        let way = || whole_way(&Bytes::from(file), &mut random);
-        let how = match catch_unwind(AssertUnwindSafe(way)) {
+        let pipeline = || run_pipeline(&Bytes::from(file), &mut random);
+        let how = match catch_unwind(AssertUnwindSafe(pipeline)) {
             Ok(how) => how,
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -1,10 +1,10 @@
-//! Channels made alike: what can bear factors, that the model stays the same function, and what a session does about it.
+//! Equalization: nodes that can absorb factors, the unchanged function of the model, and sessions.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeMap;
 
 use octet::onnx::schema::*;
-use octet::prepare::equalize::{Factors, channels};
+use octet::prepare::equalize::{ChannelFactors, channels};
 
 #[path = "equalize/factors.rs"]
 mod factors;
@@ -108,7 +108,7 @@ fn what_is_added_and_what_is_joined_shares_factors() {
         11,
         &["a", "b", "z"],
     );
-    assert_eq!(Factors::remembered(&after).unwrap().extent().0, 2);
+    assert_eq!(ChannelFactors::from_metadata(&after).unwrap().extent().0, 2);
     stays_between(
         other(vec![concat(-3)]),
         conv_constants("other", &[5, 4, 1, 1]),
@@ -125,7 +125,7 @@ fn what_is_added_and_what_is_joined_shares_factors() {
 
 #[test]
 fn what_is_gated_keeps_its_factors_and_its_gate_has_none() {
-    // Squeeze and excitation: the gate is a function of what it gates.
+    // Squeeze and excitation: the gate is computed from the value that it gates.
     let nodes = vec![
         node("Relu", &["a"], "b"),
         node("GlobalAveragePool", &["b"], "c"),
@@ -141,7 +141,7 @@ fn what_is_gated_keeps_its_factors_and_its_gate_has_none() {
     ]
     .concat();
     stays_between(nodes, constants, 6, &["a", "b", "c", "d", "e", "z"]);
-    // Of two of a size the one that a Sigmoid made.
+    // Of two operands of equal size, the one from a Sigmoid is the gate.
     let nodes = vec![
         conv("x", "other", "b"),
         node("Sigmoid", &["b"], "c"),
@@ -180,7 +180,7 @@ fn weights_of_every_layer_take_factors_up() {
         6,
         &["a", "z"],
     );
-    // Products of matrices, with and without a bias, behind a norm.
+    // Matrix products with and without a bias, behind a norm.
     let product = |turned: bool| {
         let gemm = node("Gemm", &["c", "second", "bias"], "d")
             .with(AttributeProto::float("alpha", 0.5))
@@ -210,7 +210,7 @@ fn weights_of_every_layer_take_factors_up() {
     };
     product(true);
     product(false);
-    // The last axis of three.
+    // The last of three axes.
     let nodes = vec![
         node("LayerNormalization", &["x", "scale"], "a").with(AttributeProto::int("axis", 2)),
         node("MatMul", &["a", "first"], "y"),
@@ -221,7 +221,7 @@ fn weights_of_every_layer_take_factors_up() {
         &[1, 5, 9],
         &["a"],
     );
-    // A norm of each channel, and axes of one that are dropped.
+    // A norm of each channel, and dropped axes of size 1.
     let nodes = vec![
         node("InstanceNormalization", &["x", "scale", "shift"], "a"),
         node("Relu", &["a"], "b"),
@@ -277,12 +277,12 @@ fn what_bears_no_factors_stays_as_it_was() {
                 &[0, 1, 0, 0, 0, -1, 0, 0],
             )],
         ),
-        // The channels trade places, or become places.
+        // The channels move to another axis.
         (
             vec![node("Transpose", &["a"], "z").with(AttributeProto::ints("perm", &[0, 2, 1, 3]))],
             vec![],
         ),
-        // It is also used where it can't be otherwise.
+        // Another reader of the value allows no factors.
         (
             vec![node("Relu", &["a"], "z"), node("Softmax", &["a"], "other")],
             vec![],
@@ -300,7 +300,7 @@ fn what_bears_no_factors_stays_as_it_was() {
             "{title:?}: {found:?}"
         );
     }
-    // A weight that another layer reads, too, and a value that goes out.
+    // A weight with a second reader, and a value that is an output.
     let mut shared = conv_constants("w", &[4, 4, 1, 1]);
     shared.extend(conv_constants("v", &[4, 4, 1, 1]));
     let nodes = || {

@@ -42,7 +42,7 @@ fn operators(model: &Model) -> Vec<String> {
 }
 
 #[test]
-fn what_another_makes_is_turned_over_when_its_shape_is_known() {
+fn computed_operands_are_transposed_if_their_shape_is_known() {
     let nodes = vec![product(&["x", "x"], "one"), product(&["one", "one"], "y")];
     let model = prepared(Some(&[2, 3, 4]), nodes, Vec::new());
     assert_eq!(
@@ -54,7 +54,7 @@ fn what_another_makes_is_turned_over_when_its_shape_is_known() {
 }
 
 #[test]
-fn of_a_value_of_unknown_rank_the_operator_stays() {
+fn operators_on_values_of_unknown_rank_stay() {
     let model = prepared(None, vec![product(&["x", "x"], "y")], Vec::new());
     assert_eq!(operators(&model), ["com.microsoft::FusedMatMul"]);
     let model = prepared(Some(&[3]), vec![product(&["x", "x"], "y")], Vec::new());

@@ -1,5 +1,5 @@
-//! Tests of integer regions: results equal those of the QDQ pairs for any number of threads and in
-//! every run; regions have no float part inside; the list names every node.
+//! Integer regions: results equal those of the QDQ pairs, for any number of threads and any run.
+//! Regions have no float detour inside, and a list names every node.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use octet::tensor::{Tensor, Values};
 
 mod graphs;
 
-/// Nodes and constants of a QDQ model.
+/// A QDQ model under construction.
 #[derive(Default)]
 struct Pairs {
     nodes: Vec<NodeProto>,
@@ -26,7 +26,7 @@ impl Pairs {
         self.nodes.last_mut().unwrap()
     }
 
-    /// Quantizes a value to 8 bits and back: `value` becomes `value_real`.
+    /// Adds a pair: `value` becomes `value_real`.
     fn pair(&mut self, value: &str, scale: f32) -> String {
         let [s, z] = ["scale", "zero"].map(|what| format!("{value}_{what}"));
         self.constants
@@ -68,7 +68,7 @@ impl Pairs {
     }
 }
 
-/// A small network: a dense, a depthwise and a pointwise convolution, an addition, a Concat and a
+/// A small network: a dense, a depthwise and a pointwise convolution, an addition, a Concat, a
 /// pooling.
 fn network() -> Model {
     let mut p = Pairs::default();
@@ -103,14 +103,14 @@ fn regions(nodes: &[FusedNode]) -> BTreeSet<usize> {
     nodes.iter().filter_map(|node| node.region).collect()
 }
 
-/// Values as multiples of a scale.
+/// The values in units of a scale.
 fn steps(tensor: &Tensor, scale: f32) -> Vec<i32> {
     let values = tensor.as_f32().unwrap().iter();
     values.map(|v| (v / scale).round() as i32).collect()
 }
 
 #[test]
-fn a_network_runs_in_one_region_with_the_numbers_of_its_pairs() {
+fn a_network_runs_in_one_region_and_equals_its_pairs() {
     let inputs = sample(&[2, 5, 24, 20]);
     let integers = Engine::new(network(), vec![]).on_integers();
     let fused = integers.fused(&inputs, &|| false).unwrap();
@@ -144,7 +144,7 @@ fn a_network_runs_in_one_region_with_the_numbers_of_its_pairs() {
 }
 
 #[test]
-fn any_number_of_threads_and_any_run_give_the_same_bits() {
+fn results_are_bit_equal_for_any_number_of_threads() {
     let inputs = sample(&[1, 5, 40, 36]);
     let engine = Engine::new(network(), vec![]).on_integers();
     let first = run(&engine, &inputs);
@@ -164,7 +164,7 @@ fn any_number_of_threads_and_any_run_give_the_same_bits() {
 }
 
 #[test]
-fn samples_of_ever_new_shapes_and_several_runs_at_once_are_right() {
+fn new_shapes_and_concurrent_runs_are_right() {
     let engine = Engine::new(network(), vec![]).on_integers();
     let float = Engine::new(network(), vec![]);
     for size in [8, 12, 9] {
@@ -183,7 +183,7 @@ fn samples_of_ever_new_shapes_and_several_runs_at_once_are_right() {
 }
 
 #[test]
-fn a_clock_hears_of_every_step_by_its_place_in_the_list() {
+fn the_clock_reports_every_step_by_its_index() {
     let inputs = sample(&[1, 5, 10, 10]);
     let engine = Engine::new(network(), vec![]).on_integers();
     let fused = engine.fused(&inputs, &|| false).unwrap();
@@ -196,7 +196,7 @@ fn a_clock_hears_of_every_step_by_its_place_in_the_list() {
 }
 
 #[test]
-fn a_float_operator_on_a_way_back_cuts_the_region() {
+fn a_float_operator_on_a_path_back_splits_the_region() {
     let mut p = Pairs::default();
     let x = p.pair("x", 0.02);
     let a = p.convolution(&x, "a", &[5, 5, 1, 1], 1);
@@ -216,7 +216,7 @@ fn a_float_operator_on_a_way_back_cuts_the_region() {
 }
 
 #[test]
-fn a_watched_value_is_seen_and_the_rest_is_fused_around_it() {
+fn an_observed_value_is_computed_and_the_rest_is_fused() {
     let inputs = sample(&[1, 5, 10, 10]);
     let engine = Engine::new(network(), vec!["b_real".into()]).on_integers();
     let mut seen = Vec::new();
@@ -239,7 +239,7 @@ fn a_float_model_has_nothing_to_list() {
 }
 
 #[test]
-fn integer_operators_run_as_the_pairs_they_stand_for() {
+fn integer_operators_equal_their_pairs() {
     let parameters = |p: &mut Pairs, name: &str, scale: f32| {
         let [s, z] = ["scale", "zero"].map(|what| format!("{name}_{what}"));
         p.constants.push(TensorProto::from_f32(&s, &[], &[scale]));
@@ -267,7 +267,7 @@ fn integer_operators_run_as_the_pairs_they_stand_for() {
 }
 
 #[test]
-fn an_operator_without_inputs_between_pairs_is_refused_in_words() {
+fn an_operator_without_inputs_between_pairs_is_an_error() {
     let mut pairs = Pairs::default();
     let x = pairs.pair("x", 0.02);
     pairs.node("Transpose", &[], "moved");

@@ -1,16 +1,16 @@
-//! Preparing: what each pass promises, on graphs of a few nodes.
+//! Preparation passes, each on a graph of a few nodes.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-#[path = "prepare/choices.rs"]
-mod choices;
 #[path = "prepare/functions.rs"]
 mod functions;
-#[path = "prepare/half.rs"]
-mod half;
+#[path = "prepare/inline_if.rs"]
+mod inline_if;
 #[path = "prepare/opset.rs"]
 mod opset;
 #[path = "prepare/sequences.rs"]
 mod sequences;
+#[path = "prepare/upcast_f16.rs"]
+mod upcast_f16;
 
 use octet::graph::{Dim, GraphError, Model, TensorType};
 use octet::onnx::schema::*;
@@ -180,7 +180,7 @@ fn nodes_that_do_nothing_go_and_outputs_keep_their_names() {
     assert_eq!(model.graph.nodes[1].output, ["y"]);
 }
 
-/// x · (H / 2) reshaped by arithmetic on its own shape, as exporters write it.
+/// x · (H / 2), reshaped by arithmetic on its own shape, as exporters write it.
 fn reshape_by_arithmetic(input: Vec<i64>) -> Model {
     let nodes = vec![
         node("Shape", &["x"], "shape"),
@@ -211,7 +211,7 @@ fn reshape_by_arithmetic(input: Vec<i64>) -> Model {
 
 #[test]
 fn arithmetic_on_known_shapes_is_done() {
-    // −8 mod 5 has the divisor's sign: 2. A batch that is not known doesn't matter here.
+    // −8 mod 5 has the sign of the divisor: 2. An unknown batch size doesn't matter here.
     for batch in [1, -1] {
         let model = reshape_by_arithmetic(vec![batch, 4, 8, 8]);
         assert_eq!(operators(&model), ["Reshape"]);
@@ -270,7 +270,8 @@ fn batch_norm_becomes_part_of_the_layer_before_it() {
 
 #[test]
 fn constants_that_scale_and_shift_channels_become_part_of_the_layer_before() {
-    // (((w·x) · m + a) − d) / q, the constants on either side, one a channel or one for all.
+    // (((w·x) · m + a) − d) / q, with constants on either side, one for each channel or one for
+    // all.
     let nodes = vec![
         node("Conv", &["x", "w"], "t"),
         node("Mul", &["m", "t"], "u"),
@@ -376,7 +377,7 @@ fn what_is_left_empty_at_the_end_of_a_node_is_cut_off() {
     assert_eq!(ends("Conv", &["x", "w", ""], &["y"]), text("x,w", "y"));
     assert_eq!(ends("MaxPool", &["x"], &["y", ""]), text("x", "y"));
     assert_eq!(ends("Clip", &["x", "", ""], &["y"]), text("x", "y"));
-    // In between they hold a place, and a Split divides by how many there are.
+    // An empty input keeps its position, and an empty output of Split counts as a part.
     assert_eq!(ends("Clip", &["x", "", "w"], &["y"]), text("x,,w", "y"));
     assert_eq!(ends("Split", &["x"], &["y", ""]), text("x", "y,"));
 }

@@ -1,37 +1,37 @@
-//! What quantization promises on graphs as they come: constants shared in every way, outputs inside, subgraphs,
-//! slots left empty. The result is always a valid graph, and every node says what became of it.
+//! Quantization of unusual graphs: shared constants, inner values as outputs, subgraphs, empty
+//! slots. The result is always a valid graph, and every node has a decision.
 #![allow(clippy::unwrap_used)]
 
+#[path = "quantize/all_formats.rs"]
+mod all_formats;
 #[path = "quantize/any_settings.rs"]
 mod any_settings;
-#[path = "quantize/chains.rs"]
-mod chains;
-#[path = "quantize/done.rs"]
-mod done;
+#[path = "quantize/concat_scales.rs"]
+mod concat_scales;
 mod graphs;
-#[path = "quantize/joined.rs"]
-mod joined;
+#[path = "quantize/ignored_settings.rs"]
+mod ignored_settings;
+#[path = "quantize/operator_patterns.rs"]
+mod operator_patterns;
 #[path = "quantize/ranges.rs"]
 mod ranges;
 #[path = "quantize/refusals.rs"]
 mod refusals;
-#[path = "quantize/unheeded.rs"]
-mod unheeded;
 
 use std::collections::HashSet;
 
-use done::done;
+use all_formats::quantize_all_formats;
 use graphs::{choice, constant, maker, model, node, value};
 use octet::onnx::schema::*;
 
 #[test]
-fn a_weight_serves_two_operators_whose_channels_lie_on_different_axes() {
+fn a_weight_read_along_two_channel_axes_has_one_scale() {
     let nodes = vec![
         node("Conv", &["x", "w", "b"], "a"),
         node("ConvTranspose", &["a", "w"], "t"),
         node("Add", &["t", "w"], "y"),
     ];
-    let quantized = done(&model(
+    let quantized = quantize_all_formats(&model(
         nodes,
         vec![constant("w", &[3, 3, 1, 1]), constant("b", &[3])],
         &["y"],
@@ -47,7 +47,7 @@ fn a_bias_shared_by_nodes_with_other_scales_becomes_one_for_each() {
         node("Exp", &["b"], "e"),
         node("Mul", &["c", "e"], "y"),
     ];
-    let quantized = done(&model(
+    let quantized = quantize_all_formats(&model(
         nodes,
         vec![constant("w", &[3, 3, 1, 1]), constant("b", &[3])],
         &["y"],
@@ -60,7 +60,7 @@ fn a_bias_shared_by_nodes_with_other_scales_becomes_one_for_each() {
         .filter(|n| n.is("Conv"))
         .collect();
     assert_ne!(conv[0].input[2], conv[1].input[2]);
-    // A node that stays float goes on reading the float bias.
+    // A float node still reads the float bias.
     assert_eq!(maker(&quantized, "e").input, ["b"]);
     assert!(quantized.model.graph.initializers.get("b").is_some());
 }
@@ -69,7 +69,7 @@ fn a_bias_shared_by_nodes_with_other_scales_becomes_one_for_each() {
 fn a_constant_that_is_an_output_stays_as_it_is() {
     let nodes = vec![node("Conv", &["x", "w", "b"], "y")];
     let constants = vec![constant("w", &[3, 3, 1, 1]), constant("b", &[3])];
-    let quantized = done(&model(nodes, constants.clone(), &["y", "w", "b"]));
+    let quantized = quantize_all_formats(&model(nodes, constants.clone(), &["y", "w", "b"]));
     for tensor in &constants {
         let name = tensor.name.as_deref().unwrap();
         assert_eq!(quantized.model.graph.initializers.get(name), Some(tensor));
@@ -82,7 +82,7 @@ fn an_output_used_further_on_keeps_its_name() {
         node("Conv", &["x", "w"], "inner"),
         node("Relu", &["inner"], "y"),
     ];
-    let quantized = done(&model(
+    let quantized = quantize_all_formats(&model(
         nodes,
         vec![constant("w", &[3, 3, 1, 1])],
         &["inner", "y"],
@@ -102,7 +102,7 @@ fn an_output_used_further_on_keeps_its_name() {
 
 #[test]
 fn an_input_that_is_an_output_too_stays_both() {
-    let quantized = done(&model(
+    let quantized = quantize_all_formats(&model(
         vec![node("Sigmoid", &["x"], "y")],
         vec![],
         &["x", "y"],
@@ -122,7 +122,7 @@ fn slots_left_empty_stay_empty() {
     ];
     let high = TensorProto::from_f32("high", &[], &[1.0]);
     let scales = TensorProto::from_f32("scales", &[4], &[1.0, 1.0, 2.0, 2.0]);
-    let quantized = done(&model(
+    let quantized = quantize_all_formats(&model(
         nodes,
         vec![constant("w", &[3, 3, 1, 1]), high, scales],
         &["y"],
@@ -135,19 +135,19 @@ fn slots_left_empty_stay_empty() {
         .find(|n| n.is("Resize"))
         .unwrap();
     assert_eq!(resize.input[1..], ["", "scales"]);
-    // The Clip is folded into the range; nobody reads its bound any more.
+    // The Clip is folded into the range, so its bound has no reader.
     assert!(!quantized.model.graph.initializers.contains("high"));
 }
 
 #[test]
-fn subgraphs_are_left_as_they_are_and_find_what_they_use() {
+fn subgraphs_are_unchanged_and_find_their_values() {
     let (choice, yes) = choice("Add", "y");
     let nodes = vec![
         node("Conv", &["x", "w"], "inner"),
         node("Relu", &["inner"], "z"),
         choice.clone(),
     ];
-    let quantized = done(&model(
+    let quantized = quantize_all_formats(&model(
         nodes,
         vec![constant("w", &[3, 3, 1, 1]), yes],
         &["y", "z"],
@@ -165,15 +165,15 @@ fn a_constant_read_along_two_axes_has_one_scale_for_both() {
         transposed,
         node("MatMul", &["g", "w"], "y"),
     ];
-    let quantized = done(&model(nodes, vec![constant("w", &[3, 3])], &["y"]));
+    let quantized = quantize_all_formats(&model(nodes, vec![constant("w", &[3, 3])], &["y"]));
     let scale = quantized.model.graph.initializers.get("w_scale").unwrap();
     assert_eq!(scale.element_count().unwrap(), 1);
     assert!(quantized.nodes.iter().all(|n| n.quantized));
 }
 
 #[test]
-fn the_names_that_are_given_are_free() {
-    // The copy of a shared bias would be called `b0`, what is made of it `b_quantized`: both are there.
+fn new_value_names_do_not_collide() {
+    // The usual names of a shared bias' copy, `b0`, and of its integers, `b_quantized`, are taken.
     let nodes = vec![
         node("Conv", &["x", "w", "b"], "a"),
         node("Conv", &["a", "w", "b"], "c"),
@@ -188,18 +188,18 @@ fn the_names_that_are_given_are_free() {
         constant("b0", &[3]),
         constant("b_quantized", &[1]),
     ];
-    let quantized = done(&model(nodes, constants, &["y"]));
+    let quantized = quantize_all_formats(&model(nodes, constants, &["y"]));
     let conv = quantized.model.graph.nodes.iter().filter(|n| n.is("Conv"));
     let biases: HashSet<&String> = conv.map(|n| &n.input[2]).collect();
     assert_eq!(biases.len(), 3);
 }
 
 #[test]
-fn the_names_that_nodes_are_given_are_free() {
-    // What the pairs, and the operators on integers, would be called.
-    let named = |mut made: NodeProto, name: &str| {
-        made.name = Some(name.into());
-        made
+fn new_node_names_do_not_collide() {
+    // The usual names of the pairs and of the integer operators.
+    let named = |mut renamed: NodeProto, name: &str| {
+        renamed.name = Some(name.into());
+        renamed
     };
     let nodes = vec![
         named(node("Conv", &["x", "w", "b"], "a"), "x_QuantizeLinear"),
@@ -210,8 +210,8 @@ fn the_names_that_nodes_are_given_are_free() {
     ];
     let weight = constant("w", &[3, 3, 1, 1]);
     let model = model(nodes, vec![weight.clone(), constant("b", &[3])], &["y"]);
-    let quantized = done(&model);
-    // The weight is found again by the name of its pair.
+    let quantized = quantize_all_formats(&model);
+    // The simulated form finds the weight by the name of its pair.
     let readable = octet::quantize::with_float_weights(&quantized.model, &model).unwrap();
     let floats = readable.graph.initializers.get("w").unwrap();
     assert_eq!(floats.to_f32().unwrap(), weight.to_f32().unwrap());
@@ -225,7 +225,7 @@ fn scalars_are_quantized_with_one_scale() {
         node("Add", &["nothing", "a"], "y"),
     ];
     let constants = vec![scalar("half", 0.5), scalar("nothing", 0.0)];
-    let quantized = done(&model(nodes, constants, &["y"]));
+    let quantized = quantize_all_formats(&model(nodes, constants, &["y"]));
     for name in ["half_quantized", "half_scale", "nothing_scale"] {
         let tensor = quantized.model.graph.initializers.get(name).unwrap();
         assert!(tensor.dims.is_empty(), "{name} is no scalar");
@@ -235,7 +235,7 @@ fn scalars_are_quantized_with_one_scale() {
 }
 
 #[test]
-fn loops_stay_as_they_are_and_the_choices_say_why() {
+fn loops_stay_float_with_a_reason() {
     for operator in ["If", "Loop", "Scan"] {
         let body = GraphProto {
             name: Some("body".into()),
@@ -250,13 +250,15 @@ fn loops_stay_as_they_are_and_the_choices_say_why() {
             g: Some(body),
             ..Default::default()
         }];
-        // No integers do the work of this Relu for the subgraph, so it isn't folded into the Conv.
+        // The subgraph reads the float value, which no integers clip, so the Relu isn't folded into
+        // the Conv.
         let nodes = vec![
             node("Conv", &["x", "w"], "a"),
             node("Relu", &["a"], "clamped"),
             inner.clone(),
         ];
-        let quantized = done(&model(nodes, vec![constant("w", &[3, 3, 1, 1])], &["y"]));
+        let quantized =
+            quantize_all_formats(&model(nodes, vec![constant("w", &[3, 3, 1, 1])], &["y"]));
         assert_eq!(maker(&quantized, "y").attribute, inner.attribute);
         assert!(maker(&quantized, "clamped").is("Relu"));
         let choice = quantized.nodes.iter().find(|n| n.operator == operator);
@@ -286,7 +288,7 @@ fn a_clip_that_keeps_zero_out_stays_a_node() {
             .into_iter()
             .chain(bounds)
             .collect();
-        let quantized = done(&model(nodes, constants, &["y"]));
+        let quantized = quantize_all_formats(&model(nodes, constants, &["y"]));
         let clips = quantized
             .model
             .graph
@@ -299,13 +301,13 @@ fn a_clip_that_keeps_zero_out_stays_a_node() {
 }
 
 #[test]
-fn a_constant_with_an_infinity_keeps_its_node_float_and_says_so() {
+fn a_constant_with_an_infinity_keeps_its_node_float_with_a_reason() {
     let mask = TensorProto::from_f32("mask", &[2], &[0.0, f32::NEG_INFINITY]);
     let nodes = vec![
         node("Conv", &["x", "w"], "a"),
         node("Add", &["a", "mask"], "y"),
     ];
-    let quantized = done(&model(
+    let quantized = quantize_all_formats(&model(
         nodes,
         vec![constant("w", &[3, 3, 1, 1]), mask],
         &["y"],
@@ -329,6 +331,6 @@ fn the_same_model_and_ranges_give_the_same_bytes() {
         vec![constant("w", &[3, 3, 1, 1]), constant("b", &[3])],
         &["y"],
     );
-    let bytes = || octet::onnx::write(&done(&model).model.to_proto()).unwrap();
+    let bytes = || octet::onnx::write(&quantize_all_formats(&model).model.to_proto()).unwrap();
     assert_eq!(bytes(), bytes());
 }

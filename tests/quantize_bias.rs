@@ -1,4 +1,4 @@
-//! Bias correction: what rounding the weights adds to a layer in the mean, its bias takes off again.
+//! Bias correction: the bias subtracts the mean error that rounding the weights adds to a layer.
 #![allow(clippy::unwrap_used)]
 
 mod graphs;
@@ -53,7 +53,7 @@ fn quantized(method: Method, wanted: Option<bool>) -> Quantized {
     quantized
 }
 
-/// The reals that an integer constant with a scale for each channel along its last axis stands for.
+/// The real values of an integer constant with a scale per channel along its last axis.
 fn reals(quantized: &Quantized, name: &str) -> Vec<f64> {
     let constants = &quantized.model.graph.initializers;
     let get = |suffix: &str| constants.get(&format!("{name}_quantized{suffix}"));
@@ -64,7 +64,7 @@ fn reals(quantized: &Quantized, name: &str) -> Vec<f64> {
     integers.iter().enumerate().map(real).collect()
 }
 
-/// What the layer gives for the mean row.
+/// The layer's output for the mean row.
 fn of_the_mean(weight: &[f64], bias: &[f64]) -> Vec<f64> {
     let values = rows();
     let mean = |feature: usize| {
@@ -84,14 +84,14 @@ fn floats(name: &str) -> Vec<f64> {
 fn the_mean_row_comes_out_as_from_the_float_layer() {
     let wanted = of_the_mean(&floats("w"), &floats("b"));
     let error = |correct: bool| {
-        let found = quantized(Method::MinMax, Some(correct));
-        let found = of_the_mean(&reals(&found, "w"), &reals(&found, "b"));
-        let pairs = found.iter().zip(&wanted);
+        let quantized_model = quantized(Method::MinMax, Some(correct));
+        let outputs = of_the_mean(&reals(&quantized_model, "w"), &reals(&quantized_model, "b"));
+        let pairs = outputs.iter().zip(&wanted);
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     };
     let corrected = quantized(Method::MinMax, Some(true));
     let bias = corrected.tensors.iter().find(|t| t.name == "b").unwrap();
-    // What is left is the rounding of the bias itself: half a step.
+    // The rounding of the bias itself remains: half a step.
     let half = f64::from(bias.scale) / 2.0 + 1e-6;
     let (without, with) = (error(false), error(true));
     assert!(without > 10.0 * half, "{without}");
@@ -112,7 +112,7 @@ fn it_is_done_where_it_is_wanted_and_by_auto() {
         let plain = quantized(method, Some(false));
         let changed = reals(&found, "b") != reals(&plain, "b");
         assert_eq!(changed, done, "{method:?} {wanted:?}");
-        // The weights stay as they were.
+        // The weights do not change.
         assert_eq!(reals(&found, "w"), reals(&plain, "w"));
     }
 }
@@ -136,7 +136,7 @@ fn without_means_it_says_that_nothing_was_done() {
     assert!(found.tensors.iter().all(|t| t.corrected.is_none()));
 }
 
-/// The same with next to nothing in the first channel of the weight, whose bias is large all the same.
+/// [`gemm`] with tiny weights and a large bias in the first channel.
 fn faint() -> Model {
     let nodes = vec![node("Gemm", &["x", "w", "b"], "y")];
     let weight = TensorProto::from_f32("w", &[3, 2], &[1e-9, 0.5, -3e-9, -0.7, 2e-9, 0.3]);
@@ -158,7 +158,7 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
         (r#"{"fit_bias": false}"#, false),
         (r#"{"tensors": {"w": {"scale": 1e-9}}}"#, false),
         (r#"{"operators": "onnxruntime"}"#, true),
-        // There it grows for no other type.
+        // ONNX Runtime raises no scale for other types than i8.
         (
             r#"{"operators": "onnxruntime", "weights": {"type": "u8"}}"#,
             false,
@@ -188,7 +188,7 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
     }
 }
 
-/// A channel that was pruned away is its bias.
+/// A pruned channel outputs its bias.
 #[test]
 fn a_bias_beside_weights_that_are_all_zero_is_kept() {
     for (settings, kept) in [
@@ -215,7 +215,7 @@ fn a_bias_beside_weights_that_are_all_zero_is_kept() {
     }
 }
 
-/// Two layers share a bias, and what the first reads stays float: no integers suit it.
+/// Two layers share a bias. The input of the first stays float, because no integers suit it.
 #[test]
 fn a_bias_stays_float_beside_an_input_that_does() {
     let beta = AttributeProto {

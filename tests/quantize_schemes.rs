@@ -1,6 +1,6 @@
-//! What the schemes that need no samples promise on graphs as they come: weights shared in every way,
-//! weights that are outputs, subgraphs, slots left empty, names that are taken. The result is always a
-//! valid graph, every node says what became of it, and what can't be done is refused in words.
+//! Schemes without samples on unusual graphs: shared weights, weights as outputs, subgraphs, empty
+//! slots, taken names. The result is always a valid graph, every node has a decision, and errors
+//! name their cause.
 #![allow(clippy::unwrap_used)]
 
 mod graphs;
@@ -62,7 +62,7 @@ fn blocks(model: &Model, keep: &[String], form: BlockForm) -> Result<Quantized, 
     alike(model, &settings, keep)
 }
 
-/// All weights in blocks like these.
+/// Settings that apply these block settings to all weights.
 fn alike(
     model: &Model,
     settings: &BlockSettings,
@@ -71,7 +71,8 @@ fn alike(
     quantize_blocks(model, settings, &|_| settings.clone(), keep, None, None)
 }
 
-/// Quantizes by every scheme, checks that what comes out is valid, and hands it on with the scheme's name.
+/// Quantizes by every scheme, checks that the result is valid, and passes it on with the scheme's
+/// name.
 fn each(model: &Model, mut see: impl FnMut(&str, &Quantized)) {
     for (name, scheme) in SCHEMES {
         let quantized = scheme(model, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -98,7 +99,7 @@ fn count(quantized: &Quantized, operator: &str) -> usize {
 }
 
 #[test]
-fn a_weight_and_an_activation_read_twice_become_integers_once() {
+fn a_weight_and_an_activation_read_twice_are_quantized_once() {
     let nodes = vec![
         node("MatMul", &["x", "w"], "a"),
         node("MatMul", &["x", "w"], "b"),
@@ -119,7 +120,7 @@ fn a_weight_and_an_activation_read_twice_become_integers_once() {
 }
 
 #[test]
-fn a_weight_read_by_other_operators_stays_for_them() {
+fn a_weight_read_by_float_operators_stays_in_the_model() {
     let nodes = vec![
         node("MatMul", &["x", "w"], "a"),
         node("Celu", &["w"], "b"),
@@ -166,7 +167,7 @@ fn weights_that_are_outputs_and_values_in_the_middle_keep_their_names() {
 }
 
 #[test]
-fn subgraphs_are_left_as_they_are_and_find_what_they_use() {
+fn subgraphs_are_unchanged_and_find_their_values() {
     let (choice, yes) = choice("MatMul", "y");
     let nodes = vec![
         node("MatMul", &["x", "w"], "inner"),
@@ -183,7 +184,7 @@ fn subgraphs_are_left_as_they_are_and_find_what_they_use() {
                 Some(&weight),
                 "{name}"
             );
-            // What the branches read is float32: it is declared so, or made so by a Cast.
+            // The values that the branches read are float32: declared so, or converted by a Cast.
             let inner = done.model.graph.tensor_type("inner").unwrap();
             assert_eq!(inner.element, DataType::Float, "{name}");
             assert!(!done.nodes[2].quantized);
@@ -192,7 +193,7 @@ fn subgraphs_are_left_as_they_are_and_find_what_they_use() {
 }
 
 #[test]
-fn names_that_are_taken_are_not_taken_again() {
+fn new_names_do_not_collide() {
     let taken = [
         "w_quantized",
         "w_scale",
@@ -242,7 +243,7 @@ fn biases_of_every_kind_are_added() {
             nodes.filter(|n| n.input.iter().any(|i| i == bias)).count()
         };
         let in_add = match name {
-            // One bias reshaped as the model runs, one as it is written.
+            // One bias is reshaped at run time, one in the file.
             "dynamic" => (count(done, "Add"), count(done, "Reshape")),
             "matmul_nbits" => (count(done, "Add"), 0),
             _ => (0, 0),
@@ -258,7 +259,7 @@ fn biases_of_every_kind_are_added() {
 }
 
 #[test]
-fn what_is_too_odd_for_a_scheme_stays_float_with_a_reason() {
+fn unsupported_nodes_stay_float_with_a_reason() {
     let infinite = TensorProto::from_f32("infinite", &[2], &[1.0, f32::INFINITY]);
     let mut scaled = node("Gemm", &["x", "w"], "g");
     scaled.set(AttributeProto::float("alpha", 0.5));
@@ -314,7 +315,7 @@ fn settings_keep_nodes_and_operators_float() {
 }
 
 #[test]
-fn a_weight_has_blocks_for_each_way_that_layers_want_them() {
+fn a_weight_has_blocks_for_each_settings_of_its_layers() {
     let nodes = vec![
         node("MatMul", &["x", "w"], "a"),
         node("MatMul", &["a", "w"], "b"),
@@ -338,7 +339,7 @@ fn a_weight_has_blocks_for_each_way_that_layers_want_them() {
         check_valid(&done.model);
         let told: Vec<_> = done.tensors.iter().map(|t| (t.block, t.scales)).collect();
         assert_eq!(told, [(Some(64), 64), (Some(32), 128)]);
-        // Those that want the same share it.
+        // Nodes with equal settings share the integers.
         let read = |output| maker(&done, output).input[1].clone();
         assert_eq!(read("a"), read("y"));
         assert_ne!(read("a"), read("b"));
@@ -346,7 +347,7 @@ fn a_weight_has_blocks_for_each_way_that_layers_want_them() {
 }
 
 #[test]
-fn columns_shorter_than_a_block_gain_nothing_and_stay() {
+fn columns_shorter_than_a_block_stay_float() {
     let nodes = vec![
         node("MatMul", &["x", "short"], "a"),
         node("MatMul", &["a", "w"], "y"),
@@ -359,7 +360,7 @@ fn columns_shorter_than_a_block_gain_nothing_and_stay() {
         reasons[0].is_some_and(|r| r.contains("room")) && reasons[1].is_none(),
         "{reasons:?}"
     );
-    // The constant of an Add may be as large, but is no weight.
+    // The constant of an Add may be as large, but is not a weight.
     let nodes = vec![
         node("MatMul", &["x", "short"], "a"),
         node("Add", &["a", "short"], "y"),

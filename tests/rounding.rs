@@ -1,4 +1,4 @@
-//! Weights whose errors make up for one another: what a further pass over the samples sees, and what is made of it.
+//! GPTQ: the statistics of the extra pass, and the weights rounded with them.
 #![allow(clippy::unwrap_used, clippy::result_large_err)]
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError};
 use octet::calibrate::{Method, Observation, Range};
 use octet::quantize::{
-    ElementType, Ranges, Rounding, Scheme, Settings, SettingsError, apply, meetings,
+    ElementType, Ranges, Rounding, Scheme, Settings, SettingsError, apply, gram_views,
 };
 
 mod graphs;
@@ -20,7 +20,7 @@ use layers::{
 #[test]
 fn errors_of_weights_make_up_for_one_another() {
     let seen = seen(&layers());
-    // The activations are to add next to nothing, so that the weights can be seen.
+    // Wide activations add almost no error, so the error of the weights is visible.
     for (more, times) in [
         (r#""weights": {"type": "i8"}"#, 2.0),
         (r#""weights": {"type": "u8", "symmetric": false}"#, 2.0),
@@ -39,7 +39,7 @@ fn errors_of_weights_make_up_for_one_another() {
         let [before, after] = [&nearest, &together].map(|found| error(&found.model));
         assert!(after * times < before, "{more}: {before} {after}");
         for tensor in &together.tensors {
-            // The product of three inputs has little to choose from.
+            // A product of only three inputs has little to gain.
             let expected = match tensor.name.as_str() {
                 "w1" | "w2" | "w4" => tensor.compensated > Some(1.0),
                 "w3" => tensor.compensated >= Some(0.0),
@@ -53,7 +53,7 @@ fn errors_of_weights_make_up_for_one_another() {
                 .iter()
                 .all(|tensor| tensor.compensated.is_none())
         );
-        // Only integers changed: scales and all else are as they were.
+        // Only integers change; scales and all else stay.
         let [a, b] = [&nearest, &together].map(|found| {
             let kept = found
                 .tensors
@@ -72,7 +72,7 @@ fn other_forms_hold_the_same_numbers() {
     let error_of = |format: &str| error(&quantized(&seen, &text(format)).model);
     let written = error_of("qdq");
     assert_eq!(error_of("simulated"), written);
-    // The same integers, whose products are added exactly and rounded once.
+    // QOperator has equal integers; its products are added exactly and rounded once.
     let operators = quantized(&seen, &text("qoperator")).model;
     assert!(
         operators
@@ -138,7 +138,7 @@ fn any_number_of_threads_and_any_portion_give_the_same_integers() {
             };
             pass(&mut calibration);
             calibration
-                .begin_pass(ExtraPass::InputGrams(meetings(&model)))
+                .begin_pass(ExtraPass::InputGrams(gram_views(&model)))
                 .unwrap();
             pass(&mut calibration);
             calibration.finish().unwrap()
@@ -163,12 +163,12 @@ fn both_further_passes_go_together() {
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     calibration
-        .begin_pass(ExtraPass::InputGrams(meetings(&model)))
+        .begin_pass(ExtraPass::InputGrams(gram_views(&model)))
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     let both = calibration.finish().unwrap();
     let apart = seen(&model);
-    for (value, meeting) in meetings(&model) {
+    for (value, meeting) in gram_views(&model) {
         let [one, other] = [&both, &apart].map(|seen| seen[&value].input_gram(&meeting));
         assert_eq!(one, other);
         assert!(one.is_some(), "{value}");
@@ -225,7 +225,7 @@ fn what_is_not_known_is_said() {
             let expected = if ranges.is_none() && text.contains("rounding") {
                 "needs ranges"
             } else {
-                "further pass"
+                "extra pass"
             };
             assert!(told.contains(expected), "{text}: {told}");
         }
@@ -239,7 +239,7 @@ fn a_further_pass_takes_the_same_samples() {
         let mut calibration = calibration(&model);
         feed(&mut calibration, all_samples()).unwrap();
         calibration
-            .begin_pass(ExtraPass::InputGrams(meetings(&model)))
+            .begin_pass(ExtraPass::InputGrams(gram_views(&model)))
             .unwrap();
         calibration
     };
@@ -247,7 +247,7 @@ fn a_further_pass_takes_the_same_samples() {
     feed(&mut fewer, all_samples().split_off(1)).unwrap();
     let told = fewer.finish().unwrap_err().to_string();
     assert!(told.contains("95 of 96"), "{told}");
-    // One that was left off in the middle may be in it in part.
+    // A sample that was cancelled midway may be counted in part.
     let mut stopped = begun();
     let looks = std::sync::atomic::AtomicUsize::new(0);
     let stop = || looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 3;
@@ -298,11 +298,11 @@ fn the_settings_say_what_they_need() {
 fn where_there_is_nothing_to_round_together_it_goes_through_and_says_so() {
     use octet::quantize::Plan;
 
-    // The weights of a ConvTranspose lie otherwise.
+    // ConvTranspose has another weight layout, which GPTQ does not support.
     let weight = graphs::constant("w", &[3, 3, 2, 2]);
     let nodes = vec![graphs::node("ConvTranspose", &["x", "w"], "y")];
     let model = graphs::model(nodes, vec![weight], &["y"]);
-    assert!(meetings(&model).is_empty());
+    assert!(gram_views(&model).is_empty());
     let watched = Plan::observable(&model).unwrap().into_iter();
     let seen: BTreeMap<_, _> = watched
         .map(|name| {

@@ -20,7 +20,7 @@ pub(super) struct Bin {
 
 /// The finite values of one tensor, or their magnitudes.
 #[derive(Clone, Debug)]
-pub(super) struct ValueDistribution {
+pub(super) struct BinnedDistribution {
     /// Non-empty bins in ascending order.
     pub(super) bins: Vec<Bin>,
     /// Number of values.
@@ -29,21 +29,21 @@ pub(super) struct ValueDistribution {
     pub(super) width: f64,
 }
 
-impl ValueDistribution {
+impl BinnedDistribution {
     /// The distribution of the observed values, or `None` if there are none.
-    pub(super) fn from_statistics(stats: &Observation) -> Option<ValueDistribution> {
+    pub(super) fn from_statistics(stats: &Observation) -> Option<BinnedDistribution> {
         let ends = (f64::from(stats.min()?), f64::from(stats.max()?));
         let width = stats.histogram().width();
         let counts = stats
             .histogram()
             .bins()
             .map(|(lower, _, count)| ((lower / width) as i32, count));
-        Some(ValueDistribution::new(counts, width, stats.zeros(), ends))
+        Some(BinnedDistribution::new(counts, width, stats.zeros(), ends))
     }
 
     /// The distribution of the magnitudes, or `None` if there are no values. Bin -1-i mirrors bin
     /// i.
-    pub(super) fn from_magnitudes(stats: &Observation) -> Option<ValueDistribution> {
+    pub(super) fn from_magnitudes(stats: &Observation) -> Option<BinnedDistribution> {
         let greatest = f64::from(stats.max()?.abs()).max(f64::from(stats.min()?.abs()));
         let ends = (f64::from(stats.least_magnitude()?), greatest);
         let width = stats.histogram().width();
@@ -53,7 +53,7 @@ impl ValueDistribution {
             folded[if index < 0 { -1 - index } else { index } as usize] += count;
         }
         let counts = (0..).zip(folded).filter(|&(_, count)| count > 0);
-        Some(ValueDistribution::new(counts, width, stats.zeros(), ends))
+        Some(BinnedDistribution::new(counts, width, stats.zeros(), ends))
     }
 
     fn new(
@@ -61,7 +61,7 @@ impl ValueDistribution {
         width: f64,
         zeros: u64,
         (min, max): (f64, f64),
-    ) -> ValueDistribution {
+    ) -> BinnedDistribution {
         let mut bins = Vec::new();
         let mut total = 0.0;
         let mut push = |index, lower, upper, count: u64| {
@@ -89,12 +89,12 @@ impl ValueDistribution {
                 );
             }
         }
-        ValueDistribution { bins, total, width }
+        BinnedDistribution { bins, total, width }
     }
 
     /// Merges every `factor` bins into one, which is less exact and faster to evaluate. Point
     /// masses stay.
-    pub(super) fn coarser(&self, factor: i32) -> ValueDistribution {
+    pub(super) fn coarser(&self, factor: i32) -> BinnedDistribution {
         let mut bins: Vec<Bin> = Vec::with_capacity(self.bins.len() / factor as usize + 3);
         for bin in &self.bins {
             match bins.last_mut() {
@@ -109,7 +109,7 @@ impl ValueDistribution {
                 _ => bins.push(*bin),
             }
         }
-        ValueDistribution {
+        BinnedDistribution {
             bins,
             total: self.total,
             width: self.width * f64::from(factor),
@@ -162,7 +162,7 @@ impl ValueDistribution {
 impl Observation {
     /// Variance of the finite values according to the histogram, or `None` if there are none.
     pub(crate) fn variance(&self) -> Option<f64> {
-        ValueDistribution::from_statistics(self).map(|values| values.variance())
+        BinnedDistribution::from_statistics(self).map(|values| values.variance())
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn zeros_and_a_maximum_on_an_edge_are_point_masses() {
         // Bins are 1/256 wide for values from 4 up to 8, so 6 begins a bin.
-        let actual = ValueDistribution::from_statistics(&Observation::from_values(&[
+        let actual = BinnedDistribution::from_statistics(&Observation::from_values(&[
             0.0, -0.0, 0.001, 6.0, 6.0,
         ]))
         .unwrap();
@@ -199,13 +199,13 @@ mod tests {
         );
         assert_eq!(actual.total, 5.0);
         assert!(
-            ValueDistribution::from_statistics(&Observation::from_values(&[f32::NAN])).is_none()
+            BinnedDistribution::from_statistics(&Observation::from_values(&[f32::NAN])).is_none()
         );
     }
 
     #[test]
     fn magnitudes_combine_both_signs() {
-        let actual = ValueDistribution::from_magnitudes(&Observation::from_values(&[
+        let actual = BinnedDistribution::from_magnitudes(&Observation::from_values(&[
             -3.0, 3.0, -0.5, 1.0, 0.0,
         ]))
         .unwrap();
@@ -219,7 +219,7 @@ mod tests {
     fn cuts_interpolate_within_a_bin() {
         // Two values share one bin of width 1/1024, which is clipped to the maximum.
         let stats = Observation::from_values(&[1.0, 1.0 + 1.0 / 2048.0]);
-        let actual = ValueDistribution::from_statistics(&stats).unwrap();
+        let actual = BinnedDistribution::from_statistics(&stats).unwrap();
         assert_eq!(actual.cut_above(0.0), 1.0 + 1.0 / 2048.0);
         assert_eq!(actual.cut_above(1.0), 1.0 + 1.0 / 4096.0);
         assert_eq!(actual.cut_below(0.0), 1.0);

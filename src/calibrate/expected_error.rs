@@ -10,7 +10,7 @@
 
 use octet_kernels::Steps;
 
-use super::distribution::ValueDistribution;
+use super::distribution::BinnedDistribution;
 use super::integer_range::UniformGrid;
 use super::{IntegerRange, Observation, Range};
 
@@ -33,7 +33,7 @@ pub(super) struct ExpectedError {
 
 impl ExpectedError {
     /// Prepares the edges and point masses of a distribution.
-    pub(super) fn new(values: &ValueDistribution) -> ExpectedError {
+    pub(super) fn new(values: &BinnedDistribution) -> ExpectedError {
         let mut error = ExpectedError {
             edges: Vec::with_capacity(values.bins.len() + 1),
             falls: Vec::with_capacity(values.bins.len() + 1),
@@ -100,7 +100,7 @@ impl Observation {
     /// The expected mean squared error of rounding to the integers of `target` over this range.
     /// Returns `None` if there are no finite values.
     pub(crate) fn squared_error(&self, range: Range, target: &IntegerRange) -> Option<f64> {
-        let values = ValueDistribution::from_statistics(self)?;
+        let values = BinnedDistribution::from_statistics(self)?;
         Some(ExpectedError::new(&values).mean(target.grid(range), Power::Squared))
     }
 }
@@ -111,7 +111,7 @@ mod tests {
 
     fn observed(values: &[f32]) -> ExpectedError {
         let stats = Observation::from_values(values);
-        ExpectedError::new(&ValueDistribution::from_statistics(&stats).unwrap())
+        ExpectedError::new(&BinnedDistribution::from_statistics(&stats).unwrap())
     }
 
     /// The measured error of rounding these values.

@@ -7,7 +7,7 @@
 //! large values dominate it.
 
 use super::Observation;
-use super::distribution::{Bin, ValueDistribution};
+use super::distribution::{Bin, BinnedDistribution};
 
 /// The narrowest interval that holds half of the values, point masses excluded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,7 @@ impl Observation {
     /// Returns the shortest half of the values, or `None` if too few values differ. Zeros and the
     /// values at the ends of a Clip are excluded, because one integer holds all of them.
     pub(crate) fn shortest_half(&self) -> Option<ShortestHalf> {
-        let distribution = ValueDistribution::from_statistics(self)?;
+        let distribution = BinnedDistribution::from_statistics(self)?;
         let bins: Vec<&Bin> = distribution
             .bins
             .iter()

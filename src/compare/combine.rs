@@ -1,83 +1,84 @@
-//! One model that computes the float values and, beside each, what the quantized model makes of it: all in one run,
-//! so that every value can be compared and freed as soon as it is there.
+//! Builds one model that computes the float values and their quantized counterparts in one run, so
+//! that each value is compared and freed early.
 //!
-//! Beside a float value `v` stand up to four others:
+//! For a float value `v` there are up to four counterparts:
 //!
-//! - `q/v`, as the quantized model has it: the error *accumulated* up to here;
-//! - `d/v`, its layer's integers on the float inputs: the error *added* here;
-//! - `w/v` and `a/v`, the same with only the weights, or only the activations, as integers.
+//! - `q/v`: the value in the quantized model, for the *accumulated* error;
+//! - `d/v`: its layer with integers on float inputs, for the *added* error;
+//! - `w/v` and `a/v`: as `d/v`, with only the weights or only the activations as integers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::CompareError;
-use super::order::interleaved;
-use super::simulate::{Rounding, Simulated, simulate};
+use super::node_order::interleaved;
+use super::simulate::{FakeQuantization, Simulated, simulate};
 use crate::engine::Watched;
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
 use crate::quantize;
 
-/// A float value with what stands beside it: places in what is seen.
+/// A float value and the positions of its counterparts among the watched values.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct ValuePair {
     pub(super) value: String,
-    /// The node of the quantized model that makes it.
+    /// Title of the node of the quantized model that produces the value.
     pub(super) layer: String,
     pub(super) operator: String,
     pub(super) accumulated: usize,
     pub(super) added: Option<usize>,
     pub(super) weights: Option<usize>,
     pub(super) activations: Option<usize>,
-    /// The reals it can hold in the quantized model.
+    /// Range of the integers in the quantized model.
     pub(super) range: Option<(f32, f32)>,
-    /// What the Relu or Clip lets pass that alone reads it: its integers hold no more.
-    pub(super) passes: Option<(f32, f32)>,
+    /// Bounds of the Relu or Clip that alone reads the value: its integers need no wider range.
+    pub(super) reader_clamp: Option<(f32, f32)>,
 }
 
-/// The model that computes all of it.
+/// The combined model and its pairs of values.
 pub(super) struct Combined {
     pub(super) model: Model,
     pub(super) watched: Vec<Watched>,
-    pub(super) pairs: Vec<Pair>,
-    /// Float values that have no counterpart.
-    pub(super) alone: Vec<String>,
+    pub(super) pairs: Vec<ValuePair>,
+    /// Float values without a counterpart.
+    pub(super) unpaired: Vec<String>,
     pub(super) simulated: Simulated,
 }
 
-/// Builds it; both models are prepared, and of the same opset.
+/// Builds the combined model. Both models must be prepared and have the same opset.
 pub(super) fn combine(float: &Model, quantized: &Model) -> Result<Combined, CompareError> {
     let simulated = simulate(quantized);
-    let mut builder = Builder::new(float, &simulated);
+    let mut builder = CombinedBuilder::new(float, &simulated);
     builder.quantized();
-    let (pairs, watched, alone) = builder.pairs()?;
+    let (pairs, watched, unpaired) = builder.pairs()?;
     let mut model = builder.out;
-    // Each observer stands behind all that it sees, so the nodes have to be in an order where that is early.
+    // An observer follows all values that it watches, so the order of nodes decides how early it
+    // runs.
     model.graph.nodes = interleaved(model.graph.nodes, &watched);
     Ok(Combined {
         model,
         watched,
         pairs,
-        alone,
+        unpaired,
         simulated,
     })
 }
 
-struct Builder<'a> {
+struct CombinedBuilder<'a> {
     float: &'a Model,
     float_uses: Uses,
     elements: HashMap<&'a str, DataType>,
     fed: HashSet<&'a str>,
     simulated: &'a Simulated,
     uses: Uses,
-    /// Float values by the name they have in the quantized model.
+    /// The combined model under construction.
     out: Model,
-    made: HashSet<String>,
+    defined: HashSet<String>,
 }
 
-impl<'a> Builder<'a> {
-    fn new(float: &'a Model, simulated: &'a Simulated) -> Builder<'a> {
+impl<'a> CombinedBuilder<'a> {
+    fn new(float: &'a Model, simulated: &'a Simulated) -> CombinedBuilder<'a> {
         let graph = &float.graph;
-        Builder {
+        CombinedBuilder {
             float,
             float_uses: graph.uses(),
             elements: graph.element_types(),
@@ -89,36 +90,36 @@ impl<'a> Builder<'a> {
             simulated,
             uses: simulated.model.graph.uses(),
             out: float.clone(),
-            made: HashSet::new(),
+            defined: HashSet::new(),
         }
     }
 
-    /// Whether the float model has a value of this name that can stand in for the quantized model's.
+    /// True if the float model has a value of this name that can replace the quantized model's.
     fn is_float_value(&self, name: &str) -> bool {
         self.fed.contains(name) || self.float_uses.producer(name).is_some()
     }
 
-    /// A constant of the quantized model under a name of its own.
+    /// Copies a constant of the quantized model under a new name.
     fn constant(&mut self, name: &str) -> Option<String> {
         let mut tensor = self.simulated.model.graph.initializers.get(name)?.clone();
         let own = format!("q/{name}");
         tensor.name = Some(own.clone());
-        if self.made.insert(own.clone()) {
+        if self.defined.insert(own.clone()) {
             self.out.graph.initializers.insert(tensor);
         }
         Some(own)
     }
 
     /// Rounds a value under a new name, once.
-    fn round(&mut self, value: &str, rounding: &Rounding, output: String) -> String {
-        if self.made.insert(output.clone()) {
+    fn round(&mut self, value: &str, rounding: &FakeQuantization, output: String) -> String {
+        if self.defined.insert(output.clone()) {
             let nodes = rounding.nodes(&mut self.out, value, &output);
             self.out.graph.nodes.extend(nodes);
         }
         output
     }
 
-    /// The whole quantized model beside the float one, its values as `q/…`.
+    /// Copies the whole quantized model, with values named `q/…`.
     fn quantized(&mut self) {
         let simulated = self.simulated;
         for node in &simulated.model.graph.nodes {
@@ -143,7 +144,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A value of the quantized model as it is there.
+    /// Name of a value as the quantized model computes it.
     fn accumulated(&mut self, name: &str) -> String {
         if let Some(constant) = self.constant(name) {
             return constant;
@@ -158,8 +159,8 @@ impl<'a> Builder<'a> {
         format!("q/{name}")
     }
 
-    /// A value of the quantized model made from the nearest float values.
-    fn of_floats(&mut self, name: &str, rounds: bool) -> String {
+    /// Name of a value of the quantized model, computed from the nearest float values.
+    fn from_floats(&mut self, name: &str, rounds: bool) -> String {
         if let Some(constant) = self.constant(name) {
             return constant;
         }
@@ -169,7 +170,7 @@ impl<'a> Builder<'a> {
                 false if self.is_float_value(name) && self.uses.producer(source).is_none() => {
                     name.to_string()
                 }
-                false => self.of_floats(source, rounds),
+                false => self.from_floats(source, rounds),
             };
             return match rounds {
                 true => self.round(&value, rounding, format!("d/{source}/rounded")),
@@ -180,39 +181,40 @@ impl<'a> Builder<'a> {
             return name.to_string();
         }
         let prefix = if rounds { "d" } else { "w" };
-        let made = format!("{prefix}/{name}");
+        let computed = format!("{prefix}/{name}");
         if let Some(maker) = self.uses.producer(name)
-            && !self.made.contains(&made)
+            && !self.defined.contains(&computed)
         {
             self.shadow(maker, prefix, rounds, &HashMap::new());
         }
-        made
+        computed
     }
 
-    /// A node of the quantized model on float inputs, its results as `prefix/…`; some of its inputs may be others.
+    /// Copies a node of the quantized model to read float values, with results named `prefix/…`.
+    /// `others` replaces inputs by slot.
     fn shadow(&mut self, node: usize, prefix: &str, rounds: bool, others: &HashMap<usize, String>) {
         let node = &self.simulated.model.graph.nodes[node];
         let mut copy = node.clone();
         copy.name = Some(format!("{prefix}/{}", node.title()));
         for output in copy.output.iter_mut().filter(|o| !o.is_empty()) {
             *output = format!("{prefix}/{output}");
-            self.made.insert(output.clone());
+            self.defined.insert(output.clone());
         }
         for (slot, input) in copy.input.iter_mut().enumerate() {
             if let Some(other) = others.get(&slot) {
                 input.clone_from(other);
             } else if !input.is_empty() {
-                *input = self.of_floats(input, rounds);
+                *input = self.from_floats(input, rounds);
             }
         }
-        copy.replace_captured(|name| self.of_floats(name, rounds));
+        copy.replace_captured(|name| self.from_floats(name, rounds));
         self.out.graph.nodes.push(copy);
     }
 
-    /// All float values that nodes make, each with what stands beside it.
+    /// All float values that nodes produce, with their counterparts.
     #[allow(clippy::type_complexity)]
-    fn pairs(&mut self) -> Result<(Vec<Pair>, Vec<Watched>, Vec<String>), CompareError> {
-        let (mut pairs, mut watched, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+    fn pairs(&mut self) -> Result<(Vec<ValuePair>, Vec<Watched>, Vec<String>), CompareError> {
+        let (mut pairs, mut watched, mut unpaired) = (Vec::new(), Vec::new(), Vec::new());
         let by_title: BTreeMap<&str, &NodeProto> = self
             .float
             .graph
@@ -227,7 +229,7 @@ impl<'a> Builder<'a> {
                     continue;
                 }
                 let Some((pair, beside)) = self.pair(value, &by_title) else {
-                    alone.push(value.clone());
+                    unpaired.push(value.clone());
                     continue;
                 };
                 pairs.push(pair);
@@ -239,7 +241,7 @@ impl<'a> Builder<'a> {
         }
         match pairs.is_empty() {
             true => Err(CompareError::NothingInCommon),
-            false => Ok((pairs, watched, alone)),
+            false => Ok((pairs, watched, unpaired)),
         }
     }
 
@@ -247,12 +249,12 @@ impl<'a> Builder<'a> {
         &mut self,
         value: &str,
         float_nodes: &BTreeMap<&str, &NodeProto>,
-    ) -> Option<(Pair, Vec<String>)> {
+    ) -> Option<(ValuePair, Vec<String>)> {
         let simulated = self.simulated;
-        // The value as its node makes it, and as the next ones read it.
+        // The value as its node produces it, and as its consumers read it.
         let (raw, read, rounding) = match simulated.rounded.get(value) {
             Some((source, rounding)) => (source.clone(), value.to_string(), Some(rounding)),
-            None => match simulated.forms.get(value) {
+            None => match simulated.first_rounded.get(value) {
                 Some(form) => {
                     let rounding = simulated.rounded.get(form).map(|(_, rounding)| rounding);
                     (value.to_string(), form.clone(), rounding)
@@ -270,7 +272,7 @@ impl<'a> Builder<'a> {
             })
         };
         let added = format!("d/{raw}");
-        if !self.made.contains(&added) {
+        if !self.defined.contains(&added) {
             self.shadow(place, "d", true, &HashMap::new());
         }
         let added = match rounding {
@@ -286,7 +288,7 @@ impl<'a> Builder<'a> {
             weights = add(self.weights_only(place, float_node, &raw, value));
             activations = add(self.activations_only(place, float_node, &raw, value, rounding));
         }
-        let pair = Pair {
+        let pair = ValuePair {
             value: value.to_string(),
             layer: node.title().to_string(),
             operator: node.operator(),
@@ -294,23 +296,23 @@ impl<'a> Builder<'a> {
             added,
             weights,
             activations,
-            range: rounding.map(Rounding::range),
-            passes: rounding.and_then(|_| self.passes(value)),
+            range: rounding.map(FakeQuantization::range),
+            reader_clamp: rounding.and_then(|_| self.reader_clamp(value)),
         };
         Some((pair, beside))
     }
 
-    /// What of a float value is let pass by the one node that reads it, a Relu or Clip.
-    fn passes(&self, value: &str) -> Option<(f32, f32)> {
+    /// Bounds of the Relu or Clip that alone reads a float value.
+    fn reader_clamp(&self, value: &str) -> Option<(f32, f32)> {
         let [(reader, 0)] = self.float_uses.consumers(value) else {
             return None;
         };
         let graph = &self.float.graph;
-        let alone = !self.float_uses.is_output(value);
-        quantize::clamp_bounds(graph, &graph.nodes[*reader]).filter(|_| alone)
+        let inner = !self.float_uses.is_output(value);
+        quantize::clamp_bounds(graph, &graph.nodes[*reader]).filter(|_| inner)
     }
 
-    /// The layer with integer weights and nothing else rounded.
+    /// The layer with integer weights and no other rounding.
     fn weights_only(
         &mut self,
         place: usize,
@@ -318,13 +320,13 @@ impl<'a> Builder<'a> {
         raw: &str,
         value: &str,
     ) -> Option<String> {
-        // Where a clamp was left to the integers' ends, it has to be done here.
+        // If the range of the integers replaced a clamp, it is applied here.
         let clamps = self.clamps(float_node, value)?;
-        let made = format!("w/{raw}");
-        if !self.made.contains(&made) {
+        let computed = format!("w/{raw}");
+        if !self.defined.contains(&computed) {
             self.shadow(place, "w", false, &HashMap::new());
         }
-        let mut last = made;
+        let mut last = computed;
         for clamp in clamps {
             let mut copy = clamp;
             copy.name = Some(format!("w/{}", copy.title()));
@@ -336,30 +338,31 @@ impl<'a> Builder<'a> {
         Some(last)
     }
 
-    /// The float nodes between a node's result and a value, each with one input that is no constant.
+    /// The Relu and Clip nodes from a node's result to a value; `None` if other nodes lie between,
+    /// or more than four.
     fn clamps(&self, from: &NodeProto, value: &str) -> Option<Vec<NodeProto>> {
-        let mut found = Vec::new();
+        let mut clamps = Vec::new();
         let mut value = value.to_string();
         while !from.output.contains(&value) {
             let node = &self.float.graph.nodes[self.float_uses.producer(&value)?];
-            if found.len() == 4 || !["Relu", "Clip"].iter().any(|name| node.is(name)) {
+            if clamps.len() == 4 || !["Relu", "Clip"].iter().any(|name| node.is(name)) {
                 return None;
             }
             value.clone_from(node.input.first()?);
-            found.push(node.clone());
+            clamps.push(node.clone());
         }
-        found.reverse();
-        Some(found)
+        clamps.reverse();
+        Some(clamps)
     }
 
-    /// The layer with float weights, what it reads and makes rounded.
+    /// The layer with float weights, with its inputs and output rounded.
     fn activations_only(
         &mut self,
         place: usize,
         float_node: &NodeProto,
         raw: &str,
         value: &str,
-        rounding: Option<&Rounding>,
+        rounding: Option<&FakeQuantization>,
     ) -> Option<String> {
         let node = &self.simulated.model.graph.nodes[place];
         if float_node.op_type != node.op_type || float_node.input.len() != node.input.len() {
@@ -373,10 +376,10 @@ impl<'a> Builder<'a> {
             }
         }
         self.shadow(place, "a", true, &others);
-        let made = format!("a/{raw}");
+        let computed = format!("a/{raw}");
         Some(match rounding {
-            Some(rounding) => self.round(&made, rounding, format!("a/{value}/out")),
-            None => made,
+            Some(rounding) => self.round(&computed, rounding, format!("a/{value}/out")),
+            None => computed,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! How far two values are apart, gathered sample by sample.
+//! Measures of the difference between two values, accumulated over samples.
 
 use serde::Serialize;
 
@@ -14,26 +14,26 @@ pub struct Difference {
     largest: f64,
 }
 
-/// The same as figures for a person.
+/// Measures derived from a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Apart {
-    /// Ratio of the squares of the signal to those of the difference, in decibels; 200 where there is no difference.
+pub struct DifferenceMetrics {
+    /// SQNR in decibels; 200 if there is no difference.
     pub sqnr: f64,
-    /// Cosine of the angle between the two.
+    /// Cosine of the angle between both values.
     pub cosine: f64,
-    /// The largest difference of two elements.
+    /// Largest absolute difference of two elements.
     pub max: f64,
-    /// The mean difference.
+    /// Mean absolute difference.
     pub mean: f64,
 }
 
-/// What two equal values get: beyond what float32 can tell apart.
-pub const SAME: f64 = 200.0;
+/// SQNR of equal values, beyond the resolution of float32.
+pub const EQUAL_SQNR: f64 = 200.0;
 
 impl Difference {
-    /// Adds the elements of a sample; elements that are no numbers in the first are left out, and such in the second are
-    /// taken for zero.
+    /// Adds the elements of a sample. Elements that are not finite in `first` are skipped; in
+    /// `second` they count as zero.
     pub fn add(&mut self, first: &[f32], second: &[f32]) {
         for (&a, &b) in first.iter().zip(second) {
             let (a, b) = (f64::from(a), f64::from(b));
@@ -52,7 +52,7 @@ impl Difference {
         }
     }
 
-    /// The squares of the difference, as a share of those of the signal.
+    /// Squared difference over squared signal.
     pub fn noise_share(&self) -> f64 {
         match (self.noise > 0.0, self.signal > 0.0) {
             (false, _) => 0.0,
@@ -61,15 +61,15 @@ impl Difference {
         }
     }
 
-    /// The figures.
-    pub fn apart(&self) -> Apart {
+    /// Computes the measures.
+    pub fn metrics(&self) -> DifferenceMetrics {
         let lengths = (self.signal * self.other).sqrt();
         let share = self.noise_share();
-        Apart {
+        DifferenceMetrics {
             sqnr: if share > 0.0 {
-                (-10.0 * share.log10()).clamp(-SAME, SAME)
+                (-10.0 * share.log10()).clamp(-EQUAL_SQNR, EQUAL_SQNR)
             } else {
-                SAME
+                EQUAL_SQNR
             },
             cosine: match (lengths > 0.0, self.noise > 0.0) {
                 (true, _) => (self.product / lengths).clamp(-1.0, 1.0),
@@ -94,8 +94,8 @@ mod tests {
         let mut parts = Difference::default();
         parts.add(&a[..1], &b[..1]);
         parts.add(&a[1..], &b[1..]);
-        assert_eq!(whole.apart(), parts.apart());
-        let apart = whole.apart();
+        assert_eq!(whole.metrics(), parts.metrics());
+        let apart = whole.metrics();
         assert!((apart.sqnr - 10.0 * (169.0f64 / 0.5).log10()).abs() < 1e-9);
         assert_eq!((apart.max, apart.mean), (0.5, 0.25));
         let (product, other) = (9.0 + 18.0 + 144.0, 9.0 + 20.25 + 0.25 + 144.0);
@@ -106,7 +106,7 @@ mod tests {
     fn what_is_no_number_leaves_the_figures_numbers() {
         let mut lost = Difference::default();
         lost.add(&[f32::NAN, 2.0, 1.0], &[1.0, f32::NAN, 1.0]);
-        let apart = lost.apart();
+        let apart = lost.metrics();
         assert_eq!((apart.max, apart.mean), (2.0, 1.0));
         assert!((apart.cosine - 1.0 / 5f64.sqrt()).abs() < 1e-12);
     }
@@ -115,10 +115,16 @@ mod tests {
     fn equal_values_and_silence_have_figures_too() {
         let mut same = Difference::default();
         same.add(&[1.0, 2.0], &[1.0, 2.0]);
-        assert_eq!((same.apart().sqnr, same.apart().cosine), (SAME, 1.0));
+        assert_eq!(
+            (same.metrics().sqnr, same.metrics().cosine),
+            (EQUAL_SQNR, 1.0)
+        );
         let mut silent = Difference::default();
         silent.add(&[0.0], &[1.0]);
-        assert_eq!((silent.apart().sqnr, silent.apart().cosine), (-SAME, 0.0));
-        assert_eq!(Difference::default().apart().sqnr, SAME);
+        assert_eq!(
+            (silent.metrics().sqnr, silent.metrics().cosine),
+            (-EQUAL_SQNR, 0.0)
+        );
+        assert_eq!(Difference::default().metrics().sqnr, EQUAL_SQNR);
     }
 }

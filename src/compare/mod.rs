@@ -1,50 +1,52 @@
-//! A quantized model held against the float model it was made from, on samples: how far every layer and output is
-//! apart, where the error comes from, and what to do about it.
+//! Compares a quantized model with its float model on samples: the error of every layer and output,
+//! the layers it comes from, and remedies.
 //!
-//! Float values and what the quantized model makes of them are computed side by side in one run, so that memory is a
-//! few live sets and not all values of two models. Where there is no such run, each model runs by itself and only the outputs
-//! are compared.
+//! One run computes the float values and their quantized counterparts side by side. Memory then
+//! holds a few live values and not all those of two models. If that run fails, each model runs by
+//! itself and only the outputs are compared.
 
 mod boxes;
 mod combine;
 mod difference;
-mod kinds;
-mod names;
-mod order;
+mod error_split;
+mod node_order;
+mod output_kinds;
 mod outputs;
+mod restore_names;
 mod simulate;
-mod split;
 mod warnings;
 
 use serde::Serialize;
 
-pub use boxes::{FoundAgain, Parts};
-pub use difference::{Apart, Difference};
-pub use kinds::OutputKind;
+pub use boxes::{BoxMatches, DetectionErrors};
+pub use difference::{Difference, DifferenceMetrics};
+pub use output_kinds::OutputKind;
 pub use outputs::OutputError;
 pub use warnings::{Warning, slower};
 
 use crate::engine::{Engine, EngineError};
 use crate::graph::Model;
-use crate::prepare::equalize::{EqualizeError, Factors};
+use crate::prepare::equalize::{ChannelFactors, EqualizeError};
 use crate::prepare::{PrepareError, raise_opset};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
-use outputs::Outputs;
+use error_split::ErrorSplit;
+use outputs::OutputAccumulators;
 use simulate::simulate;
-use split::Split;
-use warnings::Inputs;
+use warnings::InputStatistics;
 
-/// Why two models can't be compared.
+/// Reasons why two models can't be compared.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CompareError {
     #[error(
-        "the two models have no value in common by name: give the float model that the quantized one was made from"
+        "no value has the same name in both models: use the float model that the quantized one was \
+         made from"
     )]
     NothingInCommon,
     #[error(
-        "the models have {float} and {quantized} outputs: give the float model that the quantized one was made from"
+        "the models have {float} and {quantized} outputs: use the float model that the quantized \
+         one was made from"
     )]
     Outputs { float: usize, quantized: usize },
     #[error("{0}")]
@@ -55,62 +57,63 @@ pub enum CompareError {
     Engine(#[from] EngineError),
 }
 
-/// What quantizing did to the value a layer makes; where a Relu or Clip alone reads that, to what it lets pass of it.
+/// Error that quantization causes in the output of a layer. If only a Relu or Clip reads the
+/// output, both sides are clamped by it first.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerError {
-    /// The node that makes the value.
+    /// Title of the node that produces the value.
     pub layer: String,
     /// Its operator.
     pub operator: String,
-    /// The value.
+    /// Name of the value.
     pub value: String,
-    /// Whether it is rounded.
+    /// True if the value is rounded to integers.
     pub rounded: bool,
-    /// The error that all layers up to here have brought.
-    pub accumulated: Apart,
-    /// The error that this layer brings when it is fed with the float model's values; `None` where it only moves what
-    /// others made.
-    pub added: Option<Apart>,
-    /// The same with only the weights as integers, in decibels of SQNR.
+    /// Error with all layers up to this one quantized.
+    pub accumulated: DifferenceMetrics,
+    /// Error that this layer adds when its inputs are the float model's values; `None` for data
+    /// movement.
+    pub added: Option<DifferenceMetrics>,
+    /// SQNR of the added error in decibels with only the weights as integers.
     pub weights_only: Option<f64>,
-    /// The same with only the activations as integers.
+    /// SQNR of the added error in decibels with only the activations as integers.
     pub activations_only: Option<f64>,
-    /// The share of the float values beyond what the integers can hold.
+    /// Share of the float values outside the range of the integers.
     pub clipped: f64,
-    /// The least float value seen.
+    /// Smallest float value over all samples.
     pub min: f32,
-    /// The greatest.
+    /// Largest float value over all samples.
     pub max: f32,
-    /// The reals that the integers can hold.
+    /// Range that the integers represent.
     pub range: Option<(f32, f32)>,
-    /// This layer's share of what all layers add: noise over signal.
+    /// Noise over signal of this layer, as a share of the sum over all layers.
     pub harm: f64,
 }
 
-/// Two models on some samples.
+/// Result of comparing two models on samples.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// How many samples were run.
+    /// Number of samples.
     pub samples: usize,
-    /// The outputs.
+    /// Errors of the outputs.
     pub outputs: Vec<OutputError>,
-    /// The output that is worst off, among those that tell anything.
+    /// The output with the lowest SQNR, among those that can be judged.
     pub headline: Option<String>,
-    /// The layers in the order of the float model; none where they could not be compared.
+    /// Layers in the order of the float model; empty if they could not be compared.
     pub layers: Vec<LayerError>,
-    /// Why the layers could not be compared, while the outputs were; `None` where they were.
+    /// Reason why only the outputs were compared; `None` if the layers were compared too.
     pub layers_failed: Option<String>,
-    /// The names of the layers that add most, the worst first.
+    /// Titles of the layers that add most error, the worst first.
     pub worst: Vec<String>,
-    /// Values of the float model that the quantized one has no counterpart of.
+    /// Values of the float model without a counterpart in the quantized one.
     pub unpaired: Vec<String>,
-    /// What stands out, with its cause.
+    /// Conspicuous findings with their causes.
     pub warnings: Vec<Warning>,
 }
 
-/// Operators that only move what others made: what is apart after them was apart before.
+/// Operators that only move data, so they add no error of their own.
 const MOVING: [&str; 15] = [
     "Reshape",
     "Transpose",
@@ -129,12 +132,12 @@ const MOVING: [&str; 15] = [
     "ReduceMin",
 ];
 
-/// So many of the worst layers are named.
-const WORST: usize = 10;
+/// Limit on the worst layers that are named.
+const MAX_WORST: usize = 10;
 
-/// Sums for one value.
+/// Accumulated differences and statistics of one value.
 #[derive(Default)]
-struct Sums {
+struct ValueStatistics {
     accumulated: Difference,
     added: Difference,
     weights: Difference,
@@ -142,37 +145,39 @@ struct Sums {
     count: u64,
     outside: u64,
     ends: Option<(f32, f32)>,
-    /// Whether the quantized model made another number of elements in its place, as a selection of boxes may.
+    /// True if the quantized model produced another number of elements, as a selection of boxes
+    /// may.
     unlike: bool,
 }
 
-/// Both models in one, and what was seen of it.
+/// The combined model and the differences of its values.
 struct Layers {
     engine: Engine,
     combined: Combined,
-    sums: Vec<Sums>,
+    sums: Vec<ValueStatistics>,
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 pub struct Comparing {
-    /// `Err` says why only the outputs are compared.
+    /// `Err` is the reason why only the outputs are compared.
     layers: Result<Layers, String>,
-    /// Each model by itself, once they have to run so.
-    apart: Option<[Engine; 2]>,
-    outputs: Outputs,
-    inputs: Inputs,
+    /// One engine for each model, created when the combined model fails.
+    separate_engines: Option<[Engine; 2]>,
+    outputs: OutputAccumulators,
+    inputs: InputStatistics,
     float: Model,
-    split: Option<Split>,
+    split: Option<ErrorSplit>,
     quantized: Model,
     samples: usize,
 }
 
 impl Comparing {
-    /// Begins with two prepared models.
+    /// Starts a comparison of two prepared models.
     pub fn new(mut float: Model, mut quantized: Model) -> Result<Comparing, CompareError> {
-        // Layer by layer the quantized model is one whose channels have the same factors.
-        if Factors::remembered(&float)?.is_empty() {
-            float = Factors::remembered(&quantized)?.applied(&float)?;
+        // If the quantized model was equalized, its layers compare with a float model of the same
+        // factors.
+        if ChannelFactors::from_metadata(&float)?.is_empty() {
+            float = ChannelFactors::from_metadata(&quantized)?.applied(&float)?;
         }
         let opset = float.opset().max(quantized.opset());
         raise_opset(&mut float, opset)?;
@@ -184,18 +189,22 @@ impl Comparing {
                 quantized: second,
             });
         }
-        names::give_back(&float, &mut quantized);
+        restore_names::restore(&float, &mut quantized);
         let combined = combine(&float, &quantized)?;
-        let inputs = Inputs::of(&float, &combined.simulated);
+        let inputs = InputStatistics::new(&float, &combined.simulated);
         let layers = Layers {
             engine: Engine::watching(combined.model.clone(), combined.watched.clone()),
-            sums: combined.pairs.iter().map(|_| Sums::default()).collect(),
+            sums: combined
+                .pairs
+                .iter()
+                .map(|_| ValueStatistics::default())
+                .collect(),
             combined,
         };
         Ok(Comparing {
             layers: Ok(layers),
-            apart: None,
-            outputs: Outputs::of(&float),
+            separate_engines: None,
+            outputs: OutputAccumulators::new(&float),
             inputs,
             float,
             split: None,
@@ -204,14 +213,15 @@ impl Comparing {
         })
     }
 
-    /// Splits the error of the outputs in two from the next sample on: weights alone, and activations alone. That takes two
-    /// more runs a sample. Whether it can: the quantized model has to have its weights behind DequantizeLinear.
+    /// From the next sample on, measures the output error of the weights alone and of the
+    /// activations alone. This takes two more runs for each sample. Returns false if the quantized
+    /// model has no weights behind DequantizeLinear.
     pub fn split(&mut self) -> bool {
-        self.split = Split::of(&self.float, &self.quantized);
+        self.split = ErrorSplit::new(&self.float, &self.quantized);
         self.split.is_some()
     }
 
-    /// Runs a sample; `label` is the class it belongs to, where that is known.
+    /// Runs a sample; `label` is its class, if known.
     pub fn feed(
         &mut self,
         inputs: &[Tensor],
@@ -221,20 +231,20 @@ impl Comparing {
         let together = match &mut self.layers {
             Ok(layers) => match layers.feed(inputs, &stop) {
                 Err(EngineError::Stopped) => return Err(EngineError::Stopped.into()),
-                made => made.map_err(|error| error.to_string()),
+                results => results.map_err(|error| error.to_string()),
             },
             Err(reason) => Err(reason.clone()),
         };
-        let made = match together {
-            Ok(made) => made,
+        let results = match together {
+            Ok(results) => results,
             Err(reason) => {
-                let made = self.run_apart(inputs, &stop)?;
+                let results = self.run_separately(inputs, &stop)?;
                 self.layers = Err(reason);
-                made
+                results
             }
         };
-        self.inputs.look(inputs);
-        let (float, quantized) = made.split_at(made.len() / 2);
+        self.inputs.observe(inputs);
+        let (float, quantized) = results.split_at(results.len() / 2);
         self.outputs.add(float, quantized, label);
         if let Some(split) = &mut self.split {
             split.add(inputs, float, &stop)?;
@@ -243,26 +253,26 @@ impl Comparing {
         Ok(())
     }
 
-    /// What each model by itself makes, the float one first.
-    fn run_apart(
+    /// Outputs of each model run by itself, float model first.
+    fn run_separately(
         &mut self,
         inputs: &[Tensor],
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
         let engines = self
-            .apart
-            .get_or_insert_with(|| [&self.float, &self.quantized].map(alone));
-        let mut made = Vec::new();
+            .separate_engines
+            .get_or_insert_with(|| [&self.float, &self.quantized].map(unobserved_engine));
+        let mut results = Vec::new();
         for engine in engines {
-            made.extend(engine.run(inputs, |_, _| {}, stop)?);
+            results.extend(engine.run(inputs, |_, _| {}, stop)?);
         }
-        Ok(made)
+        Ok(results)
     }
 
-    /// The result.
+    /// Computes the result.
     pub fn finish(self) -> Comparison {
         let mut outputs = self.outputs.finish();
-        let errors = self.split.iter().flat_map(Split::finish);
+        let errors = self.split.iter().flat_map(ErrorSplit::finish);
         for (output, (weights, activations)) in outputs.iter_mut().zip(errors) {
             output.weights_only = Some(weights);
             output.activations_only = Some(activations);
@@ -270,7 +280,7 @@ impl Comparing {
         let (layers, simulated, unpaired, failed) = match self.layers {
             Ok(layers) => {
                 let (errors, unlike) = layers.errors();
-                let unpaired = [layers.combined.alone, unlike].concat();
+                let unpaired = [layers.combined.unpaired, unlike].concat();
                 (errors, layers.combined.simulated, unpaired, None)
             }
             Err(reason) => (
@@ -282,7 +292,11 @@ impl Comparing {
         };
         let mut order: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
         order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
-        let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
+        let worst = order
+            .iter()
+            .take(MAX_WORST)
+            .map(|l| l.layer.clone())
+            .collect();
         let warnings = warnings::find(&self.float, &simulated, &layers, &self.inputs);
         Comparison {
             samples: self.samples,
@@ -297,12 +311,12 @@ impl Comparing {
     }
 }
 
-fn alone(model: &Model) -> Engine {
+fn unobserved_engine(model: &Model) -> Engine {
     Engine::new(model.clone(), Vec::new())
 }
 
 impl Layers {
-    /// Runs a sample; the outputs of both models.
+    /// Runs a sample and returns the outputs of both models.
     fn feed(
         &mut self,
         inputs: &[Tensor],
@@ -315,12 +329,12 @@ impl Layers {
                 sums.unlike = true;
                 return;
             }
-            let passed = pair.passes.map(|ends| cut(values, ends));
+            let passed = pair.reader_clamp.map(|ends| clamp_all(values, ends));
             let passed: Option<Vec<&[f32]>> = passed
                 .as_ref()
                 .map(|all| all.iter().map(Vec::as_slice).collect());
             let values = passed.as_deref().unwrap_or(values);
-            sums.look(values[0], pair.range);
+            sums.observe(values[0], pair.range);
             sums.accumulated.add(values[0], values[pair.accumulated]);
             for (place, sum) in [
                 (pair.added, &mut sums.added),
@@ -335,7 +349,7 @@ impl Layers {
         self.engine.run_beside(inputs, see, stop)
     }
 
-    /// The error of each layer, and the values that have none: of which the quantized model made another number.
+    /// The error of each layer, and the values whose number of elements differs.
     fn errors(&self) -> (Vec<LayerError>, Vec<String>) {
         let seen = self.combined.pairs.iter().zip(&self.sums);
         let (unlike, seen): (Vec<_>, Vec<_>) = seen.partition(|(_, sums)| sums.unlike);
@@ -348,17 +362,18 @@ impl Layers {
                     operator: pair.operator.clone(),
                     value: pair.value.clone(),
                     rounded: pair.range.is_some(),
-                    accumulated: sums.accumulated.apart(),
-                    added: pair.added.filter(|_| !moves).map(|_| sums.added.apart()),
-                    weights_only: pair.weights.map(|_| sums.weights.apart().sqnr),
-                    activations_only: pair.activations.map(|_| sums.activations.apart().sqnr),
+                    accumulated: sums.accumulated.metrics(),
+                    added: pair.added.filter(|_| !moves).map(|_| sums.added.metrics()),
+                    weights_only: pair.weights.map(|_| sums.weights.metrics().sqnr),
+                    activations_only: pair.activations.map(|_| sums.activations.metrics().sqnr),
                     clipped: sums.outside as f64 / sums.count.max(1) as f64,
                     min: sums.ends.map_or(0.0, |(min, _)| min),
                     max: sums.ends.map_or(0.0, |(_, max)| max),
                     range: pair.range,
                     harm: match moves {
                         true => 0.0,
-                        // A value that is always zero has no signal: one of a hundred times its noise counts as much.
+                        // The float value is always zero, so the share is infinite. A cap of 100
+                        // keeps the total finite.
                         false => sums.added.noise_share().min(100.0),
                     },
                 }
@@ -373,9 +388,9 @@ impl Layers {
     }
 }
 
-impl Sums {
-    /// What the float values are like.
-    fn look(&mut self, values: &[f32], range: Option<(f32, f32)>) {
+impl ValueStatistics {
+    /// Updates the statistics of the float values.
+    fn observe(&mut self, values: &[f32], range: Option<(f32, f32)>) {
         let (mut min, mut max) = self.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
         for &value in values {
             min = min.min(value);
@@ -390,20 +405,23 @@ impl Sums {
     }
 }
 
-/// These values cut off at both ends; what is no number stays.
-fn cut(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f32>> {
-    let cut = |&value: &f32| match value {
+/// The values clamped to a range; NaN stays.
+fn clamp_all(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f32>> {
+    let clamp = |&value: &f32| match value {
         value if value < low => low,
         value if value > high => high,
         value => value,
     };
-    let each = values.iter().map(|values| values.iter().map(cut).collect());
+    let each = values
+        .iter()
+        .map(|values| values.iter().map(clamp).collect());
     each.collect()
 }
 
-/// What a value outside of a range is.
+/// A test for values outside a range.
 fn outside((low, high): (f32, f32)) -> impl Fn(f32) -> bool {
-    // Half a step beyond the ends still rounds to them: a step is at least a 65,535th of the range.
+    // Values up to half a step beyond an end still round to it; a step is at least 1/65,535 of the
+    // range.
     let slack = (high - low) / 131_070.0;
     move |value| value < low - slack || value > high + slack
 }

@@ -1,65 +1,65 @@
-//! What is apart at the outputs, and whether the answers are still the same.
+//! Errors of the outputs and agreement of the answers.
 
 use serde::Serialize;
 
-use super::boxes::{Detector, FoundAgain, Made, Parts};
-use super::difference::{Apart, Difference};
-use super::kinds::{Ending, OutputKind, shape_of_rows};
+use super::boxes::{BoxMatches, DetectionErrors, Detector, OutputTensor};
+use super::difference::{Difference, DifferenceMetrics};
+use super::output_kinds::{OutputKind, OutputTraits, shape_of_rows};
 use crate::graph::Model;
 use crate::tensor::{Tensor, Values};
 
-/// What quantizing did to an output.
+/// The error that quantization causes in an output.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputError {
-    /// Its name.
+    /// Name of the output.
     pub name: String,
-    /// What it is to be judged by.
+    /// Kind of the output, which decides its measure.
     pub kind: OutputKind,
-    /// How far it is apart.
-    pub apart: Apart,
-    /// Of outputs with rows of classes: the share of rows whose greatest class is the same.
+    /// Difference between float and quantized values.
+    pub apart: DifferenceMetrics,
+    /// For rows of classes: the share of rows with the same top class.
     pub top1: Option<f64>,
-    /// The share of rows whose greatest float class is among the five greatest quantized ones.
+    /// The share of rows whose top float class is among the top five quantized classes.
     pub top5: Option<f64>,
-    /// With labels: the share of samples whose greatest class is the label, float and quantized.
+    /// With labels: the share of samples whose top class is the label, float and quantized.
     pub accuracy: Option<(f64, f64)>,
-    /// Of a detector's boxes: those that are found again.
-    pub boxes: Option<FoundAgain>,
-    /// Where boxes and scores are in one output: the SQNR of each.
-    pub parts: Option<Parts>,
-    /// Where the error was split: the SQNR with all weights of the model as integers, and nothing else.
+    /// For the boxes of a detector: confident boxes that match.
+    pub boxes: Option<BoxMatches>,
+    /// For boxes and scores in one output: the SQNR of each.
+    pub parts: Option<DetectionErrors>,
+    /// If the error is split: the SQNR with only the model's weights as integers.
     pub weights_only: Option<f64>,
-    /// The same with all activations.
+    /// If the error is split: the SQNR with only the activations as integers.
     pub activations_only: Option<f64>,
 }
 
-/// The output that is worst off among those that tell anything.
+/// The output with the lowest SQNR, among those that can be judged.
 pub(super) fn headline(outputs: &[OutputError]) -> Option<String> {
-    let telling = outputs.iter().filter(|output| output.kind.tells());
-    let worst = telling.min_by(|a, b| a.least().total_cmp(&b.least()));
+    let judged = outputs.iter().filter(|output| output.kind.is_judged());
+    let worst = judged.min_by(|a, b| a.least().total_cmp(&b.least()));
     worst.map(|output| output.name.clone())
 }
 
 impl OutputError {
-    /// The least SQNR of its parts.
+    /// The lowest SQNR of its parts.
     fn least(&self) -> f64 {
         self.parts
             .map_or(self.apart.sqnr, |parts| parts.boxes.min(parts.scores))
     }
 }
 
-/// Sums for all outputs.
-pub(super) struct Outputs {
-    all: Vec<Output>,
-    /// `None` until the shapes of the first sample are known.
+/// Statistics of all outputs.
+pub(super) struct OutputAccumulators {
+    all: Vec<OutputAccumulator>,
+    /// `None` until the first sample shows the shapes.
     detector: Option<Option<Detector>>,
 }
 
 #[derive(Default)]
-struct Output {
+struct OutputAccumulator {
     name: String,
-    ending: Ending,
+    traits: OutputTraits,
     kind: Option<OutputKind>,
     sum: Difference,
     rows: u64,
@@ -69,17 +69,17 @@ struct Output {
     right: (u64, u64),
 }
 
-impl Outputs {
-    pub(super) fn of(model: &Model) -> Outputs {
+impl OutputAccumulators {
+    pub(super) fn new(model: &Model) -> OutputAccumulators {
         let names = model.graph.outputs.iter();
         let names = names.map(|output| output.name.clone().unwrap_or_default());
-        let output = |(name, ending)| Output {
+        let output = |(name, traits)| OutputAccumulator {
             name,
-            ending,
-            ..Output::default()
+            traits,
+            ..OutputAccumulator::default()
         };
-        Outputs {
-            all: names.zip(Ending::all(model)).map(output).collect(),
+        OutputAccumulators {
+            all: names.zip(OutputTraits::all(model)).map(output).collect(),
             detector: None,
         }
     }
@@ -87,20 +87,20 @@ impl Outputs {
     pub(super) fn add(&mut self, float: &[Tensor], quantized: &[Tensor], label: Option<usize>) {
         let all = |tensors: &[Tensor]| -> Vec<Vec<f32>> { tensors.iter().map(floats).collect() };
         let (first, second) = (all(float), all(quantized));
-        let first: Vec<Made<'_>> = made(&first, float);
-        let second: Vec<Made<'_>> = made(&second, quantized);
+        let first: Vec<OutputTensor<'_>> = output_tensors(&first, float);
+        let second: Vec<OutputTensor<'_>> = output_tensors(&second, quantized);
         let detector = self.detector.get_or_insert_with(|| {
-            let endings: Vec<Ending> = self.all.iter().map(|one| one.ending.clone()).collect();
+            let traits: Vec<OutputTraits> = self.all.iter().map(|one| one.traits.clone()).collect();
             let shapes: Vec<&[usize]> = first.iter().map(|(_, shape)| *shape).collect();
-            Detector::of(&endings, &shapes)
+            Detector::from_outputs(&traits, &shapes)
         });
         let pairs = first.iter().zip(&second).enumerate();
         for (output, (at, (&a, &b))) in self.all.iter_mut().zip(pairs) {
             if output.kind.is_none() {
                 let part = detector.as_ref().and_then(|detector| detector.kind(at));
-                let (kind, whole) = (output.ending.kind(a.1), shape_of_rows(a.1).len() == 2);
-                // Who gives labels knows that these are classes.
-                let labelled = label.is_some() && whole && kind.tells();
+                let (kind, whole) = (output.traits.kind(a.1), shape_of_rows(a.1).len() == 2);
+                // Labels imply that the output holds classes.
+                let labelled = label.is_some() && whole && kind.is_judged();
                 let kind = if labelled { OutputKind::Classes } else { kind };
                 output.kind = Some(part.unwrap_or(kind));
             }
@@ -114,12 +114,12 @@ impl Outputs {
     pub(super) fn finish(self) -> Vec<OutputError> {
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let detector = self.detector.flatten();
-        let finish = |(at, output): (usize, Output)| {
+        let finish = |(at, output): (usize, OutputAccumulator)| {
             let (boxes, parts) = detector.as_ref().map_or((None, None), |one| one.finish(at));
             OutputError {
                 name: output.name,
                 kind: output.kind.unwrap_or_default(),
-                apart: output.sum.apart(),
+                apart: output.sum.metrics(),
                 top1: share(output.same, output.rows),
                 top5: share(output.among, output.rows),
                 accuracy: share(output.right.0, output.labelled)
@@ -134,14 +134,19 @@ impl Outputs {
     }
 }
 
-fn made<'a>(values: &'a [Vec<f32>], tensors: &'a [Tensor]) -> Vec<Made<'a>> {
+fn output_tensors<'a>(values: &'a [Vec<f32>], tensors: &'a [Tensor]) -> Vec<OutputTensor<'a>> {
     let each = values.iter().zip(tensors);
     each.map(|(values, tensor)| (values.as_slice(), tensor.shape()))
         .collect()
 }
 
-impl Output {
-    fn add(&mut self, (first, shape): Made<'_>, (second, other): Made<'_>, label: Option<usize>) {
+impl OutputAccumulator {
+    fn add(
+        &mut self,
+        (first, shape): OutputTensor<'_>,
+        (second, other): OutputTensor<'_>,
+        label: Option<usize>,
+    ) {
         self.sum.add(first, second);
         let rows = shape_of_rows(shape);
         let classes = match (self.kind, rows) {
@@ -167,7 +172,7 @@ impl Output {
     }
 }
 
-/// The place of the greatest value, the first of equal ones.
+/// Index of the largest value, the first of equal ones.
 fn greatest(values: &[f32]) -> usize {
     let mut best = 0;
     for (place, value) in values.iter().enumerate() {
@@ -202,13 +207,13 @@ mod tests {
         Tensor::new(vec![1, values.len()], Values::F32(values.to_vec())).unwrap()
     }
 
-    fn outputs(names: &[&str]) -> Outputs {
-        let output = |name: &&str| Output {
+    fn outputs(names: &[&str]) -> OutputAccumulators {
+        let output = |name: &&str| OutputAccumulator {
             name: (*name).into(),
-            ending: Ending::named(name),
-            ..Output::default()
+            traits: OutputTraits::named(name),
+            ..OutputAccumulator::default()
         };
-        Outputs {
+        OutputAccumulators {
             all: names.iter().map(output).collect(),
             detector: None,
         }
@@ -222,10 +227,10 @@ mod tests {
         outputs.all[0].kind = Some(OutputKind::Integers);
         let float = [whole, right.clone(), right.clone()];
         outputs.add(&float, &[float[0].clone(), wrong, right], None);
-        let found = outputs.finish();
-        assert_eq!(found[0].top1, None);
-        assert_eq!(headline(&found).as_deref(), Some("sentence_embedding"));
-        assert_eq!(headline(&found[..1]), None);
+        let errors = outputs.finish();
+        assert_eq!(errors[0].top1, None);
+        assert_eq!(headline(&errors).as_deref(), Some("sentence_embedding"));
+        assert_eq!(headline(&errors[..1]), None);
     }
 
     #[test]
@@ -234,15 +239,15 @@ mod tests {
         let float = row(&[0.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         let float = std::slice::from_ref(&float);
         outputs.add(float, float, Some(1));
-        // The second greatest in the quantized model …
+        // The top class is second in the quantized model …
         let second = row(&[0.0, 8.0, 1.0, 2.0, 3.0, 4.0, 8.5]);
         outputs.add(float, &[second], Some(6));
-        // … and the last.
+        // … and last here.
         let last = row(&[0.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         outputs.add(float, &[last], None);
-        let found = outputs.finish();
-        assert_eq!(found[0].top1, Some(1.0 / 3.0));
-        assert_eq!(found[0].top5, Some(2.0 / 3.0));
-        assert_eq!(found[0].accuracy, Some((0.5, 1.0)));
+        let errors = outputs.finish();
+        assert_eq!(errors[0].top1, Some(1.0 / 3.0));
+        assert_eq!(errors[0].top5, Some(2.0 / 3.0));
+        assert_eq!(errors[0].accuracy, Some((0.5, 1.0)));
     }
 }

@@ -1,8 +1,9 @@
-//! The quantized model in float arithmetic: what is rounded where, written with operators every engine has.
+//! Simulates the quantized model in float arithmetic, with operators that every engine has.
 //!
-//! QuantizeLinear followed by DequantizeLinear turns x into `(clamp(round(x/s) + z, low, high) - z)·s`. With whole
-//! numbers of at most 16 bits the sums are exact in float32, so this equals `clamp(round(x/s), low - z, high - z)·s`,
-//! which Div, Round (half to even, as QuantizeLinear), Max, Min and Mul compute to the same bits.
+//! QuantizeLinear followed by DequantizeLinear turns x into `(clamp(round(x/s) + z, low, high) -
+//! z)·s`. Integers of at most 16 bits are exact in float32, so this equals `clamp(round(x/s), low -
+//! z, high - z)·s`. Div, Round (half to even, as QuantizeLinear), Max, Min and Mul compute the same
+//! bits.
 
 use std::collections::HashMap;
 
@@ -10,22 +11,22 @@ use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize;
 
-/// How a value is rounded.
+/// Rounding of a value to its quantization grid.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rounding {
+pub(super) struct FakeQuantization {
     pub(super) scale: f32,
-    /// The least and the greatest integer, less the zero point.
+    /// Smallest and largest integer, minus the zero point.
     low: f32,
     high: f32,
 }
 
-impl Rounding {
-    /// The least and the greatest real that it leaves.
+impl FakeQuantization {
+    /// The range of reals that the integers represent.
     pub(super) fn range(&self) -> (f32, f32) {
         (self.low * self.scale, self.high * self.scale)
     }
 
-    /// The nodes that round `input` into `output`, their constants added to the model.
+    /// Nodes that round `input` into `output`. Adds their constants to the model.
     pub(super) fn nodes(&self, model: &mut Model, input: &str, output: &str) -> Vec<NodeProto> {
         let mut constant = |word: &str, value: f32| {
             let name = format!("{output}/{word}");
@@ -51,37 +52,38 @@ impl Rounding {
     }
 }
 
-/// A quantized model taken apart: constants as the reals they stand for, and which values are rounded into which.
+/// A quantized model in float: constants are dequantized, and Q/DQ pairs are replaced by a record
+/// of the rounding.
 pub(super) struct Simulated {
-    /// The model, its pairs of QuantizeLinear and DequantizeLinear taken out.
+    /// The model without the Q/DQ pairs.
     pub(super) model: Model,
-    /// For what a pair made: the value it was made of, and how.
-    pub(super) rounded: HashMap<String, (String, Rounding)>,
+    /// By output of a pair: the value that it rounds, and the rounding.
+    pub(super) rounded: HashMap<String, (String, FakeQuantization)>,
     /// The first rounded form of a value.
-    pub(super) forms: HashMap<String, String>,
+    pub(super) first_rounded: HashMap<String, String>,
     /// Constants that were integers.
     pub(super) constants: Vec<String>,
 }
 
-/// Takes a model apart; what is in another form than pairs stays as it is.
+/// Simulates a model. Only Q/DQ pairs are replaced; all other nodes stay.
 pub(super) fn simulate(quantized: &Model) -> Simulated {
     let mut model = quantized.clone();
     let uses = quantized.graph.uses();
-    let mut found = Simulated {
+    let mut simulated = Simulated {
         model: quantized.clone(),
         rounded: HashMap::new(),
-        forms: HashMap::new(),
+        first_rounded: HashMap::new(),
         constants: Vec::new(),
     };
     let is = |node: &NodeProto, operator: &str| node.op_type.as_deref() == Some(operator);
-    let mut kept = Vec::new();
+    let mut nodes = Vec::new();
     for node in std::mem::take(&mut model.graph.nodes) {
         if !is(&node, "DequantizeLinear") {
-            kept.push(node);
+            nodes.push(node);
             continue;
         }
         if let Some(constant) = quantize::dequantized(&node, quantized) {
-            found.constants.push(node.output[0].clone());
+            simulated.constants.push(node.output[0].clone());
             model.graph.initializers.insert(constant);
             continue;
         }
@@ -94,20 +96,23 @@ pub(super) fn simulate(quantized: &Model) -> Simulated {
         });
         match pair {
             Some((source, rounding)) => {
-                let made = node.output[0].clone();
-                found.forms.entry(source.clone()).or_insert(made.clone());
-                found.rounded.insert(made, (source, rounding));
+                let output = node.output[0].clone();
+                simulated
+                    .first_rounded
+                    .entry(source.clone())
+                    .or_insert(output.clone());
+                simulated.rounded.insert(output, (source, rounding));
             }
-            None => kept.push(node),
+            None => nodes.push(node),
         }
     }
-    model.graph.nodes = kept;
-    found.model = model;
-    found
+    model.graph.nodes = nodes;
+    simulated.model = model;
+    simulated
 }
 
-/// How a QuantizeLinear or DequantizeLinear rounds, where it has one scale and a type of at most 16 bits.
-fn rounding(model: &Model, node: &NodeProto) -> Option<Rounding> {
+/// The rounding of a QuantizeLinear or DequantizeLinear with a single scale and at most 16 bits.
+fn rounding(model: &Model, node: &NodeProto) -> Option<FakeQuantization> {
     let constant = |slot| model.graph.initializers.get(node.input_at(slot)?);
     let scale = constant(1)?.to_f32().ok()?;
     let (element, zero_point) = match constant(2) {
@@ -124,7 +129,7 @@ fn rounding(model: &Model, node: &NodeProto) -> Option<Rounding> {
     let ([scale], [zero_point]) = (scale.as_slice(), zero_point.as_slice()) else {
         return None;
     };
-    Some(Rounding {
+    Some(FakeQuantization {
         scale: *scale,
         low: (low - zero_point) as f32,
         high: (high - zero_point) as f32,

@@ -5,13 +5,14 @@ use crate::tensor::Values;
 
 #[test]
 fn what_rounds_to_an_end_is_not_outside() {
-    // The ends of a range are an integer times a scale, which is a little off: all white is no outlier.
+    // The ends of a range are an integer times a scale, so they are slightly off. Values at the
+    // ends of the grid are not outside.
     let outside = outside((-0.99999994, 0.99999));
-    let found = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
-    assert_eq!(found, [false, false, false, true, true]);
+    let result = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
+    assert_eq!(result, [false, false, false, true, true]);
 }
 
-/// One operator on four floats.
+/// A model of one operator on four floats.
 fn model(operator: &str) -> Model {
     let floats = TensorType {
         element: DataType::Float,
@@ -35,18 +36,18 @@ fn sample(first: f32) -> Tensor {
 fn where_layers_fail_the_outputs_are_compared_and_the_reason_is_told() {
     let mut comparing = Comparing::new(model("Relu"), model("Relu")).unwrap();
     comparing.feed(&[sample(0.5)], None, || false).unwrap();
-    // As if the model of both could not be planned for the second sample.
+    // Simulates a combined model that can't be planned for the second sample.
     if let Ok(layers) = &mut comparing.layers {
         layers.engine = Engine::new(model("Frobnicate"), Vec::new());
     }
     comparing.feed(&[sample(0.25)], None, || false).unwrap();
     comparing.feed(&[sample(0.125)], None, || false).unwrap();
-    let found = comparing.finish();
-    let reason = found.layers_failed.unwrap();
+    let result = comparing.finish();
+    let reason = result.layers_failed.unwrap();
     assert!(reason.contains("Frobnicate"), "{reason}");
-    assert!(found.layers.is_empty() && found.worst.is_empty());
-    assert_eq!(found.samples, 3);
-    assert_eq!(found.outputs[0].apart.sqnr, difference::SAME);
+    assert!(result.layers.is_empty() && result.worst.is_empty());
+    assert_eq!(result.samples, 3);
+    assert_eq!(result.outputs[0].apart.sqnr, difference::EQUAL_SQNR);
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn what_neither_model_can_run_is_an_error_and_no_comparison() {
         stopped,
         Err(CompareError::Engine(EngineError::Stopped))
     ));
-    // Neither was the end of it.
+    // Neither error ends the comparison.
     comparing.feed(&[sample(0.5)], None, || false).unwrap();
     assert_eq!(comparing.finish().layers_failed, None);
 }

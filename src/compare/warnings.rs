@@ -1,36 +1,37 @@
-//! What stands out in a comparison, each with its cause and the layers to keep in float.
+//! Conspicuous findings of a comparison, each with its cause and the layers to keep in float.
 
 use serde::Serialize;
 
-use super::simulate::{Rounding, Simulated};
+use super::simulate::{FakeQuantization, Simulated};
 use super::{LayerError, outside};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::quantize;
 use crate::tensor::Tensor;
 
-/// Something to look at.
+/// A conspicuous finding.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
-    /// A word to act on: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`, `inputScale`.
+    /// Kind, for programs: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`,
+    /// `inputScale`.
     pub kind: &'static str,
-    /// What, where, why and what to do, in a sentence.
+    /// One sentence: the finding, its place, its cause and its remedy.
     pub message: String,
-    /// The layers that mend it when they are kept in float; empty where that does not help.
+    /// Layers to keep in float as a remedy; empty if that does not help.
     pub keep_float: Vec<String>,
 }
 
-/// Parts of one scale whose ranges are this much apart share it badly: the smaller has an eighth of the integers, five
-/// bits of eight.
+/// Ratio of ranges from which a shared scale is reported: the smaller range has an eighth of the
+/// integers, five bits of eight.
 const APART: f32 = 8.0;
 
-/// What the samples are like, input by input.
-pub(super) struct Inputs(Vec<Input>);
+/// Statistics of each input over the samples.
+pub(super) struct InputStatistics(Vec<InputRecord>);
 
-struct Input {
+struct InputRecord {
     name: String,
-    rounding: Option<Rounding>,
+    rounding: Option<FakeQuantization>,
     /// The operator that reads it first.
     reader: String,
     ends: Option<(f32, f32)>,
@@ -40,14 +41,14 @@ struct Input {
     picture: bool,
 }
 
-impl Inputs {
-    pub(super) fn of(float: &Model, simulated: &Simulated) -> Inputs {
+impl InputStatistics {
+    pub(super) fn new(float: &Model, simulated: &Simulated) -> InputStatistics {
         let uses = float.graph.uses();
         let inputs = float.graph.inputs.iter().map(|input| {
             let name = input.name.clone().unwrap_or_default();
-            let rounded = simulated.forms.get(&name);
+            let rounded = simulated.first_rounded.get(&name);
             let reader = uses.consumers(&name).first();
-            Input {
+            InputRecord {
                 rounding: rounded.and_then(|form| Some(simulated.rounded.get(form)?.1.clone())),
                 reader: reader.map_or(String::new(), |&(node, _)| {
                     float.graph.nodes[node].operator()
@@ -60,10 +61,10 @@ impl Inputs {
                 picture: false,
             }
         });
-        Inputs(inputs.collect())
+        InputStatistics(inputs.collect())
     }
 
-    pub(super) fn look(&mut self, tensors: &[Tensor]) {
+    pub(super) fn observe(&mut self, tensors: &[Tensor]) {
         for (input, tensor) in self.0.iter_mut().zip(tensors) {
             let Some(values) = tensor.as_f32() else {
                 continue;
@@ -89,29 +90,29 @@ impl Inputs {
     }
 }
 
-/// Looks for everything that can be told from values; what needs times is told by [`slower`].
+/// Finds everything that values show; [`slower`] needs times.
 pub(super) fn find(
     float: &Model,
     simulated: &Simulated,
     layers: &[LayerError],
-    inputs: &Inputs,
+    inputs: &InputStatistics,
 ) -> Vec<Warning> {
-    let mut found = Vec::new();
-    found.extend(islands(float, simulated));
-    found.extend(shared_scales(float, simulated, layers));
-    found.extend(dead_channels(float));
-    found.extend(inputs.0.iter().filter_map(input_range));
-    found.extend(inputs.0.iter().filter_map(input_scale));
-    found
+    let mut findings = Vec::new();
+    findings.extend(islands(float, simulated));
+    findings.extend(shared_scales(float, simulated, layers));
+    findings.extend(dead_channels(float));
+    findings.extend(inputs.0.iter().filter_map(input_range));
+    findings.extend(inputs.0.iter().filter_map(input_scale));
+    findings
 }
 
-/// Operators that stay float with integers before and behind.
+/// Operators that stay float between integers.
 fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
     let uses = float.graph.uses();
     let rounded = |value: &String| {
-        simulated.forms.contains_key(value) || simulated.rounded.contains_key(value)
+        simulated.first_rounded.contains_key(value) || simulated.rounded.contains_key(value)
     };
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for node in &float.graph.nodes {
         let Some(reason) = quantize::float_reason(&node.operator()) else {
             continue;
@@ -122,11 +123,12 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
             .iter()
             .any(|value| rounded(value) && !uses.consumers(value).is_empty());
         if fed && read {
-            found.push(Warning {
+            findings.push(Warning {
                 kind: "island",
                 message: format!(
-                    "`{}` ({}) stays float between integers ({reason}), which costs a conversion before and behind it; \
-                     where that makes the model slower, keep its neighbours float, too",
+                    "`{}` ({}) stays float between integer nodes ({reason}), which costs a \
+                     conversion on each side; if that makes the model slower, keep the \
+                     neighbouring layers float too",
                     node.title(),
                     node.operator()
                 ),
@@ -134,7 +136,7 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
             });
         }
     }
-    found
+    findings
 }
 
 fn neighbours(float: &Model, uses: &Uses, node: &NodeProto) -> Vec<String> {
@@ -144,26 +146,26 @@ fn neighbours(float: &Model, uses: &Uses, node: &NodeProto) -> Vec<String> {
         .iter()
         .flat_map(|value| uses.consumers(value))
         .map(|&(reader, _)| reader);
-    let mut found: Vec<String> = makers
+    let mut findings: Vec<String> = makers
         .chain(readers)
         .map(|place| float.graph.nodes[place].title().to_string())
         .collect();
-    found.dedup();
-    found
+    findings.dedup();
+    findings
 }
 
-/// Parts joined under one scale whose ranges are far apart.
+/// Parts of a Concat under one scale whose ranges differ widely.
 fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) -> Vec<Warning> {
     let largest = |value: &str| {
         let seen = layers.iter().find(|layer| layer.value == value)?;
         Some(seen.max.abs().max(seen.min.abs()))
     };
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for node in float.graph.nodes.iter().filter(|node| node.is("Concat")) {
         let Some(out) = node.output.first() else {
             continue;
         };
-        if !simulated.forms.contains_key(out) && !simulated.rounded.contains_key(out) {
+        if !simulated.first_rounded.contains_key(out) && !simulated.rounded.contains_key(out) {
             continue;
         }
         let parts: Vec<(&String, f32)> = node
@@ -176,11 +178,12 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
         if let Some((part, least)) = least
             && most > APART * least
         {
-            found.push(Warning {
+            findings.push(Warning {
                 kind: "sharedScale",
                 message: format!(
-                    "`{}` joins parts of very different ranges under one scale: the greatest reaches {most:.4}, `{part}` only \
-                     {least:.4}, so that it has {:.0} of 256 integers; keep it float",
+                    "`{}` joins tensors of very different ranges under one scale: the largest \
+                     magnitude is {most:.4}, that of `{part}` only {least:.4}, so it gets {:.0} of \
+                     256 integers; keep the layer float",
                     node.title(),
                     (256.0 * least / most).max(1.0)
                 ),
@@ -188,34 +191,34 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
             });
         }
     }
-    found
+    findings
 }
 
-/// Channels of weights that are nothing but zeros: their scale means nothing, and they cost time.
+/// Channels whose weights are all zero: their scale has no meaning, and they cost time.
 fn dead_channels(float: &Model) -> Option<Warning> {
     let convolutions = float.graph.nodes.iter().filter(|n| n.is("Conv"));
-    let found: Vec<String> = convolutions
+    let findings: Vec<String> = convolutions
         .filter_map(|node| {
             let (dead, channels) = dead_of(float, node)?;
             Some(format!("`{}` ({dead} of {channels})", node.title()))
         })
         .collect();
-    let more = match found.len().saturating_sub(5) {
+    let more = match findings.len().saturating_sub(5) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!found.is_empty()).then(|| Warning {
+    (!findings.is_empty()).then(|| Warning {
         kind: "deadChannels",
         message: format!(
-            "some channels have weights of zero, in {}{more}: they take time and make nothing but their bias; the model could \
-             be pruned before it is quantized",
-            found[..found.len().min(5)].join(", ")
+            "some channels have only zero weights, in {}{more}: they cost time and yield only \
+             their bias; prune the model before quantizing it",
+            findings[..findings.len().min(5)].join(", ")
         ),
         keep_float: Vec::new(),
     })
 }
 
-/// How many of a convolution's channels are dead, of how many; `None` where all live.
+/// Number of dead channels of a convolution and number of all channels; `None` if none is dead.
 fn dead_of(float: &Model, node: &NodeProto) -> Option<(usize, usize)> {
     let weight = float.graph.initializers.get(node.input_at(1)?)?;
     let (values, channels) = (weight.to_f32().ok()?, *weight.shape().ok()?.first()?);
@@ -229,8 +232,8 @@ fn dead_of(float: &Model, node: &NodeProto) -> Option<(usize, usize)> {
     (dead > 0).then_some((dead, channels))
 }
 
-/// Samples that are not like those the model was calibrated with.
-fn input_range(input: &Input) -> Option<Warning> {
+/// Samples outside the range of the calibration samples.
+fn input_range(input: &InputRecord) -> Option<Warning> {
     let (low, high) = input.rounding.as_ref()?.range();
     let (min, max) = input.ends?;
     let outside = input.outside as f64 / input.count.max(1) as f64;
@@ -239,22 +242,24 @@ fn input_range(input: &Input) -> Option<Warning> {
         return None;
     }
     let what = match outside >= 0.05 {
-        true => format!("{:.0} % of it lies outside", outside * 100.0),
-        false => format!("it uses {:.1} % of that", used * 100.0),
+        true => format!("{:.0} % of the values lie outside", outside * 100.0),
+        false => format!("the samples use {:.1} % of that", used * 100.0),
     };
     Some(Warning {
         kind: "inputRange",
         message: format!(
-            "the input `{}` is from {min:.4} to {max:.4} here, but the model was calibrated for {low:.4} to {high:.4}, and {what}: \
-             the samples were preprocessed differently; set the same mean, deviation and scale for both",
+            "the input `{}` ranges from {min:.4} to {max:.4}, but the model was calibrated for \
+             {low:.4} to {high:.4}, and {what}: \
+             the samples were preprocessed differently; set the same mean, deviation and scale for \
+             both",
             input.name
         ),
         keep_float: Vec::new(),
     })
 }
 
-/// Pictures that look as if nobody had scaled them.
-fn input_scale(input: &Input) -> Option<Warning> {
+/// Images that seem not to be scaled.
+fn input_scale(input: &InputRecord) -> Option<Warning> {
     let (min, max) = input.ends?;
     let bytes = min >= 0.0 && max > 16.0 && max <= 255.0;
     if !(input.picture && bytes && input.reader == "Conv") {
@@ -263,8 +268,9 @@ fn input_scale(input: &Input) -> Option<Warning> {
     Some(Warning {
         kind: "inputScale",
         message: format!(
-            "the input `{}` is a picture with values up to {max:.0} and mean {:.1} that go straight into a convolution; most models want \
-             them scaled to 1, less the mean: check the preprocessing",
+            "the input `{}` is an image with values up to {max:.0} and mean {:.1} that a \
+             convolution reads directly; most models expect values scaled to 1, minus the mean: \
+             check the preprocessing",
             input.name,
             input.sum / input.count.max(1) as f64
         ),
@@ -272,7 +278,7 @@ fn input_scale(input: &Input) -> Option<Warning> {
     })
 }
 
-/// Layers that are slower as integers; `times` are name, float and integer milliseconds.
+/// Layers that are slower as integers; `times` holds title, float and integer milliseconds.
 pub fn slower(times: &[(String, f64, f64)], whole: (f64, f64)) -> Option<Warning> {
     let (float, integers) = whole;
     if integers <= float || float <= 0.0 {
@@ -288,7 +294,8 @@ pub fn slower(times: &[(String, f64, f64)], whole: (f64, f64)) -> Option<Warning
     Some(Warning {
         kind: "slower",
         message: format!(
-            "the quantized model is slower here: {integers:.2} ms a run, the float model {float:.2}; most is lost in {}",
+            "the quantized model is slower on this machine: {integers:.2} ms a run, the float \
+             model {float:.2} ms; the layers that lose most are {}",
             named.join(", ")
         ),
         keep_float: slow.iter().map(|(name, _, _)| name.clone()).collect(),

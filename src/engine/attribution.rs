@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_vanished_goes_to_its_neighbour_and_constants_nowhere() {
+    fn fused_nodes_belong_to_a_neighbour_and_constants_to_none() {
         let graph = graph(&[
             ("Flatten", "f", &["x"], "f"),
             ("Mul", "m", &["w", "w"], "m"),

@@ -119,7 +119,8 @@ impl Engine {
                             let slices = slices.collect::<TractResult<TVec<_>>>()?;
                             see(observer.slot, &slices, inputs[0].shape());
                         }
-                        if let (Some(region), Some(clock)) = (node.op_as::<RegionOperator>(), &mut clock)
+                        if let (Some(region), Some(clock)) =
+                            (node.op_as::<RegionOperator>(), &mut clock)
                             && let Some(steps) = plan.steps.get(region.place)
                         {
                             let mut clock = |step: usize| clock(steps[step]);

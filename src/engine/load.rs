@@ -27,7 +27,7 @@ use super::{
 };
 use crate::graph::{Dim, Model, Uses};
 use crate::onnx::schema::{DataType, TensorProto};
-use crate::prepare::{Known, Types, fold};
+use crate::prepare::{Known, Types, fold_shapes};
 use crate::tensor;
 
 /// Constants up to this size are always passed with their values: shapes and axes steer the
@@ -88,9 +88,11 @@ pub(super) fn load(
     let mut onnx = tract_onnx::onnx().with_ignore_value_info(true);
     onnx.op_register.insert(observe::OPERATOR, observe::build);
     onnx.op_register.insert(operator::OPERATOR, operator::build);
-    onnx.op_register.insert(matmul_nbits::OPERATOR, matmul_nbits::build);
+    onnx.op_register
+        .insert(matmul_nbits::OPERATOR, matmul_nbits::build);
     operators::register(&mut onnx, weights == WeightMode::Types);
-    onnx.op_register.insert("QuantizeLinear", quantize_linear::quantize);
+    onnx.op_register
+        .insert("QuantizeLinear", quantize_linear::quantize);
     onnx.op_register
         .insert("DequantizeLinear", quantize_linear::dequantize);
     let parsed = onnx.parse(&decoded, None).map_err(plan_error)?;
@@ -116,9 +118,10 @@ pub(super) fn load(
             });
         } else if let Some(native) = node.op_as::<NativeOperator>() {
             let nodes = tract_graph.graph.iter().flat_map(|graph| &graph.node);
-            let mut said = nodes.filter(|said| said.name.as_deref() == Some(&node.name));
+            let mut original =
+                nodes.filter(|original| original.name.as_deref() == Some(&node.name));
             let mut native = native.clone();
-            native.node = Arc::new(said.next().cloned().unwrap_or_default());
+            native.node = Arc::new(original.next().cloned().unwrap_or_default());
             node.op = Box::new(native);
         }
     }
@@ -186,12 +189,12 @@ fn fold_shapes<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<
         let floats = known.is_some_and(|known| known.element == DataType::Float);
         floats && (watched.contains(name) || !shape_values.contains(name))
     };
-    let found = fold::known(&model.graph, types, stays);
+    let found = fold_shapes::known_results(&model.graph, types, stays);
     if found.is_empty() {
         return Cow::Borrowed(model);
     }
     let mut folded = model.clone();
-    fold::put(&mut folded.graph, found);
+    fold_shapes::replace_by_constants(&mut folded.graph, found);
     Cow::Owned(folded)
 }
 

@@ -8,7 +8,7 @@ use tract_onnx::tract_core::plan::SimplePlan;
 
 use super::cost_estimate::{self, CostEstimate};
 use super::inference::SizeMismatch;
-use super::integer::{self, GraphData, FusedNode, Scope};
+use super::integer::{self, FusedNode, GraphData, Scope};
 use super::load::{WeightMode, load};
 use super::panics::caught;
 use super::run::Engine;
@@ -32,7 +32,7 @@ impl ExecutionPlan {
         let regions = self.regions();
         let places = steps::places(&self.run, regions);
         let counted = places.keys().map(|&id| {
-            let inside = regions.of(&self.run.model().nodes[id]);
+            let inside = regions.steps_of(&self.run.model().nodes[id]);
             inside.map_or(1, <[usize]>::len)
         });
         counted.sum()

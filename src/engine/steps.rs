@@ -142,7 +142,7 @@ pub(super) struct RegionSteps<'a> {
 
 impl RegionSteps<'_> {
     /// The steps of a region, if the node is one.
-    pub(super) fn of(&self, node: &TypedNode) -> Option<&[usize]> {
+    pub(super) fn steps_of(&self, node: &TypedNode) -> Option<&[usize]> {
         let region = node.op_as::<RegionOperator>()?;
         self.steps.get(region.place).map(Vec::as_slice)
     }
@@ -160,7 +160,7 @@ pub(super) fn places(plan: &TypedSimplePlan, regions: RegionSteps<'_>) -> HashMa
             continue;
         }
         places.insert(id, next);
-        next += regions.of(node).map_or(1, <[usize]>::len);
+        next += regions.steps_of(node).map_or(1, <[usize]>::len);
     }
     places
 }
@@ -183,7 +183,7 @@ pub(super) fn from_plan(
     let mut steps = Vec::new();
     for (id, _) in order {
         let node = &model.nodes[id];
-        if let Some(inside) = regions.of(node) {
+        if let Some(inside) = regions.steps_of(node) {
             let fused = inside.iter().map(|&at| &regions.fused[at]);
             steps.extend(fused.map(|fused| PlanStep::from_fused(fused, &known)));
             continue;
@@ -246,8 +246,8 @@ fn kernel(node: &TypedNode) -> String {
     // Only matrix products choose among kernels; their description contains the kernel.
     match node.op.info() {
         Ok(lines) if is_product(node) => {
-            let told = lines.iter().find_map(|line| kernel_name(line));
-            told.map_or(name.clone(), |kernel| format!("{name} {kernel}"))
+            let kernel_word = lines.iter().find_map(|line| kernel_name(line));
+            kernel_word.map_or(name.clone(), |kernel| format!("{name} {kernel}"))
         }
         _ => name,
     }

@@ -36,7 +36,10 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
             *output = copy;
         }
     }
-    let (settled, shape_values) = (graph.shape_determined(), partition::shape_values(graph.nodes.iter()));
+    let (settled, shape_values) = (
+        graph.shape_determined(),
+        partition::shape_values(graph.nodes.iter()),
+    );
     let mut observers = Vec::new();
     for (slot, Watched { value, beside }) in watched.iter().enumerate() {
         let made = uses.producer(value);

@@ -119,7 +119,7 @@ mod tests {
     use crate::onnx::schema::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 
     #[test]
-    fn what_is_made_of_integers_of_four_bits_has_a_type() {
+    fn results_of_four_bit_integers_have_a_type() {
         let integers = TensorProto::from_raw("w", DataType::Int4, &[2, 2], vec![0x21, 0x43].into());
         let fed = TensorType {
             element: DataType::Float,

@@ -1,11 +1,12 @@
-//! Constants: each an initializer, none an input. Bytes stay shared.
+//! Makes every constant an initializer and removes initializers from the inputs. Tensor bytes stay
+//! shared.
 
 use crate::graph::Graph;
 use crate::onnx::schema::{AttributeType, DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// Initializers are no inputs: a default that could be fed (IR version 3 demanded it of every
-/// weight) becomes a constant. Returns how many.
+/// Removes initializers from the graph's inputs, so a default that could be fed becomes a constant.
+/// IR version 3 required every weight to be an input. Returns the number removed.
 pub(super) fn inputs(graph: &mut Graph) -> usize {
     let before = graph.inputs.len();
     let initializers = &graph.initializers;
@@ -15,7 +16,7 @@ pub(super) fn inputs(graph: &mut Graph) -> usize {
     before - graph.inputs.len()
 }
 
-/// Constant nodes of the main graph become initializers. Returns how many.
+/// Turns the Constant nodes of the main graph into initializers. Returns the number of nodes.
 pub(super) fn nodes(graph: &mut Graph) -> Result<usize, TensorError> {
     let mut gone = std::collections::HashSet::new();
     for (i, node) in graph.nodes.iter().enumerate() {
@@ -28,7 +29,8 @@ pub(super) fn nodes(graph: &mut Graph) -> Result<usize, TensorError> {
     Ok(gone.len())
 }
 
-/// What a Constant node gives, under the name of its output; `None` for sparse and other nodes.
+/// The tensor of a Constant node, named after its output; `None` for sparse tensors and other
+/// nodes.
 pub(super) fn value(node: &NodeProto) -> Result<Option<TensorProto>, TensorError> {
     if !node.is("Constant") {
         return Ok(None);

@@ -1,19 +1,21 @@
-//! Nodes that give back what they were given: Identity, Dropout outside training, Cast to the type
-//! the value has, Concat and the like of one input.
+//! Removes nodes that return their input.
+//!
+//! These are Identity, Dropout outside training, Cast to the type a value has, and Concat, Sum,
+//! Max, Min and Mean of one input.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::graph::Graph;
 use crate::onnx::schema::NodeProto;
 
-/// Takes them out; outputs of the graph keep their names. Returns how many went.
+/// Removes such nodes; the graph's outputs keep their names. Returns the number of nodes.
 pub(super) fn remove(graph: &mut Graph) -> usize {
     let types = super::shapes::infer(graph);
     let fed: HashSet<String> = graph.inputs.iter().filter_map(|v| v.name.clone()).collect();
     let mut renamed: HashMap<String, String> = HashMap::new();
     let mut gone = HashSet::new();
     let uses = graph.uses();
-    // Values whose producer's output takes the name of an output of the graph.
+    // Values whose producer takes over the name of a graph output.
     let mut moved: HashMap<String, String> = HashMap::new();
     for (i, node) in graph.nodes.iter().enumerate() {
         let same_type = |node: &NodeProto| {
@@ -63,7 +65,7 @@ pub(super) fn remove(graph: &mut Graph) -> usize {
     gone.len()
 }
 
-/// Whether a Dropout does nothing: no training mode, no use of its mask.
+/// True for a Dropout that does nothing: no training mode, and its mask is unused.
 fn is_inference(node: &NodeProto, graph: &Graph, uses: &crate::graph::Uses) -> bool {
     let mask_unused = node.output.get(1).is_none_or(|mask| {
         mask.is_empty() || uses.consumers(mask).is_empty() && !uses.is_output(mask)

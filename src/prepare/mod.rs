@@ -1,42 +1,55 @@
-//! Float to float: a model of any age and writing becomes one that the later stages can count on.
+//! Float to float: rewrites models of any age and style into a form that later stages can rely on.
 //!
-//! After [`prepare`]: no node calls a function of the model that can be written out; no If has a condition that is known; no float has 16 bits; every constant is an initializer and none is an input; the opset is at least
-//! 13; integer arithmetic on shapes that are known is done; nodes that do nothing are gone; batch
-//! norms that follow a convolution or matrix product are part of it; `value_info` holds only what
-//! was inferred anew. Outputs keep their names and values.
+//! After [`prepare`]:
+//!
+//! - calls of the model's functions are inlined where possible;
+//! - an If with a known condition is replaced by its branch;
+//! - 16-bit floats are float32;
+//! - every constant is an initializer, and none is an input;
+//! - the opset is at least 13;
+//! - fused operators are decomposed;
+//! - shape arithmetic on known operands is computed;
+//! - nodes without effect are gone;
+//! - batch norms that follow a convolution or matrix product are folded into it;
+//! - `value_info` holds only inferred entries.
+//!
+//! Outputs keep their names and values.
 
-mod affine;
-mod choices;
 mod constants;
+mod decompose;
 pub mod equalize;
-pub(crate) mod fold;
+mod fold_affine;
+pub(crate) mod fold_shapes;
 mod functions;
-mod fused;
-mod half;
 mod identity;
+mod inline_if;
 mod opset;
 mod sequences;
 mod shapes;
+mod upcast_f16;
 
-pub(crate) use affine::by_channel;
+pub use decompose::is_fused;
+pub(crate) use fold_affine::constant_per_channel;
 pub use functions::Functions;
-pub use fused::is_fused;
-pub use half::Half;
 pub use opset::{raise_opset, raise_to_blocks};
-pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from, made_by, position};
+pub(crate) use shapes::{
+    InferredValue as Known, Types, count, infer, infer_from, infer_node, position, slice_bounds,
+};
+pub use upcast_f16::Upcast;
 
 use crate::graph::{GraphError, Model};
 use crate::onnx::tensor::TensorError;
 
-/// The opset that per-channel quantization needs, and that every prepared model has at least.
+/// The opset that per-channel quantization needs; every prepared model has at least this one.
 pub const OPSET: i64 = 13;
 
-/// Why a model could not be prepared.
+/// Reasons why a model can't be prepared.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum PrepareError {
     #[error(
-        "node {node} ({operator}) can't be raised from opset {from} to {to}: {reason}; export the model with opset {to} or newer"
+        "node {node} ({operator}) can't be raised from opset {from} to {to}: {reason}; export the \
+         model with opset {to} or newer"
     )]
     Opset {
         node: String,
@@ -46,13 +59,13 @@ pub enum PrepareError {
         reason: String,
     },
     #[error(
-        "node {node} reads the bits of numbers in a model of float16 or bfloat16, which it can't once these are float32; export the model \
-         in float32"
+        "node {node} reads the bits of 16-bit floats, which preparation turns into float32; export \
+         the model in float32"
     )]
     HalfBits { node: String },
     #[error(
-        "the model's input or output {value} holds tensors of float16 or bfloat16 in a sequence or the like, which can't be made of float32 \
-         there; export the model in float32"
+        "the model's input or output {value} is a sequence, optional value or map of 16-bit \
+         floats, which can't be converted to float32; export the model in float32"
     )]
     HalfPort { value: String },
     #[error(
@@ -64,78 +77,79 @@ pub enum PrepareError {
         reason: String,
     },
     #[error(
-        "node {node} is still a call of the model's function {function}: {reason}; write the functions out with onnx.inliner \
-         (convert_version=True), or export the model with one operator set"
+        "node {node} remains a call of the model's function {function}: {reason}; inline the \
+         functions with onnx.inliner (convert_version=True), or export the model with one opset"
     )]
-    FunctionLeft {
+    FunctionNotInlined {
         node: String,
         function: String,
         reason: String,
     },
     #[error("two functions of the model are both named {function}: export the model again")]
-    TwoFunctions { function: String },
+    DuplicateFunction { function: String },
     #[error(transparent)]
     Graph(#[from] GraphError),
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
-/// A prepared model and what was done to it.
+/// A prepared model and a record of the changes.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The model.
+    /// The prepared model.
     pub model: Model,
-    /// A sentence for each pass that changed something.
+    /// One sentence for each pass that changed something.
     pub done: Vec<String>,
-    /// What became of the model's functions.
+    /// Result of inlining the model's functions.
     pub functions: Functions,
-    /// What was of 16 bits and is float32 now.
-    pub half: Half,
+    /// Record of the 16-bit floats that were upcast.
+    pub upcast: Upcast,
 }
 
-/// How much was written in another way that says the same.
+/// Counts of the rewrites that keep a model's meaning.
 #[derive(Default)]
-struct Written {
+struct RewriteCounts {
     inputs: usize,
-    choices: usize,
+    inlined_ifs: usize,
     sequences: usize,
     constants: usize,
-    fused: usize,
+    decomposed: usize,
     shapes: usize,
 }
 
-impl Written {
-    /// Writes out what can be known before a run. The branch that an If takes may hold more of it.
-    fn out(model: &mut Model) -> Result<Written, PrepareError> {
-        let mut written = Written {
+impl RewriteCounts {
+    /// Rewrites everything that is known before a run. Inlining an If may expose more, so it
+    /// repeats.
+    fn rewrite(model: &mut Model) -> Result<RewriteCounts, PrepareError> {
+        let mut rewrites = RewriteCounts {
             inputs: constants::inputs(&mut model.graph),
-            ..Written::default()
+            ..RewriteCounts::default()
         };
         loop {
-            written.sequences += sequences::write_out(&mut model.graph);
-            written.constants += constants::nodes(&mut model.graph)?;
-            written.fused += fused::write_out(model);
-            written.shapes += fold::fold(&mut model.graph);
-            match choices::write_out(&mut model.graph)? {
-                0 => return Ok(written),
-                choices => written.choices += choices,
+            rewrites.sequences += sequences::rewrite(&mut model.graph);
+            rewrites.constants += constants::nodes(&mut model.graph)?;
+            rewrites.decomposed += decompose::decompose(model);
+            rewrites.shapes += fold_shapes::fold(&mut model.graph);
+            match inline_if::inline(&mut model.graph)? {
+                0 => return Ok(rewrites),
+                count => rewrites.inlined_ifs += count,
             }
         }
     }
 }
 
-/// Runs every pass.
+/// Runs all passes.
 pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
-    let functions = Functions::write_out(&mut model)?;
-    let half = Half::raise(&mut model)?;
-    let mut done = functions.said();
-    done.extend(half.said());
+    let functions = Functions::inline(&mut model)?;
+    let upcast = Upcast::apply(&mut model)?;
+    let mut done = functions.notes();
+    done.extend(upcast.note());
     let from = model.opset();
     raise_opset(&mut model, OPSET)?;
     if model.opset() != from {
         done.push(format!("Raised the opset from {from} to {}", model.opset()));
     }
-    let written = Written::out(&mut model)?;
+    let rewrites = RewriteCounts::rewrite(&mut model)?;
     let graph = &mut model.graph;
     let mut note = |count: usize, one: &str, many: &str| {
         if count > 0 {
@@ -143,41 +157,41 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         }
     };
     note(
-        written.inputs,
-        "input that is a constant is no input any more",
-        "inputs that are constants are no inputs any more",
+        rewrites.inputs,
+        "constant removed from the inputs",
+        "constants removed from the inputs",
     );
     note(
-        written.choices,
-        "If whose condition is known written as the branch it takes",
-        "Ifs whose conditions are known written as the branches they take",
+        rewrites.inlined_ifs,
+        "If with a known condition replaced by its branch",
+        "Ifs with known conditions replaced by their branches",
     );
     note(
-        written.sequences,
-        "operator of a sequence or an optional value written as one of tensors",
-        "operators of sequences and optional values written as those of tensors",
+        rewrites.sequences,
+        "operator on a sequence or optional value replaced by tensor operators",
+        "operators on sequences and optional values replaced by tensor operators",
     );
     note(
-        written.constants,
+        rewrites.constants,
         "Constant node became an initializer",
         "Constant nodes became initializers",
     );
     note(
-        written.fused,
-        "operator that stands for several written as those",
-        "operators that stand for several written as those",
+        rewrites.decomposed,
+        "fused operator decomposed",
+        "fused operators decomposed",
     );
     note(
-        written.shapes,
+        rewrites.shapes,
         "node of shape arithmetic computed",
         "nodes of shape arithmetic computed",
     );
     note(
         identity::remove(graph),
-        "node that does nothing removed",
-        "nodes that do nothing removed",
+        "node without effect removed",
+        "nodes without effect removed",
     );
-    let folded = affine::fold(graph)?;
+    let folded = fold_affine::fold(graph)?;
     note(folded.norms, "batch norm folded", "batch norms folded");
     note(
         folded.constants,
@@ -186,14 +200,14 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     );
     note(
         graph.remove_unused(),
-        "node that nothing uses removed",
-        "nodes that nothing uses removed",
+        "unused node removed",
+        "unused nodes removed",
     );
     shapes::annotate(graph);
     Ok(Prepared {
         model,
         done,
         functions,
-        half,
+        upcast,
     })
 }

@@ -1,6 +1,7 @@
-//! Sequences of tensors whose elements are known one by one, and optional values: what reads an element reads the tensor itself.
+//! Removes sequences and optional values whose elements are known: a reader of an element reads the
+//! tensor itself.
 //!
-//! What isn't known before a run (a place that is computed, a sequence that a loop carries) stays as it is.
+//! Nodes that depend on the run stay: a computed position, or a sequence that a loop carries.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,11 +9,11 @@ use super::shapes::{self, Types, position};
 use crate::graph::{Dim, Graph, Steps};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// Longer sequences are not followed: each is remembered with all its elements.
-const MOST: usize = 512;
+/// Limit on the length of followed sequences, because each is stored with all its elements.
+const MAX_LENGTH: usize = 512;
 
-/// Writes out what reads such values. Returns how many nodes that were.
-pub(super) fn write_out(graph: &mut Graph) -> usize {
+/// Rewrites the readers of such values. Returns the number of rewritten nodes.
+pub(super) fn rewrite(graph: &mut Graph) -> usize {
     let is_one = |node: &NodeProto| {
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
         let name = node.op_type.as_deref().filter(|_| own).unwrap_or_default();
@@ -23,7 +24,7 @@ pub(super) fn write_out(graph: &mut Graph) -> usize {
     }
     let types = shapes::infer(graph);
     let steps = Steps::new(graph.names());
-    let mut writer = Writer {
+    let mut rewriter = SequenceRewriter {
         types: &types,
         sequences: HashMap::new(),
         tensors: HashSet::new(),
@@ -32,30 +33,31 @@ pub(super) fn write_out(graph: &mut Graph) -> usize {
     let mut written = 0;
     for node in std::mem::take(&mut graph.nodes) {
         let wanted = is_one(&node) || node.is("Identity");
-        if wanted && writer.write(&node).is_some() {
+        if wanted && rewriter.write(&node).is_some() {
             written += usize::from(is_one(&node));
         }
-        // What makes a sequence goes where nobody reads it any more.
-        let last = writer.steps.nodes.last().map(|last| last.output.first());
+        // A node that only builds a sequence stays; the sweep drops it when nothing reads it.
+        let last = rewriter.steps.nodes.last().map(|last| last.output.first());
         if last != Some(node.output.first()) {
-            writer.steps.nodes.push(node);
+            rewriter.steps.nodes.push(node);
         }
     }
-    writer.steps.into_graph(graph);
+    rewriter.steps.into_graph(graph);
     written
 }
 
-struct Writer<'a> {
+struct SequenceRewriter<'a> {
     types: &'a Types,
-    /// The elements of each sequence.
+    /// Element names of each sequence.
     sequences: HashMap<String, Vec<String>>,
-    /// Values that were found to be tensors.
+    /// Values that are known to be tensors.
     tensors: HashSet<String>,
     steps: Steps,
 }
 
-impl Writer<'_> {
-    /// Writes what a node makes, or remembers of what the sequence that it makes consists; `None` where that isn't known.
+impl SequenceRewriter<'_> {
+    /// Rewrites a node, or records the elements of the sequence it produces; `None` if they are
+    /// unknown.
     fn write(&mut self, node: &NodeProto) -> Option<()> {
         let (title, output) = (node.title(), node.output.first()?);
         let first = node.input_at(0);
@@ -91,7 +93,7 @@ impl Writer<'_> {
             }
             "ConcatFromSequence" => return self.join(node, known?),
             "OptionalHasElement" => {
-                // Of nothing, and of what is no optional but a value itself.
+                // False without an input; true for a known sequence or a plain tensor.
                 let has = match first {
                     None => false,
                     Some(first) if known.is_some() || self.is_tensor(first) => true,
@@ -113,19 +115,19 @@ impl Writer<'_> {
             "Identity" => known?,
             _ => return None,
         };
-        if elements.len() > MOST {
+        if elements.len() > MAX_LENGTH {
             return None;
         }
         self.sequences.insert(output.clone(), elements);
         Some(())
     }
 
-    /// The place that an input says, counted from the front; `usual` where it is left out.
-    fn place(&self, said: Option<&str>, count: usize, usual: usize) -> Option<usize> {
-        let Some(said) = said else {
+    /// The position that an input holds, counted from the front; `usual` if the input is absent.
+    fn place(&self, input: Option<&str>, count: usize, usual: usize) -> Option<usize> {
+        let Some(input) = input else {
             return Some(usual);
         };
-        let &[place] = self.types.get(said)?.all_integers()?.as_slice() else {
+        let &[place] = self.types.get(input)?.all_integers()?.as_slice() else {
             return None;
         };
         let place = if place < 0 {
@@ -151,23 +153,23 @@ impl Writer<'_> {
         self.steps.last("Constant", &[], title, output, value);
     }
 
-    /// The parts of a tensor.
+    /// Splits a tensor into the elements of a sequence. Returns their names.
     fn split(&mut self, node: &NodeProto, whole: &str) -> Option<Vec<String>> {
         let shape = self.types.get(whole)?.shape.as_ref()?;
         let axis = position(node.int("axis").unwrap_or(0), shape.len())?;
         let Dim::Known(size) = shape[axis] else {
             return None;
         };
-        if size > MOST {
+        if size > MAX_LENGTH {
             return None;
         }
-        let said = node.input_at(1).map(|said| self.types.get(said));
-        let parts = match said {
+        let input = node.input_at(1).map(|input| self.types.get(input));
+        let parts = match input {
             None => vec![1; size],
-            Some(said) => {
-                let (said, list) = (said?, said?.all_integers()?);
-                match (said.shape.as_deref()?, list.as_slice()) {
-                    // As many of this size as there are, the last one smaller.
+            Some(input) => {
+                let (input, list) = (input?, input?.all_integers()?);
+                match (input.shape.as_deref()?, list.as_slice()) {
+                    // A scalar is the size of all parts; the last one may be smaller.
                     ([], &[each]) if each > 0 => {
                         let parts = (0..size as i64).step_by(each as usize);
                         parts.map(|from| each.min(size as i64 - from)).collect()
@@ -187,7 +189,7 @@ impl Writer<'_> {
         let split = NodeProto::new("Split", &name, &[whole, &parts], &outputs);
         let along = AttributeProto::int("axis", axis as i64);
         self.steps.nodes.push(split.with(along));
-        if said.is_some() || node.int("keepdims") != Some(0) {
+        if input.is_some() || node.int("keepdims") != Some(0) {
             return Some(names);
         }
         let axes = self.steps.integers(title, &[axis as i64]);
@@ -195,7 +197,7 @@ impl Writer<'_> {
         Some(names.iter().map(single).collect())
     }
 
-    /// All elements along an axis, one of theirs or a new one.
+    /// Joins all elements with a Concat, along an existing axis or a new one.
     fn join(&mut self, node: &NodeProto, mut all: Vec<String>) -> Option<()> {
         let (title, axis) = (node.title(), node.int("axis")?);
         if node.int("new_axis") == Some(1) {

@@ -1,17 +1,18 @@
-//! Biases: 32-bit integers with the scale of the products they are added to.
+//! Biases: int32 integers in the scale of their layer's accumulators.
 
 use super::scale::{QuantizationParameters, power_of_two};
 
-/// The scales of a bias: those of input and weight multiplied.
+/// The scales of a bias: input scale times weight scale.
 pub(super) fn scales(input: f32, weights: &[f32]) -> Vec<f32> {
     weights.iter().map(|weight| input * weight).collect()
 }
 
-/// The integers of a bias that is taken `beta` times, with a scale for each or one for all; and how many of its numbers these can't hold.
+/// The integers of a bias times `beta`, with one scale or one per channel, and the number of values
+/// that overflow int32.
 ///
-/// ONNX Runtime puts `beta` into the scale and then has the node take the bias once, which adds it
-/// whole whatever `beta` is (seen in 1.31.1). Here it goes into the integers; where it is 1, the two
-/// are the same. What there is of `more` is added to each.
+/// ONNX Runtime multiplies the scale by `beta` and sets the node's beta to 1. The node then adds
+/// the whole bias whatever `beta` is (observed in 1.31.1). Octet multiplies the integers instead;
+/// with `beta` = 1 both agree. `more` is added to each value.
 pub(super) fn integers(
     values: &[f32],
     scales: &[f32],
@@ -32,15 +33,16 @@ pub(super) fn integers(
     (integers, beyond)
 }
 
-/// Fits the scales of a weight to a bias, taken `beta` times: raises them where it would not fit 32 bits; to powers of two where they
-/// must be such.
+/// Raises weight scales at which a bias times `beta` would overflow int32. Raised scales stay
+/// powers of two where `powers_of_two` is set.
 ///
-/// A bias b is held as b / (input · weight). With s the smallest scale at which |b| still fits,
-/// s = 1.0001 · 2·|b| / (2³² − 2), a weight scale below s / input is raised to it. The zero point stays: what it reached is within reach of a
-/// larger scale, too.
+/// A bias b is stored as b / (input · weight). The smallest scale s at which |b| still fits is s =
+/// 1.0001 · 2·|b| / (2³² − 2). A weight scale below s / input is raised to it. The zero point
+/// stays, because a larger scale still covers the range.
 ///
-/// Where a channel is `empty` (its weights are all zero, as pruning leaves them) any scale suits the weights, and the bias is all there
-/// is: the scale is one that leaves 24 bits to it, in place of 1, which leaves it next to none.
+/// Any scale suits the weights of an `empty` channel, whose weights are all zero after pruning.
+/// Only the bias counts there, so the scale leaves 24 bits to it. A scale of 1 would leave it
+/// almost none.
 pub(super) fn fit_weight_scales(
     weight: &mut QuantizationParameters,
     input: f32,
@@ -50,25 +52,25 @@ pub(super) fn fit_weight_scales(
     empty: &[bool],
 ) {
     const INTEGERS: f64 = 2.0 * i32::MAX as f64;
-    // Further down the product of two scales is no float any more.
+    // Below this, the product of two scales is no longer a normal float.
     const LEAST: f64 = 1e-20;
     let one = weight.axis.is_none();
     let times = beta.abs().max(1.0);
     let largest = bias.iter().fold(0f32, |largest, b| largest.max(b.abs()));
     for (channel, scale) in weight.scales.iter_mut().enumerate() {
-        // ONNX Runtime has the product in f64 for one scale and in f32 for several.
+        // ONNX Runtime computes the product in f64 for one scale and in f32 for several.
         let needed = if one {
             1.0001 * (2.0 * f64::from(largest * times))
         } else {
             f64::from(1.0001f32 * (2.0 * bias.get(channel).map_or(0.0, |b| b.abs() * times)))
         };
         let smallest = needed / INTEGERS;
-        let found = f64::from(input) * f64::from(*scale);
+        let bias_scale = f64::from(input) * f64::from(*scale);
         let free = smallest > 0.0 && empty.get(channel) == Some(&true);
-        if found > 0.0 && (found < smallest || free) {
+        if bias_scale > 0.0 && (bias_scale < smallest || free) {
             *scale = match free {
                 true => (256.0 * smallest / f64::from(input)).max(LEAST) as f32,
-                false => (f64::from(*scale) * (smallest / found)) as f32,
+                false => (f64::from(*scale) * (smallest / bias_scale)) as f32,
             };
             if powers_of_two {
                 *scale = power_of_two(*scale);
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
     use crate::onnx::schema::DataType;
 
-    /// The integers, none of which is beyond 32 bits.
+    /// The integers of values that do not overflow.
     fn whole(values: &[f32], scales: &[f32], beta: f32, more: &[f64]) -> Vec<i32> {
         let (integers, beyond) = integers(values, scales, beta, more);
         assert_eq!(beyond, 0);
@@ -99,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn the_factor_a_bias_is_taken_with_goes_into_its_integers() {
+    fn beta_multiplies_the_integers() {
         assert_eq!(whole(&[1.0, -3.0], &[0.25], 0.5, &[]), [2, -6]);
         assert_eq!(whole(&[1.0], &[0.25], 0.0, &[]), [0]);
     }
 
     #[test]
-    fn what_is_added_is_added_before_it_is_rounded() {
+    fn corrections_are_added_before_rounding() {
         assert_eq!(whole(&[1.0, 1.0], &[0.5], 1.0, &[0.3, -2.0]), [3, -2]);
         assert_eq!(whole(&[1.0], &[0.5], 0.0, &[0.5]), [1]);
     }

@@ -1,29 +1,31 @@
-//! EmbedLayerNormalization, which looks up the embeddings of a language model, with its tables as integers:
-//! QEmbedLayerNormalization. Only the rows that are looked up become floats again.
+//! EmbedLayerNormalization, the embedding lookup of language models, with integer tables:
+//! QEmbedLayerNormalization. Only the rows looked up are dequantized.
 
 use super::MICROSOFT;
 use super::integers::{Form, Quantity};
 use super::rewrite::{ConstantWeight, Rewriter, Stop};
 use crate::onnx::schema::NodeProto;
 
-/// The name of the operator on integers.
+/// The name of the integer operator.
 pub(super) const OPERATOR: &str = "QEmbedLayerNormalization";
 
-/// Where three tables, a scale and a bias are among the inputs of either operator, and where its mask is.
+/// The input slots of three tables, a scale and a bias, for both operators; and that of the mask.
 pub(super) const TABLES: std::ops::Range<usize> = 2..7;
 pub(super) const MASK: usize = 7;
 
-/// Why a node has no form on integers: this knows neither places that are given nor an output for the sum.
+/// The reason why a node has no integer form, which supports neither explicit position ids nor the
+/// sum output.
 pub(super) fn obstacle(node: &NodeProto) -> Option<&'static str> {
     let sum = node.output.get(2).is_some_and(|name| !name.is_empty());
     if sum {
-        return Some("the sum it gives out has no place in its form on integers");
+        return Some("its integer operator has no output for the sum");
     }
     let places = node.input_at(MASK + 1).is_some();
-    places.then_some("the places it is given have no place in its form on integers")
+    places.then_some("its integer operator has no input for position ids")
 }
 
-/// The inputs of the operator on integers: those of the node, with integers, scale and zero point for each of its tables.
+/// The inputs of the integer operator: the node's own, with integers, scale and zero point of each
+/// table.
 pub(super) fn inputs(node: &NodeProto, tables: &[Option<Quantity>]) -> Vec<String> {
     let name = |slot: usize| node.input_at(slot).unwrap_or_default().to_owned();
     let each = |part: fn(&Quantity) -> &String| {
@@ -40,7 +42,7 @@ pub(super) fn inputs(node: &NodeProto, tables: &[Option<Quantity>]) -> Vec<Strin
     inputs
 }
 
-/// Writes an EmbedLayerNormalization anew, each of its tables with one scale.
+/// Rewrites an EmbedLayerNormalization, with one scale for each table.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
@@ -49,14 +51,14 @@ pub(super) fn rewrite<'a>(
     if let Some(obstacle) = obstacle(node) {
         return Err(obstacle.into());
     }
-    // All are looked at before one is written.
+    // Every weight is checked before the first one is written.
     let weight = |slot: usize| node.input_at(slot).map(|_| graph.weight(node, slot));
     let weights = TABLES.map(|slot| weight(slot).transpose());
     let weights: Vec<Option<ConstantWeight>> = weights.collect::<Result<_, _>>()?;
     let form = Form { axis: None, ..form };
     let table = |weight: Option<ConstantWeight>| {
-        let made = weight.map(|weight| graph.in_original_layout(&weight, "table", form));
-        made.transpose()
+        let names = weight.map(|weight| graph.in_original_layout(&weight, "table", form));
+        names.transpose()
     };
     let tables: Vec<_> = weights.into_iter().map(table).collect::<Result<_, _>>()?;
     let name = node.name.as_ref().filter(|name| !name.is_empty());

@@ -1,15 +1,15 @@
-//! Gather from a constant table, an embedding: the table becomes integers, what is picked from it
-//! floats again. Only what is picked is dequantized, so memory is saved while the model runs too.
+//! Gather from a constant table, an embedding: the table becomes integers. Only the gathered rows
+//! are dequantized, which saves memory at run time too.
 
 use super::integers::Form;
 use super::rewrite::{Rewriter, Stop};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// Tables of fewer numbers are not worth two nodes.
+/// Smaller tables do not justify two more nodes.
 const SMALLEST_TABLE: usize = 1024;
 
-/// Writes a Gather anew. With an axis in the form each column of the table has a scale, where what is
-/// picked holds whole rows: then, and only then, the columns are its last axis too.
+/// Rewrites a Gather. An axis in `form` asks for a scale per column. This requires that the Gather
+/// picks whole rows: only then are the columns also the last axis of its output.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
@@ -17,27 +17,27 @@ pub(super) fn rewrite<'a>(
 ) -> Result<(), Stop> {
     let table = graph.weight(node, 0)?;
     if table.shape.iter().product::<usize>() < SMALLEST_TABLE {
-        return Err("the table it picks from is small".into());
+        return Err("its table is too small to gain from integers".into());
     }
     let nodes = &graph.model.graph.nodes;
     let mut users = graph.uses.consumers(table.name).iter();
     if graph.uses.is_output(table.name)
         || !users.all(|&(user, slot)| nodes[user].is("Gather") && slot == 0)
     {
-        return Err("its table is used for something else, which needs it as floats".into());
+        return Err("another node needs its table as float32".into());
     }
     let whole_rows = table.shape.len() == 2 && node.int("axis").unwrap_or(0) == 0;
     let axis = form.axis.filter(|_| whole_rows).map(|_| 1);
     let tag = if axis.is_some() { "columns" } else { "table" };
-    let made = graph.in_original_layout(&table, tag, Form { axis, ..form })?;
+    let names = graph.in_original_layout(&table, tag, Form { axis, ..form })?;
     let output = node.output.first().map_or("", String::as_str);
-    let picked = graph.fresh(&format!("{output}_quantized"));
+    let gathered = graph.fresh(&format!("{output}_quantized"));
     let mut gather = node.clone();
-    gather.input[0] = made.integers;
-    gather.output = vec![picked.clone()];
+    gather.input[0] = names.integers;
+    gather.output = vec![gathered.clone()];
     graph.push(gather);
     let title = graph.fresh(&format!("{output}_DequantizeLinear"));
-    let inputs = [picked.as_str(), &made.scale, &made.zero_point];
+    let inputs = [gathered.as_str(), &names.scale, &names.zero_point];
     let mut dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[output]);
     if axis.is_some() {
         dequantize.set(AttributeProto::int("axis", -1));

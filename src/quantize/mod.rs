@@ -8,19 +8,19 @@
 
 mod bias;
 mod blocks;
-mod compensate;
-mod composed;
-mod correct;
+mod gptq;
+mod operator_patterns;
+mod bias_correction;
 mod dynamic;
 mod embedding;
 mod float16;
 mod gather;
-mod guard;
-mod inlets;
+mod mixed_precision;
+mod input_noise;
 mod integers;
-mod least_error;
+mod weight_clip_search;
 mod operators;
-mod pairs_cut;
+mod vnni_saturation;
 mod plan;
 mod qdq;
 mod qoperator;
@@ -38,11 +38,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_blocks};
-pub use compensate::{meeting_bytes, meetings};
-pub use correct::channel_axes;
+pub use gptq::{gram_bytes, gram_views};
+pub use bias_correction::channel_axes;
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{HalfSettings, quantize_half};
-pub use inlets::inlet_axes;
+pub use input_noise::input_path_axes;
 pub use operators::{float_reason, is_quantized};
 pub(crate) use plan::clamp_bounds;
 pub use plan::{Plan, refuse_quantized};
@@ -89,8 +89,8 @@ pub enum QuantizeError {
     #[error("the settings name the operator `{name}`, which neither ONNX nor the model has{hint}")]
     UnknownOperator { name: String, hint: String },
     #[error(
-        "the settings give the tensor `{tensor}` the zero point {zero_point}, but as {element} it has integers from \
-         {low} to {high} only; choose one of these, or another type"
+        "the settings give the tensor `{tensor}` the zero point {zero_point}, but {element} holds {low} to {high} only; \
+         choose a zero point in that range, or another type"
     )]
     ZeroPoint {
         tensor: String,
@@ -100,21 +100,21 @@ pub enum QuantizeError {
         high: i32,
     },
     #[error(
-        "there is no range for the value `{value}`; calibrate again with these settings, or give its range"
+        "there is no range for the value `{value}`; calibrate again with these settings, or set its range"
     )]
     RangeMissing { value: String },
     #[error(
-        "the value `{value}` was between {min} and {max} during calibration, which is no range to quantize; keep the \
-         layer that makes it float, or check the samples for extreme values"
+        "calibration observed the value `{value}` between {min} and {max}, which is no finite range; keep the layer \
+         that computes it float, or check the samples for extreme values"
     )]
     RangeNotFinite { value: String, min: f32, max: f32 },
     #[error(
-        "the model is written for operator set {opset}, in which no weight can have a scale for each channel; raise it \
-         to 13 or later first, or quantize with one scale a weight"
+        "the model imports opset {opset}, in which weights can't have a scale for each channel; convert it to opset 13 \
+         or later, or set `per_channel` of the weights to false"
     )]
     Opset { opset: i64 },
     #[error(
-        "weights in blocks need opset 21 in this form, but {reason}; or choose the form matmul_nbits"
+        "block-wise weights in the form dequantize need opset 21, but {reason}; or choose the form matmul_nbits"
     )]
     Blocks { reason: String },
     #[error("the setting {setting} is {given}: choose {wanted}")]
@@ -133,10 +133,10 @@ pub enum QuantizeError {
     )]
     NoRanges,
     #[error(
-        "the rounding gptq must know what the weights are multiplied with, which takes a further pass over the samples: \
-         calibrate again with these settings, or round to the nearest (ranges from elsewhere don't tell it)"
+        "the rounding gptq needs statistics of each layer's input, from an extra pass over the samples; calibrate again \
+         with these settings, or choose the rounding nearest (imported ranges lack these statistics)"
     )]
-    MomentsMissing,
+    GramMatricesMissing,
     #[error("{0}")]
     Prepare(#[from] PrepareError),
     #[error("{0}")]

@@ -119,14 +119,14 @@ pub fn float_reason(operator: &str) -> Option<&'static str> {
     }
     Some(match operator {
         "If" | "Loop" | "Scan" => "its subgraphs are left as they are",
-        "LSTM" | "GRU" | "RNN" => "recurrent layers lose too much with fixed scales",
+        "LSTM" | "GRU" | "RNN" => "recurrent layers lose too much accuracy with fixed scales",
         "Shape" | "Size" | "Cast" | "Range" | "NonZero" | "ConstantOfShape" | "Constant"
         | "Equal" | "Less" | "Greater" | "Not" | "And" | "Or" | "OneHot" => {
             "it computes shapes, indices or conditions"
         }
-        "Identity" | "Dropout" => "it changes nothing and is taken out",
+        "Identity" | "Dropout" => "it changes nothing and is removed",
         name if name.contains("::") => "it is not an operator of ONNX itself",
-        _ => "it has no int8 form here yet",
+        _ => "Octet has no integer form of it yet",
     })
 }
 

@@ -170,7 +170,7 @@ impl<'a> Rewriter<'a> {
             return Err("it does not work on float32 values".into());
         }
         if self.model.graph.initializers.contains(input) {
-            return Err("what it reads is a constant".into());
+            return Err("its input is a constant".into());
         }
         Ok(())
     }
@@ -201,7 +201,7 @@ impl<'a> Rewriter<'a> {
         }
         if !finite {
             return Err(
-                "a constant of it is infinite or not a number, which has no integer".into(),
+                "one of its constants is infinite or NaN, which no integer represents".into(),
             );
         }
         let shape = tensor.shape()?;

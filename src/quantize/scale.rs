@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_lie_as_their_type_wants() {
+    fn integers_are_encoded_by_type() {
         assert_eq!(encoded(DataType::Int8, [-1, 2]), [255, 2]);
         assert_eq!(encoded(DataType::Uint16, [1, 65535]), [1, 0, 255, 255]);
         assert_eq!(encoded(DataType::Int16, [-2]), [254, 255]);
@@ -300,7 +300,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_in_range_comes_back_within_half_a_step(
+        fn values_in_range_return_within_a_step(
             min in -1e6f32..0.0, max in 1e-6f32..1e6, part in 0f32..=1.0, signed: bool, symmetric: bool,
         ) {
             let element = if signed { I8 } else { U8 };

@@ -1,7 +1,7 @@
 //! Applies the scheme that the settings name.
 
-use super::compensate::known;
-use super::guard::{Guarded, guard};
+use super::gptq::gram_statistics;
+use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;
 use super::settings::{
     ElementType, Format, Layers, Operators, Rounding, Scheme, Settings, without_effect,
@@ -9,19 +9,19 @@ use super::settings::{
 };
 use super::{
     DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized, QuantizedTensor, Ranges,
-    WeightSettings, pairs_cut, quantize, quantize_blocks, quantize_dynamic, quantize_half,
+    WeightSettings, vnni_saturation, quantize, quantize_blocks, quantize_dynamic, quantize_half,
     quantize_weights, to_integer_operators, with_float_weights,
 };
 use crate::calibrate::Method;
 use crate::graph::Model;
 
 /// The note for bias correction without statistics.
-const NO_MEANS: &str = "the biases are not corrected: ranges from elsewhere don't tell the means of the channels, which \
-                        a calibration does";
+const NO_MEANS: &str = "the biases are not corrected: imported ranges lack the channel means, which a calibration \
+                        collects";
 
 /// The note for GPTQ without a weight to round.
-const NO_GPTQ_WEIGHTS: &str = "the rounding gptq had no effect: it is for constant weights of Conv, Gemm and MatMul that nobody \
-                                else reads, and none of these was quantized with errors to make up for";
+const NO_GPTQ_WEIGHTS: &str = "the rounding gptq had no effect: it applies to constant weights of Conv, Gemm and MatMul that no \
+                               other node reads, and the model has none with rounding errors to correct";
 
 /// Quantizes a prepared model, whose values all have their types, by the settings. `ranges` are
 /// required where the scheme needs samples.
@@ -33,7 +33,7 @@ pub fn apply(
     let mut quantized = by_scheme(model, settings, ranges)?;
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));
-    quantized.notes.extend(pairs_cut::said(&quantized.model));
+    quantized.notes.extend(vnni_saturation::note(&quantized.model));
     Ok(quantized)
 }
 
@@ -86,7 +86,7 @@ fn by_scheme(
         Scheme::Blocks => {
             let (keep_float, operators) = selected(model, settings)?;
             let seen = match settings.need_moments() {
-                true => known(model, ranges)?,
+                true => gram_statistics(model, ranges)?,
                 false => None,
             };
             let layers = Layers::new(settings, model)?;
@@ -113,17 +113,17 @@ fn quantize_static(
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
     plan.rounding = settings.rounding;
-    let guarded = guard(model, settings, &mut plan, &calibrated, ranges)?;
+    let guarded = apply_mixed_precision(model, settings, &mut plan, &calibrated, ranges)?;
     let pooled_notes = plan.keep_pooled_float(model);
     plan.share_concat_scales(model, &calibrated);
     let mut quantized = quantize(model, &plan, ranges)?;
-    quantized.guarded = guarded.kept.len();
-    let Guarded {
-        kept,
+    quantized.guarded = guarded.protected.len();
+    let MixedPrecisionNotes {
+        protected,
         refined,
         declined,
     } = guarded;
-    let notes = kept.into_iter().chain(refined).chain(declined);
+    let notes = protected.into_iter().chain(refined).chain(declined);
     quantized.notes.splice(0..0, notes);
     quantized
         .notes

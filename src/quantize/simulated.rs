@@ -273,20 +273,20 @@ mod tests {
     }
 
     #[test]
-    fn the_weights_of_the_float_model_are_kept_where_they_round_to_the_integers() {
+    fn float_weights_that_round_to_the_integers_are_kept() {
         let restored = with_float_weights(&quantized([2, -3], vec![]), &float()).unwrap();
         assert_eq!(weight(&restored), ("w".into(), vec![1.1, -0.33]));
         assert!(!restored.graph.initializers.contains("w_quantized"));
     }
 
     #[test]
-    fn other_integers_are_written_as_the_reals_they_stand_for() {
+    fn other_integers_are_dequantized() {
         let restored = with_float_weights(&quantized([3, -3], vec![]), &float()).unwrap();
         assert_eq!(weight(&restored), ("w".into(), vec![1.5, -3.0 * 0.1f32]));
     }
 
     #[test]
-    fn a_float_that_is_there_already_is_used_or_left_alone() {
+    fn an_existing_float_constant_is_used_or_left_alone() {
         let same = TensorProto::from_f32("w", &[1, 2], &[1.1, -0.33]);
         let restored = with_float_weights(&quantized([2, -3], vec![same]), &float()).unwrap();
         assert_eq!(weight(&restored).0, "w");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bias_is_the_reals_its_integers_stand_for() {
+    fn a_bias_is_dequantized() {
         let inputs = ["b_quantized", "b_scale", "b_zero_point"];
         let dequantize = NodeProto::new("DequantizeLinear", "b_DequantizeLinear", &inputs, &["b"]);
         let add = NodeProto::new("Add", "a", &["x", "b"], &["y"]);

@@ -1,5 +1,6 @@
-//! Weights of 8 bits and nothing else: each weight is integers in the file and a DequantizeLinear
-//! before the operator that reads it, which works on floats as before. Any runtime of opset 13 runs it.
+//! Weight-only quantization to 8 bits: each weight is stored as integers and goes through a
+//! DequantizeLinear. The operators compute in float as before. Any runtime with opset 13 runs the
+//! model.
 
 use std::collections::HashMap;
 
@@ -13,21 +14,21 @@ use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// How weights alone become 8-bit integers.
+/// The settings of weight-only quantization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WeightSettings {
     /// The integer type: i8 or u8.
     pub element: ElementType,
-    /// Zero in the middle of the integers; where nothing is said, of the signed ones.
+    /// The zero point is the middle of the integer range; by default for signed types.
     pub symmetric: Option<bool>,
-    /// One bit less.
+    /// Uses one bit less.
     pub reduce_range: bool,
     /// One scale for each output channel of a weight, instead of one for all.
     pub per_channel: bool,
     /// Names of nodes that stay float.
     pub keep_float: Vec<String>,
-    /// Only these operators are quantized; all that can be where this is absent.
+    /// Only these operators are quantized; by default all that can be.
     pub operators: Option<Vec<String>>,
 }
 
@@ -53,7 +54,7 @@ pub fn quantize_weights(
         return Err(QuantizeError::Setting {
             setting: "weights",
             given: settings.element.data_type().name().into(),
-            wanted: "i8 or u8 for this scheme, or the scheme blocks for less bits",
+            wanted: "i8 or u8 for this scheme; fewer bits need the scheme blocks",
         });
     }
     let opset = model.opset();
@@ -76,33 +77,35 @@ pub fn quantize_weights(
             }
             EMBEDDING => embedding::rewrite(graph, node, form),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => {
-                dequantized(graph, node, &[1], form, &mut written)
+                read_dequantized(graph, node, &[1], form, &mut written)
             }
-            "LSTM" | "GRU" | "RNN" => dequantized(graph, node, &RECURRENT, form, &mut written),
+            "LSTM" | "GRU" | "RNN" => {
+                read_dequantized(graph, node, &RECURRENT_WEIGHTS, form, &mut written)
+            }
             operator => Err(reason(operator).into()),
         }
     })
 }
 
-/// The names of weights that are floats again, by the name of the weight and the axis of its scales.
-pub(super) type Written = HashMap<(String, Option<usize>), String>;
+/// The names of dequantized weights, by weight name and scale axis.
+pub(super) type DequantizedWeights = HashMap<(String, Option<usize>), String>;
 
-/// Where the weights of a recurrent layer are: those of its input and those of its state, `[directions, gates · hidden,
+/// The slots of a recurrent layer's input weights and state weights, `[directions, gates · hidden,
 /// inputs]`.
-pub(super) const RECURRENT: [usize; 2] = [1, 2];
+pub(super) const RECURRENT_WEIGHTS: [usize; 2] = [1, 2];
 
-/// Lets a node read the weights in these slots through a DequantizeLinear each.
-pub(super) fn dequantized<'a>(
+/// Makes a node read the weights in these slots through DequantizeLinear nodes.
+pub(super) fn read_dequantized<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     slots: &[usize],
     form: Form,
-    written: &mut Written,
+    written: &mut DequantizedWeights,
 ) -> Result<(), Stop> {
     let weights = slots.iter().map(|&slot| graph.weight(node, slot));
     let weights = weights.collect::<Result<Vec<_>, Stop>>()?;
     if weights.iter().any(|weight| weight.shape.len() < 2) {
-        return Err("its weight is no matrix".into());
+        return Err("its weight is not a matrix".into());
     }
     let mut rewritten = node.clone();
     for (&slot, weight) in slots.iter().zip(weights) {
@@ -111,11 +114,11 @@ pub(super) fn dequantized<'a>(
             Some(floats) => floats.clone(),
             None => {
                 let name = weight.name;
-                let found = parameters(weight.tensor, form)?;
-                let made = graph.write_constant(name, weight.tensor, &found)?;
+                let params = parameters(weight.tensor, form)?;
+                let names = graph.write_constant(name, weight.tensor, &params)?;
                 let floats = graph.fresh(&format!("{name}_DequantizeLinear_Output"));
                 let title = graph.fresh(&format!("{name}_DequantizeLinear"));
-                let inputs = [&made.integers, &made.scale, &made.zero_point].map(String::as_str);
+                let inputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);
                 let mut dequantize =
                     NodeProto::new("DequantizeLinear", &title, &inputs, &[&floats]);
                 if let Some(axis) = form.axis {
@@ -132,7 +135,7 @@ pub(super) fn dequantized<'a>(
     Ok(())
 }
 
-/// The axis of the output channels of a node's weight.
+/// The output channel axis of a node's weight.
 fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
     let weight = graph.model.graph.initializers.get(node.input_at(1)?)?;
     let last = weight.dims.len().checked_sub(1)?;
@@ -145,7 +148,7 @@ fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
     (axis <= last).then_some(axis)
 }
 
-/// Why nodes of an operator stay as they are.
+/// The reason why nodes of an operator stay float.
 fn reason(operator: &str) -> &'static str {
     float_reason(operator).unwrap_or(NO_WEIGHT)
 }

@@ -1,19 +1,19 @@
-//! Constants: their scales from their own values, and their integers.
+//! Constants: scales from their own values, and integers.
 
 use std::slice;
 
 use bytes::Bytes;
 use octet_kernels::{Ends, IntegerGrid, add_squares, sum_of_squares, widen};
 
-use super::least_error::shrink;
 use super::scale::{Encoder, QuantizationParameters, integer_bounds};
 use super::settings::Representation;
+use super::weight_clip_search::search_clipped_scales;
 use crate::calibrate::Method;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
-/// Scales and zero points from the smallest and largest value, of each channel where there is an axis; of a weight whose method is `mse`
-/// those that cost least.
+/// Scales and zero points from minimum and maximum, per channel if there is an axis. A weight with
+/// the method `mse` gets the scales of least squared error.
 pub(super) fn parameters(
     tensor: &TensorProto,
     axis: Option<usize>,
@@ -22,7 +22,7 @@ pub(super) fn parameters(
 ) -> Result<QuantizationParameters, TensorError> {
     let element = represented.element.data_type();
     let symmetric = represented.is_symmetric(weight);
-    let channels = Channels::of(&tensor.shape()?, axis);
+    let channels = ChannelLayout::new(&tensor.shape()?, axis);
     if let Some((scale, zero_point)) = represented.scale {
         return Ok(QuantizationParameters {
             element,
@@ -35,16 +35,16 @@ pub(super) fn parameters(
     match represented.range {
         Some(range) => ranges.fill([range.min, range.max]),
         None => channels.each_part(tensor, |part| match part {
-            Part::Run(channel, run) => {
+            ChannelPart::Run(channel, run) => {
                 let [min, max] = &mut ranges[channel];
                 let [least, greatest, _] = Ends::of(run).reach;
                 (*min, *max) = (min.min(least), max.max(greatest));
             }
-            Part::Row(first, row) => widen(&mut ranges[first..], row),
+            ChannelPart::Row(first, row) => widen(&mut ranges[first..], row),
         })?,
     }
     let used = integer_bounds(element, symmetric, represented.reduce_range);
-    // Where zero stands counts for what is computed only.
+    // `snap_zero` concerns computed values only.
     let represented = &Representation {
         snap_zero: false,
         ..represented.clone()
@@ -54,26 +54,29 @@ pub(super) fn parameters(
         .map(|[min, max]| if min > max { [0.0; 2] } else { [min, max] })
         .map(|[min, max]| represented.scale_and_zero_point(min, max, used, symmetric))
         .unzip();
-    let mut found = QuantizationParameters {
+    let mut parameters = QuantizationParameters {
         element,
         axis,
         scales,
         zero_points,
     };
     if weight && represented.method == Some(Method::Mse) && represented.range.is_none() {
-        shrink(
-            &mut found,
+        search_clipped_scales(
+            &mut parameters,
             tensor,
             &channels,
             used,
             represented.power_of_two,
         )?;
     }
-    Ok(found)
+    Ok(parameters)
 }
 
-/// The square of what rounding is expected to add to a channel, against its own, in the mean of the channels along `axis`: a twelfth of a
-/// squared step for each number, and all of it where that is more. A channel of (almost) nothing has nothing to lose.
+/// The expected squared rounding error relative to the squared weights, averaged over the channels
+/// along `axis`.
+///
+/// The expected error is step²/12 for each number, at most the whole square. ChannelLayout of almost
+/// zero weights are skipped.
 pub(super) fn relative_error(
     tensor: &TensorProto,
     parameters: &QuantizationParameters,
@@ -81,11 +84,11 @@ pub(super) fn relative_error(
 ) -> Result<f64, TensorError> {
     const ALMOST_NOTHING: f64 = 1e-6;
     let shape = tensor.shape()?;
-    let channels = Channels::of(&shape, Some(axis));
+    let channels = ChannelLayout::new(&shape, Some(axis));
     let mut squares = vec![0.0; channels.count];
     channels.each_part(tensor, |part| match part {
-        Part::Run(channel, run) => squares[channel] += sum_of_squares(run),
-        Part::Row(first, row) => add_squares(&mut squares[first..], row),
+        ChannelPart::Run(channel, run) => squares[channel] += sum_of_squares(run),
+        ChannelPart::Row(first, row) => add_squares(&mut squares[first..], row),
     })?;
     let numbers = shape.iter().product::<usize>() as f64 / channels.count.max(1) as f64;
     let largest = squares.iter().copied().fold(0.0, f64::max);
@@ -105,7 +108,7 @@ pub(super) fn relative_error(
     Ok(if counted > 0.0 { errors / counted } else { 0.0 })
 }
 
-/// Which channels of a weight hold nothing but zeros, if any do: none has another scale than 1 then.
+/// Flags the channels whose weights are all zero. Such a channel always has the scale 1.
 pub(super) fn empty_channels(
     tensor: &TensorProto,
     parameters: &QuantizationParameters,
@@ -116,7 +119,7 @@ pub(super) fn empty_channels(
         .map(|&scale| scale == 1.0)
         .collect();
     if empty.contains(&true) {
-        let channels = Channels::of(&tensor.shape()?, parameters.axis);
+        let channels = ChannelLayout::new(&tensor.shape()?, parameters.axis);
         channels.each_run(tensor, |channel, run| {
             empty[channel] &= run.iter().all(|&value| value == 0.0);
         })?;
@@ -133,9 +136,9 @@ pub(super) fn quantized(
     let shape = tensor.shape()?;
     let mut integers = Encoder::new(parameters.element, shape.iter().product());
     let grids: Vec<IntegerGrid> = parameters.grids().collect();
-    Channels::of(&shape, parameters.axis).each_part(tensor, |part| match part {
-        Part::Run(channel, run) => integers.round(run, &grids[channel..][..1]),
-        Part::Row(first, row) => integers.round(row, &grids[first..]),
+    ChannelLayout::new(&shape, parameters.axis).each_part(tensor, |part| match part {
+        ChannelPart::Run(channel, run) => integers.round(run, &grids[channel..][..1]),
+        ChannelPart::Row(first, row) => integers.round(row, &grids[first..]),
     })?;
     Ok(TensorProto::from_raw(
         name,
@@ -145,54 +148,55 @@ pub(super) fn quantized(
     ))
 }
 
-/// How the channels of a tensor lie in its memory.
-pub(super) struct Channels {
+/// The memory layout of a tensor's channels.
+pub(super) struct ChannelLayout {
     count: usize,
     inner: usize,
 }
 
-/// Neighbouring numbers of a tensor.
-enum Part<'a> {
-    /// All of one channel.
+/// Consecutive numbers of a tensor.
+enum ChannelPart<'a> {
+    /// Numbers of one channel.
     Run(usize, &'a [f32]),
-    /// Each of the next channel, from this one on.
+    /// One number for each consecutive channel, from this index on.
     Row(usize, &'a [f32]),
 }
 
-impl Channels {
-    fn of(shape: &[usize], axis: Option<usize>) -> Channels {
+impl ChannelLayout {
+    fn new(shape: &[usize], axis: Option<usize>) -> ChannelLayout {
         match axis {
-            Some(axis) => Channels {
+            Some(axis) => ChannelLayout {
                 count: shape[axis],
                 inner: shape[axis + 1..].iter().product(),
             },
-            None => Channels {
+            None => ChannelLayout {
                 count: 1,
                 inner: shape.iter().product(),
             },
         }
     }
 
-    /// The same by runs only.
+    /// [`ChannelLayout::each_part`] with runs only.
     pub(super) fn each_run(
         &self,
         tensor: &TensorProto,
         mut each: impl FnMut(usize, &[f32]),
     ) -> Result<(), TensorError> {
         self.each_part(tensor, |part| match part {
-            Part::Run(channel, run) => each(channel, run),
-            Part::Row(first, row) => {
+            ChannelPart::Run(channel, run) => each(channel, run),
+            ChannelPart::Row(first, row) => {
                 let values = row.iter().enumerate();
                 values.for_each(|(at, value)| each(first + at, slice::from_ref(value)));
             }
         })
     }
 
-    /// Calls `each` for neighbours in the order of memory: block by block, so that the whole is not there a second time.
+    /// Calls `each` for consecutive numbers in memory order. It reads the tensor block by block and
+    /// never copies the whole.
     fn each_part(
         &self,
         tensor: &TensorProto,
-        mut each: impl FnMut(Part),
+        mut each: impl FnMut(ChannelPart),
     ) -> Result<(), TensorError> {
         if self.inner == 0 || self.count == 0 {
             return Ok(());
@@ -202,7 +206,7 @@ impl Channels {
             return tensor.each_f32_block(|mut block| {
                 while !block.is_empty() {
                     let (row, rest) = block.split_at((self.count - first).min(block.len()));
-                    each(Part::Row(first, row));
+                    each(ChannelPart::Row(first, row));
                     block = rest;
                     first = (first + row.len()) % self.count;
                 }
@@ -212,7 +216,7 @@ impl Channels {
         tensor.each_f32_block(|mut block| {
             while !block.is_empty() {
                 let (run, rest) = block.split_at(left.min(block.len()));
-                each(Part::Run(channel, run));
+                each(ChannelPart::Run(channel, run));
                 block = rest;
                 left -= run.len();
                 if left == 0 {
@@ -249,10 +253,10 @@ mod tests {
             ),
             (None, vec![2.0], vec![0, -1, 2, 64, 127, 0]),
         ] {
-            let found = by_default(&tensor, axis);
-            assert_eq!(found.scales, scales);
-            assert!(found.zero_points.iter().all(|&z| z == 0));
-            let bytes = quantized(&tensor, "q", &found).unwrap().raw_data.unwrap();
+            let params = by_default(&tensor, axis);
+            assert_eq!(params.scales, scales);
+            assert!(params.zero_points.iter().all(|&z| z == 0));
+            let bytes = quantized(&tensor, "q", &params).unwrap().raw_data.unwrap();
             assert_eq!(bytes.iter().map(|&b| b as i8).collect::<Vec<_>>(), integers);
         }
     }
@@ -261,7 +265,8 @@ mod tests {
     fn the_error_of_a_weight_is_what_its_integers_are_off_by() {
         let values: Vec<f32> = (0..4096).map(|i| (i as f32 * 0.37).sin()).collect();
         let mut large = values.clone();
-        // One channel a thousand times as large: with one scale for all, nothing is left of the others.
+        // One channel is a thousand times as large. With one scale for all, nothing is left of the
+        // others.
         large[..64].iter_mut().for_each(|value| *value *= 1000.0);
         for (values, axis) in [
             (&values, Some(0)),
@@ -270,12 +275,12 @@ mod tests {
             (&large, None),
         ] {
             let tensor = TensorProto::from_f32("w", &[64, 64], values);
-            let found = by_default(&tensor, axis);
-            let expected = relative_error(&tensor, &found, 0).unwrap();
-            let integers = quantized(&tensor, "q", &found).unwrap().raw_data.unwrap();
+            let params = by_default(&tensor, axis);
+            let expected = relative_error(&tensor, &params, 0).unwrap();
+            let integers = quantized(&tensor, "q", &params).unwrap().raw_data.unwrap();
             let mut errors = 0.0;
             for channel in 0..64 {
-                let scale = found.scales[if axis.is_some() { channel } else { 0 }];
+                let scale = params.scales[if axis.is_some() { channel } else { 0 }];
                 let (mut error, mut all) = (0.0, 0.0);
                 for place in channel * 64..(channel + 1) * 64 {
                     let back = f32::from(integers[place] as i8) * scale;

@@ -33,7 +33,6 @@ pub struct ImageSettings {
 /// Way to bring an image to the height and width of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[schemars(rename = "Resize")]
 pub enum ResizeMode {
     /// Resizes the shorter side to a given length, then crops the centre.
     Shorter,
@@ -49,7 +48,6 @@ pub enum ResizeMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-#[schemars(rename = "Layout")]
 pub enum ImageLayout {
     Nchw,
     Nhwc,
@@ -59,7 +57,6 @@ pub enum ImageLayout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-#[schemars(rename = "Order")]
 pub enum ChannelOrder {
     Rgb,
     Bgr,

@@ -87,7 +87,7 @@ impl Session {
             Some(_) => equalize::channels(&ready.model),
             None => BTreeMap::new(),
         };
-        let mut spread = quantize::inlet_axes(&ready.model);
+        let mut spread = quantize::input_path_axes(&ready.model);
         let observation = |name: String| WatchedValue {
             channel_means: means.remove(&name),
             channel_abs_max: reach.remove(&name),
@@ -194,11 +194,11 @@ impl Session {
         let further = match layout {
             Some(layout) if calibration.layout() != Some(layout) => ExtraPass::Histograms(layout),
             _ if moments && !calibration.has_input_grams() => {
-                let meetings = quantize::meetings(&ready.model);
-                if meetings.is_empty() {
+                let gram_views = quantize::gram_views(&ready.model);
+                if gram_views.is_empty() {
                     return Ok(false);
                 }
-                ExtraPass::InputGrams(meetings)
+                ExtraPass::InputGrams(gram_views)
             }
             _ => return Ok(false),
         };

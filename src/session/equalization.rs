@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::{Error, RangeSource, Session};
 use crate::engine::Engine;
 use crate::graph::Model;
-use crate::prepare::equalize::Factors;
+use crate::prepare::equalize::ChannelFactors;
 use crate::quantize::{Plan, Settings};
 
 /// A model after equalization.
 pub(super) struct Equalized {
     strength: f32,
-    factors: Factors,
+    factors: ChannelFactors,
     model: Model,
 }
 
@@ -41,7 +41,7 @@ impl Session {
         let strength = self.equalize.unwrap_or_default();
         let abs_max = calibration.channel_abs_max();
         let greatest = |value: &str| abs_max.get(value).map(|channels| channels.greatest());
-        let factors = Factors::find(&ready.model, greatest, strength)?;
+        let factors = ChannelFactors::from_magnitudes(&ready.model, greatest, strength)?;
         let model = factors.applied(&ready.model)?;
         let any = !factors.is_empty();
         if any {

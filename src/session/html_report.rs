@@ -161,7 +161,7 @@ fn outputs(out: &mut String, comparison: &Comparison) {
         quantity(out, share(output.accuracy.map(|a| a.0)), None);
         quantity(out, share(output.accuracy.map(|a| a.1)), None);
         let boxes = output.boxes.filter(|boxes| boxes.confident > 0);
-        let again = |b: crate::compare::FoundAgain| b.found as f64 / b.confident as f64;
+        let again = |b: crate::compare::BoxMatches| b.matched as f64 / b.confident as f64;
         quantity(out, share(boxes.map(again)), None);
         for sqnr in [output.weights_only, output.activations_only] {
             quantity(out, sqnr.map(|v| (v, format!("{v:.1}"))), None);

@@ -113,7 +113,6 @@ impl GraphView {
 
 /// Distribution of a value's elements in calibration.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-#[schemars(rename = "Distribution")]
 pub struct ValueDistribution {
     /// Minimum and maximum of the finite elements.
     pub ends: Range,
@@ -183,7 +182,6 @@ fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
 
 /// Minimum and maximum of each channel of a weight.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-#[schemars(rename = "Channels")]
 pub struct ChannelRanges {
     /// The channel axis.
     pub axis: usize,

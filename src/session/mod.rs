@@ -117,7 +117,6 @@ pub struct QuantizationResult {
 /// Summary of a quantization.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Summary")]
 pub struct QuantizationSummary {
     /// The scheme. A `quantized` node holds integers, or half-precision floats with scheme
     /// `float16`.
@@ -253,7 +252,7 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrated)?;
         self.profiler.begin("Post-process");
         let mut model = quantized.model;
-        let restored = ready.half.restore(&mut model);
+        let restored = ready.upcast.restore(&mut model);
         model.graph.value_info = remaining_declarations(&model.graph, &ready.declared);
         let proto = model.to_proto();
         let file = onnx::pieces(&proto);
@@ -302,8 +301,8 @@ impl Session {
         let mut quantized = quantize::apply(model, settings, ranges)?;
         quantized.notes.extend(self.equalization_note(settings));
         if let Some(ready) = &self.prepared {
-            quantized.notes.extend(ready.functions.said());
-            quantized.notes.extend(ready.half.said());
+            quantized.notes.extend(ready.functions.notes());
+            quantized.notes.extend(ready.upcast.note());
         }
         Ok(quantized)
     }

@@ -14,7 +14,6 @@ use crate::samples::{InputSpec, Proposal};
 /// Identity and contents of a model.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Card")]
 pub struct ModelSummary {
     /// Name of the file.
     pub name: String,
@@ -63,7 +62,6 @@ pub struct DataFile {
 /// A graph input or output.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Port")]
 pub struct GraphPort {
     /// Name of the value.
     pub name: String,
@@ -128,7 +126,7 @@ impl ModelSummary {
     /// inlined.
     pub(super) fn new(file: &Source, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
         let pictures = Proposal::new(&file.name, &model, inputs);
-        let functions = Functions::write_out(&mut model);
+        let functions = Functions::inline(&mut model);
         let model = &model;
         let graph = &model.graph;
         let header = model.header();
@@ -168,7 +166,7 @@ impl ModelSummary {
             );
         }
         warnings.extend(match functions {
-            Ok(functions) => functions.said(),
+            Ok(functions) => functions.notes(),
             Err(reason) => vec![reason.to_string()],
         });
         let half = graph.initializers.iter().find_map(|tensor| {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::Error;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::{ModelProto, ValueInfoProto};
-use crate::prepare::{Functions, Half, Prepared, prepare};
+use crate::prepare::{Functions, Prepared, Upcast, prepare};
 use crate::{engine, engine::EngineError, quantize};
 
 /// Prepared model with a type for each value. `declared` keeps the types that the file declares:
@@ -17,7 +17,7 @@ pub(super) struct PreparedModel {
     /// Result of inlining the model's functions.
     pub(super) functions: Functions,
     /// Half-precision tensors of the file.
-    pub(super) half: Half,
+    pub(super) upcast: Upcast,
     /// True if the engine cannot run the model and therefore infers no types.
     pub(super) unknown: bool,
     /// Peak of live memory during preparation.
@@ -33,7 +33,7 @@ impl PreparedModel {
             mut model,
             done,
             functions,
-            half,
+            upcast,
         } = prepare(model)?;
         // Repeated for nodes that were inside functions.
         quantize::refuse_quantized(&model)?;
@@ -63,7 +63,7 @@ impl PreparedModel {
             declared,
             done,
             functions,
-            half,
+            upcast,
             unknown,
             peak: 0,
         })
@@ -73,7 +73,7 @@ impl PreparedModel {
     /// inlined, or the engine's own.
     pub(super) fn runs(&self) -> Result<(), Error> {
         if self.unknown {
-            if let Some(reason) = self.functions.left() {
+            if let Some(reason) = self.functions.remaining_call() {
                 return Err(Error::Prepare(reason.clone()));
             }
             engine::infer_types(&self.model)?;

@@ -290,8 +290,8 @@ impl Runner {
 
 /// Inlines the functions of a model. Returns the reason if a call remains.
 fn inline_functions(model: &mut Model) -> Option<PrepareError> {
-    match Functions::write_out(model) {
-        Ok(functions) => functions.left().cloned(),
+    match Functions::inline(model) {
+        Ok(functions) => functions.remaining_call().cloned(),
         Err(reason) => Some(reason),
     }
 }

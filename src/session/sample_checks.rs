@@ -14,7 +14,6 @@ use crate::samples::{
 /// A sample that cannot be used with the current preprocessing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Misfit")]
 pub struct UnusableSample {
     /// Name of the sample.
     pub sample: String,

@@ -1,14 +1,14 @@
-//! Damages operators and graphs in ways that no exporter intends.
+//! Random damage to operators and graphs.
 
 use octet::onnx::schema::*;
 use prost::Message;
 
 use crate::graphs::Random;
-use crate::sound::Said::{self, Float, Int, Ints, Text};
-use crate::sound::{OPERATORS, attribute, port};
+use crate::valid_models::AttributeValue::{self, Float, Int, Ints, Text};
+use crate::valid_models::{OPERATORS, attribute, port};
 use crate::wiring::rewire;
 
-/// Attribute values of various operators, for use where they are invalid.
+/// Attribute names, to be used at operators where they mean something else or nothing.
 const NAMES: &[&str] = &[
     "axis",
     "axes",
@@ -48,7 +48,7 @@ const NAMES: &[&str] = &[
     "value",
 ];
 
-const SAID: &[Said] = &[
+const ATTRIBUTE_VALUES: &[AttributeValue] = &[
     Int(0),
     Int(-1),
     Int(1),
@@ -107,9 +107,9 @@ const NUMBERS: [i64; 14] = [
     -7,
 ];
 
-/// A file of the model with one to three changes, and a description of them.
+/// Applies one to three changes to a model; returns the file and a description of the changes.
 pub fn damaged(mut model: ModelProto, random: &mut Random) -> (Vec<u8>, String) {
-    let sound = model.clone();
+    let original = model.clone();
     for _ in 0..1 + random.below(3) {
         let header = (random.below(40), random.below(30) as i64);
         match header {
@@ -122,46 +122,46 @@ pub fn damaged(mut model: ModelProto, random: &mut Random) -> (Vec<u8>, String) 
             }
         }
     }
-    let mut said = changes(&sound, &model);
+    let mut text = changes(&original, &model);
     let mut file = model.encode_to_vec();
     match random.below(20) {
         0 => {
             file.truncate(random.below(file.len()));
-            said.push(format!("cut off at {}", file.len()));
+            text.push(format!("cut off at {}", file.len()));
         }
         1 => {
             for _ in 0..1 + random.below(8) {
                 let place = random.below(file.len());
                 file[place] = random.below(256) as u8;
-                said.push(format!("byte {place} is {}", file[place]));
+                text.push(format!("byte {place} is {}", file[place]));
             }
         }
         _ => {}
     }
-    (file, said.join("; "))
+    (file, text.join("; "))
 }
 
-/// Differences between two models: nodes, constants, inputs, outputs, versions.
+/// Describes the differences: nodes, constants, inputs, outputs, versions.
 fn changes(before: &ModelProto, after: &ModelProto) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     if (before.ir_version, &before.opset_import) != (after.ir_version, &after.opset_import) {
-        said.push(format!(
+        text.push(format!(
             "IR {:?}, {:?}",
             after.ir_version, after.opset_import
         ));
     }
     if let (Some(before), Some(after)) = (&before.graph, &after.graph) {
         let nodes = after.node.iter().filter(|node| !before.node.contains(node));
-        said.extend(nodes.map(in_words));
+        text.extend(nodes.map(describe));
         let gone = |node: &&NodeProto| !after.node.iter().any(|other| other.name == node.name);
         let gone = before.node.iter().filter(gone);
-        said.extend(gone.map(|node| format!("without node {:?}", node.name)));
+        text.extend(gone.map(|node| format!("without node {:?}", node.name)));
         if before.node.len() != after.node.len() {
-            said.push(format!("{} nodes", after.node.len()));
+            text.push(format!("{} nodes", after.node.len()));
         }
         let constants = &before.initializer;
         let others = after.initializer.iter().filter(|t| !constants.contains(t));
-        said.extend(
+        text.extend(
             others.map(|t| format!("constant {:?} {:?} {:?}", t.name, t.dims, t.data_type)),
         );
         let ports = [&before.input, &before.output, &before.value_info];
@@ -170,15 +170,15 @@ fn changes(before: &ModelProto, after: &ModelProto) -> Vec<String> {
             .zip([&after.input, &after.output, &after.value_info])
         {
             let others = new.iter().filter(|port| !old.contains(port));
-            said.extend(others.map(|port| format!("port {port:?}")));
+            text.extend(others.map(|port| format!("port {port:?}")));
         }
     }
-    said
+    text
 }
 
-/// A node as a call with its attributes.
-fn in_words(node: &NodeProto) -> String {
-    let said = node.attribute.iter().map(|one| {
+/// Writes a node as a call with its attributes.
+fn describe(node: &NodeProto) -> String {
+    let text = node.attribute.iter().map(|one| {
         let name = one.name.as_deref().unwrap_or_default();
         match (one.i, one.f, &one.s, &one.g) {
             (Some(i), ..) => format!("{name}={i}"),
@@ -188,30 +188,30 @@ fn in_words(node: &NodeProto) -> String {
             _ => format!("{name}={:?}", one.ints),
         }
     });
-    let said = said.collect::<Vec<_>>().join(", ");
+    let text = text.collect::<Vec<_>>().join(", ");
     let operator = node.op_type.as_deref().unwrap_or_default();
-    format!("{operator}({:?}; {said}) -> {:?}", node.input, node.output)
+    format!("{operator}({:?}; {text}) -> {:?}", node.input, node.output)
 }
 
-/// Damages a graph, or one inside a node.
+/// Damages a graph or one of its subgraphs.
 fn damage_within(graph: &mut GraphProto, random: &mut Random) {
-    let held = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
-    let mut held: Vec<&mut GraphProto> = held.filter_map(|said| said.g.as_mut()).collect();
-    match held.len() {
+    let graphs = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
+    let mut graphs: Vec<&mut GraphProto> = graphs.filter_map(|text| text.g.as_mut()).collect();
+    match graphs.len() {
         0 => damage(graph, random),
         _ if random.below(2) == 0 => damage(graph, random),
-        count => damage(held.swap_remove(random.below(count)), random),
+        count => damage(graphs.swap_remove(random.below(count)), random),
     }
 }
 
 fn damage(graph: &mut GraphProto, random: &mut Random) {
     let made = graph.node.iter().flat_map(|node| node.output.clone());
-    let held = graph
+    let constants = graph
         .initializer
         .iter()
         .filter_map(|tensor| tensor.name.clone());
     let names: Vec<String> = made
-        .chain(held)
+        .chain(constants)
         .chain(["".into(), "x".into(), "missing".into()])
         .collect();
     let name = random.one(&names).clone();
@@ -221,10 +221,11 @@ fn damage(graph: &mut GraphProto, random: &mut Random) {
     let place = random.below(graph.node.len());
     let tensor = random.below(graph.initializer.len());
     match random.below(36) {
-        0..=3 => said_otherwise(&mut graph.node[place], random),
-        4 | 5 => graph.node[place]
-            .attribute
-            .push(attribute(random.one::<&str>(NAMES), *random.one(SAID))),
+        0..=3 => change_attribute(&mut graph.node[place], random),
+        4 | 5 => graph.node[place].attribute.push(attribute(
+            random.one::<&str>(NAMES),
+            *random.one(ATTRIBUTE_VALUES),
+        )),
         6 | 7 => {
             let node = &mut graph.node[place];
             let slot = random.below(node.input.len() + 1);
@@ -276,8 +277,8 @@ fn damage(graph: &mut GraphProto, random: &mut Random) {
     }
 }
 
-/// Replaces the value of an attribute, in the same type or another.
-fn said_otherwise(node: &mut NodeProto, random: &mut Random) {
+/// Changes an attribute's value, to one of the same type or another.
+fn change_attribute(node: &mut NodeProto, random: &mut Random) {
     if node.attribute.is_empty() {
         node.domain = Some((*random.one(&["com.microsoft", "ai.onnx", "other"])).into());
         return;
@@ -285,7 +286,12 @@ fn said_otherwise(node: &mut NodeProto, random: &mut Random) {
     let place = random.below(node.attribute.len());
     let one = &mut node.attribute[place];
     match random.below(4) {
-        0 => *one = attribute(one.name.as_deref().unwrap_or_default(), *random.one(SAID)),
+        0 => {
+            *one = attribute(
+                one.name.as_deref().unwrap_or_default(),
+                *random.one(ATTRIBUTE_VALUES),
+            )
+        }
         1 => one.r#type = Some(random.below(15) as i32),
         2 => drop(node.attribute.remove(place)),
         _ => {
@@ -315,7 +321,7 @@ fn damage_tensor(tensor: &mut TensorProto, random: &mut Random) {
             }
         }
         2 => tensor.raw_data = Some(bytes.slice(..random.below(bytes.len() + 1))),
-        // With as many elements as its shape needs.
+        // The data fits the declared shape.
         3 | 4 => {
             let dims: Vec<usize> = (0..random.below(5)).map(|_| random.below(5)).collect();
             let size = element.bits().unwrap_or(8).div_ceil(8) * dims.iter().product::<usize>();

@@ -1,10 +1,11 @@
-//! Damage that keeps a graph valid: other inputs, inserted or removed operators, other input sizes.
+//! Damage that keeps a graph connected: other inputs, inserted or skipped operators, other input
+//! shapes.
 
 use octet::onnx::schema::*;
 
 use crate::graphs::Random;
 
-/// Changes an input of a node, the operator before it, or the model's inputs.
+/// Changes an input of a node, inserts or skips an operator, or changes the model's input shape.
 pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut Random) {
     let slots = graph.node[place].input.len();
     if slots == 0 {
@@ -12,15 +13,15 @@ pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut Random) {
     }
     let slot = random.below(slots);
     match random.below(8) {
-        // A value of the same kind: a result of an earlier node, or a constant.
+        // A value of the same kind: an earlier output, or a constant.
         0..=3 => {
-            let values = alike(graph, place, slot);
+            let values = same_kind(graph, place, slot);
             if !values.is_empty() {
                 graph.node[place].input[slot] = random.one(&values).clone();
             }
         }
         4 | 5 => between(graph, place, slot, random),
-        // Readers of its output read its input.
+        // Skips the node: its consumers read its input.
         6 => {
             let (from, to) = {
                 let node = &graph.node[place];
@@ -36,8 +37,8 @@ pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut Random) {
     }
 }
 
-/// Names of values of the same kind, floats or integers, that exist before the node.
-fn alike(graph: &GraphProto, place: usize, slot: usize) -> Vec<String> {
+/// Names of values of the same kind, floats or integers, as the input in this slot.
+fn same_kind(graph: &GraphProto, place: usize, slot: usize) -> Vec<String> {
     let whole = |tensor: &TensorProto| tensor.data_type == Some(DataType::Int64 as i32);
     let here = &graph.node[place].input[slot];
     let constant = graph
@@ -47,15 +48,15 @@ fn alike(graph: &GraphProto, place: usize, slot: usize) -> Vec<String> {
     let wanted = constant.is_some_and(whole);
     let constants = graph.initializer.iter().filter(|t| whole(t) == wanted);
     let constants = constants.filter_map(|tensor| tensor.name.clone());
-    let made = graph.node[..place]
+    let outputs = graph.node[..place]
         .iter()
         .flat_map(|node| node.output.clone());
     let fed = graph.input.iter().filter_map(|input| input.name.clone());
-    // Constants are many; computed values get equal weight.
-    let made: Vec<String> = made.chain(fed).collect();
+    // Outputs are listed twice, because they would be rare among many constants.
+    let outputs: Vec<String> = outputs.chain(fed).collect();
     constants
-        .chain(made.iter().cloned())
-        .chain(made.clone())
+        .chain(outputs.iter().cloned())
+        .chain(outputs.clone())
         .collect()
 }
 
@@ -64,7 +65,7 @@ fn between(graph: &mut GraphProto, place: usize, slot: usize, random: &mut Rando
     let name = format!("between{}", graph.node.len());
     let read = graph.node[place].input[slot].clone();
     let node = |operator: &str| NodeProto::new(operator, &name, &[&read], &[&name]);
-    let made = match random.below(8) {
+    let inserted = match random.below(8) {
         0 => node("Transpose"),
         1 => node("Flatten"),
         2 => node("Shape"),
@@ -79,17 +80,17 @@ fn between(graph: &mut GraphProto, place: usize, slot: usize, random: &mut Rando
                 .initializer
                 .push(TensorProto::from_i64(&list, &[count], &sizes));
             let operators = ["Reshape", "Expand", "Tile", "Unsqueeze", "Squeeze", "Pad"];
-            let mut made = node(random.one::<&str>(&operators));
-            made.input.push(list);
-            made
+            let mut inserted = node(random.one::<&str>(&operators));
+            inserted.input.push(list);
+            inserted
         }
         _ => node(random.one::<&str>(&["Identity", "Relu", "Neg", "Softmax", "GlobalMaxPool"])),
     };
     graph.node[place].input[slot] = name;
-    graph.node.insert(place, made);
+    graph.node.insert(place, inserted);
 }
 
-/// Changes the sizes of an input: numbers, names or unknown.
+/// Changes a dimension of the model's input: a number, a name or unknown.
 fn sizes(graph: &mut GraphProto, random: &mut Random) {
     let input = graph.input.first_mut();
     let kind = input.and_then(|input| input.r#type.as_mut()?.value.as_mut());

@@ -42,7 +42,7 @@ inBrowsers('weights rounded together', (visit) => {
     }, [...convolution()], [0, 1, 2].map((index) => [...sample(index)]));
     assert.deepEqual(found.unseen, ['order', 'There are no ranges yet: calibrate this model first.']);
     assert.equal(found.once[0], 'quantize');
-    assert.match(found.once[1], /further pass over the samples: calibrate again with these settings/);
+    assert.match(found.once[1], /extra pass over the samples; calibrate again with these settings/);
     const weights = found.tensors.filter((/** @type {import('../../www/types.js').QuantizedTensor} */ tensor) => tensor.kind === 'weight');
     assert.equal(weights.length, 1);
     assert.ok(weights[0].compensated > 0, JSON.stringify(weights));

@@ -1,6 +1,6 @@
-//! How large factors are, and what a file remembers of them.
+//! Sizes of factors, and their storage in a file.
 
-use octet::prepare::equalize::{EqualizeError, Factors};
+use octet::prepare::equalize::{ChannelFactors, EqualizeError};
 
 use super::graphs::{model, node};
 use super::layers::{SHAPE, between, run, spread, typed};
@@ -12,7 +12,7 @@ fn the_strength_says_how_much_is_left_to_the_weights() {
     let (_, reaches) = run(&before, &SHAPE);
     let reach = |value: &str| reaches.get(value).map(Vec::as_slice);
     let scaled = |strength| {
-        let after = Factors::find(&before, reach, strength)
+        let after = ChannelFactors::from_magnitudes(&before, reach, strength)
             .unwrap()
             .applied(&before)
             .unwrap();
@@ -30,7 +30,7 @@ fn the_strength_says_how_much_is_left_to_the_weights() {
             .for_each(|(at, weight)| met[at % 6] = met[at % 6].max(weight.abs()));
         (run(&after, &SHAPE).1.remove("a").unwrap(), met)
     };
-    // All of it: what is made is alike but for the steps of factors. None: the weights are.
+    // Strength 1: the channels are alike up to the steps of factors. Strength 0: the weights are.
     let ((reach_of_all, _), (_, weights_of_none)) = (scaled(1.0), scaled(0.0));
     for alike in [reach_of_all, weights_of_none] {
         assert!(spread(&alike) < 0.002, "{alike:?}");
@@ -42,12 +42,18 @@ fn factors_are_remembered_and_fit_the_model_they_are_of_only() {
     let (nodes, constants) = between(vec![node("Relu", &["a"], "z")], vec![], 6);
     let before = typed(model(nodes, constants, &["y"]), &SHAPE);
     let reach = [1.0, 0.5, 4.0, 0.0, f32::INFINITY, 1e-30];
-    let factors = Factors::find(&before, |_| Some(&reach), 0.5).unwrap();
+    let factors = ChannelFactors::from_magnitudes(&before, |_| Some(&reach), 0.5).unwrap();
     let after = factors.applied(&before).unwrap();
-    assert_eq!(Factors::remembered(&after), Ok(factors.clone()));
-    assert_eq!(Factors::remembered(&before), Ok(Factors::default()));
-    assert_eq!(Factors::default().applied(&before), Ok(before.clone()));
-    let again = Factors::find(&after, |_| Some(&reach), 0.5);
+    assert_eq!(ChannelFactors::from_metadata(&after), Ok(factors.clone()));
+    assert_eq!(
+        ChannelFactors::from_metadata(&before),
+        Ok(ChannelFactors::default())
+    );
+    assert_eq!(
+        ChannelFactors::default().applied(&before),
+        Ok(before.clone())
+    );
+    let again = ChannelFactors::from_magnitudes(&after, |_| Some(&reach), 0.5);
     assert_eq!(again, Err(EqualizeError::Already));
     let (nodes, constants) = between(vec![node("Sigmoid", &["a"], "z")], vec![], 6);
     let other = typed(model(nodes, constants, &["y"]), &SHAPE);
@@ -66,7 +72,7 @@ fn factors_are_remembered_and_fit_the_model_they_are_of_only() {
         let mut model = after.clone();
         let entries = &mut model.header_mut().metadata_props;
         entries.last_mut().unwrap().value = Some(damaged.into());
-        let found = Factors::remembered(&model);
+        let found = ChannelFactors::from_metadata(&model);
         assert!(
             matches!(found, Err(EqualizeError::Damaged { .. })),
             "{damaged}: {found:?}"
@@ -79,7 +85,9 @@ fn factors_are_remembered_and_fit_the_model_they_are_of_only() {
     ] {
         let mut model = after.clone();
         model.header_mut().metadata_props.last_mut().unwrap().value = Some(strange.into());
-        let found = Factors::remembered(&model).unwrap().applied(&before);
+        let found = ChannelFactors::from_metadata(&model)
+            .unwrap()
+            .applied(&before);
         assert!(
             matches!(found, Err(EqualizeError::Other { .. })),
             "{strange}"

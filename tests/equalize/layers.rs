@@ -1,18 +1,18 @@
-//! Layers around what is asked about, and whether the model stays what it is.
+//! Layers around the nodes under test, and a check that the model's function stays the same.
 
 use std::collections::BTreeMap;
 
 use octet::engine::{self, Engine};
 use octet::graph::{Dim, Model, TensorType};
 use octet::onnx::schema::*;
-use octet::prepare::equalize::{Factors, channels};
+use octet::prepare::equalize::{ChannelFactors, channels};
 use octet::tensor::{Tensor, Values};
 
 use super::graphs::{check_valid, model, node, numbers};
 
 pub const SHAPE: [usize; 4] = [1, 4, 6, 6];
 
-/// A constant of such numbers; a weight of another size for each of its outputs.
+/// A constant with varied numbers; a weight has a different magnitude for each of its outputs.
 pub fn weight(name: &str, dims: &[usize]) -> TensorProto {
     let count: usize = dims.iter().product();
     let seed = name
@@ -42,7 +42,7 @@ pub fn typed(mut model: Model, shape: &[usize]) -> Model {
     model
 }
 
-/// What a model makes of such numbers, and how far the channels of each of its values reach.
+/// The outputs of a model on fixed inputs, and the largest magnitude of each channel of each value.
 pub fn run(model: &Model, shape: &[usize]) -> (Vec<Tensor>, BTreeMap<String, Vec<f32>>) {
     let axes = channels(model);
     let watched: Vec<String> = axes.keys().cloned().collect();
@@ -71,7 +71,7 @@ pub fn floats(tensor: &Tensor) -> &[f32] {
     tensor.as_f32().unwrap()
 }
 
-/// That a model stays what it is, with factors for channels of all these values and of no others.
+/// Checks that the model's function stays the same, with factors for exactly these values.
 pub fn stays(
     nodes: Vec<NodeProto>,
     constants: Vec<TensorProto>,
@@ -83,7 +83,7 @@ pub fn stays(
     let names: Vec<&str> = reaches.keys().map(String::as_str).collect();
     assert_eq!(names, with, "other values can have factors");
     let reach = |value: &str| reaches.get(value).map(Vec::as_slice);
-    let factors = Factors::find(&before, reach, 0.9).unwrap();
+    let factors = ChannelFactors::from_magnitudes(&before, reach, 0.9).unwrap();
     let after = factors.applied(&before).unwrap();
     check_valid(&after);
     let (again, scaled) = run(&after, shape);
@@ -109,7 +109,7 @@ pub fn stays(
     after
 }
 
-/// By how much channels differ: the variance of the logarithms of those that have any values.
+/// Dissimilarity of channels: the variance of the logarithms of all that are not zero.
 pub fn spread(reach: &[f32]) -> f64 {
     let logs: Vec<f64> = reach
         .iter()
@@ -134,7 +134,7 @@ pub fn conv_constants(name: &str, dims: &[usize]) -> Vec<TensorProto> {
     ]
 }
 
-/// A layer before, these nodes from `a` to `z`, and a layer behind.
+/// A layer, these nodes from `a` to `z`, and another layer.
 pub fn between(
     nodes: Vec<NodeProto>,
     constants: Vec<TensorProto>,

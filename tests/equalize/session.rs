@@ -1,10 +1,10 @@
-//! What a session does about channels that are to be made alike.
+//! Sessions with equalization.
 
 use std::collections::BTreeMap;
 
 use octet::calibrate::{Method, Range};
 use octet::onnx::schema::{DataType, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use octet::prepare::equalize::Factors;
+use octet::prepare::equalize::ChannelFactors;
 use octet::quantize::{Format, Scheme, Settings};
 use octet::samples::{self, Encoded};
 use octet::session::{Error, QuantizationResult, Session, Source, compare_sample};
@@ -15,7 +15,7 @@ use octet::graph::{Dim, Model, TensorType};
 
 const SAMPLES: u64 = 9;
 
-/// Three convolutions with something in between.
+/// Three convolutions with nodes between them.
 fn file(between: &str) -> Vec<u8> {
     let typed = |name: &str, shape: &[usize]| {
         let found = TensorType {
@@ -64,7 +64,7 @@ fn sample(index: u64) -> Encoded {
     }
 }
 
-/// Feeds all samples in portions of so many.
+/// Feeds all samples in portions of this size.
 fn feed(session: &mut Session, portion: usize) {
     let all: Vec<Encoded> = (0..SAMPLES).map(sample).collect();
     for some in all.chunks(portion) {
@@ -72,7 +72,7 @@ fn feed(session: &mut Session, portion: usize) {
     }
 }
 
-/// Calibrates, with as many passes as it takes, and tells how many these were.
+/// Calibrates with as many passes as needed. Returns their number.
 fn calibrate(session: &mut Session, equalize: Option<f32>, portion: usize) -> usize {
     session.equalize(equalize);
     session
@@ -99,9 +99,9 @@ fn bytes(outcome: &QuantizationResult) -> Vec<u8> {
     outcome.model.as_slice().concat()
 }
 
-fn factors(file: Vec<u8>) -> Factors {
+fn factors(file: Vec<u8>) -> ChannelFactors {
     let model = Model::from_proto(octet::onnx::read(file.into()).unwrap()).unwrap();
-    Factors::remembered(&model).unwrap()
+    ChannelFactors::from_metadata(&model).unwrap()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn channels_are_made_alike_between_two_passes_and_the_file_remembers_it() {
     let prepared = session.prepared().unwrap().as_slice().concat();
     assert_eq!(factors(prepared), factors(bytes(&outcome)));
     assert!(session.report().contains("equalize: 0.5"));
-    // Other settings need no other calibration, but for this one.
+    // No setting but `equalize` needs a new calibration.
     let qoperator = Settings {
         format: Format::QOperator,
         ..settings(Some(0.5))
@@ -159,7 +159,7 @@ fn other_schemes_are_of_the_model_as_it_came() {
     let mut after = session("Relu");
     calibrate(&mut after, Some(0.5), 9);
     assert!(bytes(&after.quantize(&dynamic).unwrap()) == plain);
-    // There it means nothing, and a note says so.
+    // The setting has no effect there, and a note says so.
     let said = Settings {
         equalize: Some(0.5),
         ..dynamic
@@ -218,7 +218,7 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
     assert!(refused.to_string().contains("1 of 9"), "{refused}");
     assert_eq!(calibrate(&mut session, Some(0.5), 9), 2);
-    // Ranges from elsewhere are of the model as it came.
+    // Ranges from outside belong to the model without factors.
     let ranges =
         ["x", "a", "b", "c", "d", "y"].map(|name| (name.to_string(), Range::new(-4.0, 4.0)));
     session.set_ranges(BTreeMap::from(ranges)).unwrap();
@@ -250,7 +250,8 @@ fn layers_are_compared_with_those_of_the_float_model_of_the_same_channels() {
         .unwrap()
         .runner()
         .unwrap();
-    // By the session that made it, by one of the file that it was made of, and by one of the float model it is of.
+    // Float side: the session that quantized, one of the source file, and one of the prepared
+    // model.
     let prepared = Session::open(Source::new("prepared", prepared.into())).unwrap();
     for mut float in [made, session("Relu"), prepared] {
         let mut comparing = float.begin_comparison(&runner).unwrap();
@@ -269,13 +270,13 @@ fn layers_are_compared_with_those_of_the_float_model_of_the_same_channels() {
             );
         }
     }
-    // The channels of another model are none of these.
+    // The factors of another model don't fit this one.
     let mut other = session("Sigmoid");
     let refused = other.begin_comparison(&runner).err().unwrap();
     assert!(
         refused
             .to_string()
-            .contains("give the one that it was made from"),
+            .contains("use the float model that it was made from"),
         "{refused}"
     );
 }

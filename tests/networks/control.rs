@@ -1,4 +1,4 @@
-//! Networks with control flow, or with shapes that depend on values.
+//! Networks with control flow or shapes that depend on values.
 
 use octet::onnx::schema::*;
 
@@ -13,7 +13,7 @@ fn held(name: &str, graph: GraphProto) -> AttributeProto {
     }
 }
 
-/// A convolution, then an If on the sum of its result.
+/// A convolution, then an If on its sum.
 pub fn choices(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "c", [4, 3, 3, 3], 2, 1);
@@ -43,7 +43,7 @@ pub fn choices(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// A convolution, then a Loop with a product.
+/// A convolution whose result goes through a Loop of products.
 pub fn loops(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "c", [4, 3, 3, 3], 2, 1);
@@ -76,8 +76,7 @@ pub fn loops(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// Elements above a bound are gathered and counted, and as many elements are sliced from another
-/// value.
+/// Selects the values above a bound, counts them, and gathers as many from another tensor.
 pub fn counted(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "c", [4, 3, 3, 3], 2, 1);

@@ -1,16 +1,15 @@
-//! Detectors: a YOLOv8 head with anchors computed from the input size, and a head with
+//! Detectors: one with YOLOv8's head and anchors computed from the image size, one with
 //! NonMaxSuppression.
 
 use octet::onnx::schema::*;
 
 use super::{Network, network};
 
-/// Bins of the distribution for each side of a box.
+/// The number of bins of the distribution for each side of a box.
 const BINS: usize = 4;
 const CLASSES: usize = 3;
 
-/// Features of two sizes. Each position has distributions of the distances to the sides, and a
-/// score for each class.
+/// Feature maps of two sizes with box sides as distributions and class scores at each position.
 pub fn anchors(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "stem", [8, 3, 3, 3], 2, 1);
@@ -35,7 +34,7 @@ pub fn anchors(sizes: &[&str]) -> ModelProto {
     net.list("sides", &[4 * BINS as i64, CLASSES as i64]);
     let said = vec![AttributeProto::int("axis", 1)];
     net.node("Split", &["flat", "sides"], &["boxes", "classes"], said);
-    // The mean of each distribution: a softmax and a convolution with 0, 1, 2 …
+    // The mean of each distribution: a Softmax and a convolution with 0, 1, 2 …
     net.list("four", &[0, 4, BINS as i64, -1]);
     net.plain("Reshape", &["boxes", "four"], "bins");
     let said = vec![AttributeProto::ints("perm", &[0, 2, 1, 3])];
@@ -70,7 +69,7 @@ fn swish(net: &mut Network, input: &str, output: &str) {
     net.plain("Mul", &[input, &gate], output);
 }
 
-/// The centers of a feature's positions and their stride, from Range and Expand over its sizes.
+/// The centre and stride of each position of a feature map, from Range and Expand over its size.
 fn places(net: &mut Network, feature: &str, stride: f32) {
     let name = |word: &str| format!("{feature}.{word}");
     for (axis, side) in [(2, "height"), (3, "width")] {
@@ -121,7 +120,7 @@ fn places(net: &mut Network, feature: &str, stride: f32) {
     );
 }
 
-/// A convolution, NonMaxSuppression, and a Gather of the selected boxes.
+/// A convolution whose boxes are selected by NonMaxSuppression and gathered.
 pub fn selection(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "f", [6, 3, 3, 3], 2, 1);

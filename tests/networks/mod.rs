@@ -1,6 +1,6 @@
-//! Small networks as exporters write them, of the kinds that people use.
+//! Small networks of common kinds, as exporters write them.
 
-// Every test file that includes this module uses a part of it.
+// Each test file compiles this module and uses a part of it.
 #![allow(dead_code, unused_imports)]
 
 mod control;
@@ -16,7 +16,7 @@ pub use transformers::{encoder, patches};
 
 use crate::graphs::constant;
 
-/// Builds a graph node by node.
+/// A graph under construction.
 #[derive(Default)]
 pub struct Network {
     nodes: Vec<NodeProto>,
@@ -25,7 +25,8 @@ pub struct Network {
     outputs: Vec<ValueInfoProto>,
 }
 
-/// A network with a float input `x` of these sizes; an empty text is an unknown size.
+/// Starts a graph with a float input `x` of these dimensions; an empty text is an unknown
+/// dimension.
 pub fn network(sizes: &[&str]) -> Network {
     let mut made = Network::default();
     made.input("x", DataType::Float, sizes);
@@ -37,7 +38,7 @@ impl Network {
         self.inputs.push(port(name, element, sizes));
     }
 
-    /// A node with attributes, named after its first output.
+    /// Adds a node with attributes, named after its first output.
     pub fn node(
         &mut self,
         operator: &str,
@@ -50,12 +51,12 @@ impl Network {
         self.nodes.push(node);
     }
 
-    /// A node without attributes and with one output.
+    /// Adds a node with one output and no attributes.
     pub fn plain(&mut self, operator: &str, inputs: &[&str], output: &str) {
         self.node(operator, inputs, &[output], Vec::new());
     }
 
-    /// A convolution with its own weight and bias; padding keeps the size at stride 1.
+    /// Adds a convolution with weight and bias; its padding keeps the size at stride 1.
     pub fn conv(&mut self, input: &str, output: &str, weight: [usize; 4], stride: i64, group: i64) {
         let [channels, _, side, _] = weight;
         let [kernel, bias] = [format!("{output}.w"), format!("{output}.b")];
@@ -70,7 +71,7 @@ impl Network {
         self.node("Conv", &[input, &kernel, &bias], &[output], said);
     }
 
-    /// A MatMul with its own weight.
+    /// Adds a MatMul with a constant matrix.
     pub fn linear(&mut self, input: &str, output: &str, depth: usize, width: usize) {
         let matrix = format!("{output}.w");
         self.weight(&matrix, &[depth, width]);
@@ -107,7 +108,8 @@ impl Network {
         });
     }
 
-    /// A size of `value` as a list of one, as exporters compute it: Shape, Gather, Unsqueeze.
+    /// Reads a dimension of `value` as a one-element tensor, as exporters do: Shape, Gather,
+    /// Unsqueeze.
     pub fn size(&mut self, value: &str, axis: i64, output: &str) {
         let [shape, place, number, front] =
             ["shape", "place", "number", "front"].map(|word| format!("{output}.{word}"));
@@ -123,7 +125,7 @@ impl Network {
         self.plain("Unsqueeze", &[&number, &front], output);
     }
 
-    /// Concatenates lists.
+    /// Concatenates tensors.
     pub fn concat(&mut self, inputs: &[&str], output: &str, axis: i64) {
         let said = vec![AttributeProto::int("axis", axis)];
         self.node("Concat", inputs, &[output], said);
@@ -145,7 +147,7 @@ impl Network {
     }
 }
 
-/// A value of this type and these sizes: numbers, names, or unknown.
+/// Declares a value of this type and these dimensions: numbers, names, or unknown.
 pub fn port(name: &str, element: DataType, sizes: &[&str]) -> ValueInfoProto {
     let dim = |size: &&str| match (size.parse(), size.is_empty()) {
         (Ok(size), _) => Dim::Known(size),
@@ -156,7 +158,7 @@ pub fn port(name: &str, element: DataType, sizes: &[&str]) -> ValueInfoProto {
     ValueInfoProto::of(name, &TensorType { element, shape })
 }
 
-/// A classifier of images: convolutions, batch normalization, poolings, a Gemm.
+/// An image classifier: convolutions, batch norm, pooling, Gemm.
 pub fn classifier(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "c1", [8, 3, 3, 3], 1, 1);
@@ -198,7 +200,7 @@ pub fn classifier(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// Blocks of a mobile network: depthwise convolutions, a gate, an addition, a mean.
+/// Mobile network blocks: depthwise convolutions, a gate, an addition, a mean.
 pub fn mobile(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "stem", [8, 3, 3, 3], 2, 1);
@@ -229,8 +231,7 @@ pub fn mobile(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// Computed shapes: images are resized to each other's size, concatenated, split, sliced and
-/// padded.
+/// Computed shapes: feature maps are resized to each other, concatenated, split, sliced and padded.
 pub fn pyramid(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.conv("x", "a", [4, 3, 3, 3], 1, 1);
@@ -285,7 +286,7 @@ pub fn pyramid(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// A recurrent layer between products.
+/// A recurrent layer between MatMuls.
 pub fn recurrent(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.linear("x", "in", 5, 6);

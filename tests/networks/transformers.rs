@@ -1,4 +1,4 @@
-//! Transformers for text and for images, with shapes computed as PyTorch's exporter writes them.
+//! Text and vision transformers, with shapes computed as PyTorch's exporter writes them.
 
 use octet::onnx::schema::*;
 
@@ -24,7 +24,7 @@ pub fn encoder(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
-/// A vision transformer: patches, a class token expanded over the batch, one block, a classifier.
+/// A vision transformer: patches, a class token expanded over the batch, one block, logits.
 pub fn patches(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);
     net.weight("patch.w", &[WIDTH, 3, 4, 4]);
@@ -35,7 +35,7 @@ pub fn patches(sizes: &[&str]) -> ModelProto {
         &["patch"],
         vec![AttributeProto::ints("strides", &[4, 4])],
     );
-    // flatten(2).transpose(1, 2): the first two sizes, then all the rest.
+    // flatten(2).transpose(1, 2): the first two dimensions, then the product of the rest.
     net.list("zero", &[0]);
     net.list("two", &[2]);
     net.list("rest", &[-1]);
@@ -49,7 +49,7 @@ pub fn patches(sizes: &[&str]) -> ModelProto {
         &["rows"],
         vec![AttributeProto::ints("perm", &[0, 2, 1])],
     );
-    // expand(batch, -1, -1), where -1 is written as a Where over ones.
+    // expand(batch, -1, -1), whose -1 is exported as a Where over ones.
     net.size("x", 0, "batch");
     net.constant(constant("class", &[1, 1, WIDTH]));
     net.list("as.it.is", &[-1, -1]);
@@ -61,8 +61,8 @@ pub fn patches(sizes: &[&str]) -> ModelProto {
     net.plain("Where", &["open", "ones", "spread"], "class.shape");
     net.plain("Expand", &["class", "class.shape"], "classes");
     net.concat(&["classes", "rows"], "all", 1);
-    // The position embedding is resized to the image: its side is the root of the number of rows, a
-    // float.
+    // Position embeddings are resized to the image's grid; its rows are the square root of their
+    // count, a float.
     net.weight("learned", &[1, 16, WIDTH]);
     net.number("number", 16.0);
     net.number("root", 0.5);
@@ -99,7 +99,7 @@ fn one() -> AttributeProto {
     AttributeProto::tensor("value", TensorProto::from_i64("value", &[1], &[1]))
 }
 
-/// Attention with two heads and two linear layers, each behind a layer normalization.
+/// Attention with two heads and a two-layer MLP, each after a layer norm.
 fn block(net: &mut Network, input: &str, output: &str) {
     norm(net, input, "n1");
     net.size(input, 0, "blocks.batch");

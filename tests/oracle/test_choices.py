@@ -92,7 +92,7 @@ def test_settings_find_a_layer_by_its_choice_and_the_report_tells_of_it(made, pr
     products = {node.output[0]: node for node in graph.node if node.op_type == "MatMul"}
     constants = {tensor.name for tensor in graph.initializer}
     assert products["y/p"].input[1] in constants and products["b/p"].input[1] not in constants, products
-    assert "2 Ifs whose conditions are known written as the branches they take" in report.read_text()
+    assert "2 Ifs with known conditions replaced by their branches" in report.read_text()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -24,11 +24,11 @@ UNKNOWN = {
 # Unsupported variants: a part of the case's name, and of the error.
 REFUSED = {
     "nonpad": "UnknownOperators",
-    "batchnorm_epsilon_training_mode": "another number of values than are named",
-    "batchnorm_example_training_mode": "another number of values than are named",
+    "batchnorm_epsilon_training_mode": "another number of outputs than the model names",
+    "batchnorm_example_training_mode": "another number of outputs than the model names",
     "reduce_max_bool_inputs": "Bool is not a number",
     "reduce_min_bool_inputs": "Bool is not a number",
-    "scan_sum": "Scan had another form then",
+    "scan_sum": "Scan had another form before opset 9",
 }
 
 # Cases with other values, with the reason.

@@ -249,7 +249,7 @@ BAD = {
     "more outputs than there are": (graph("y, z = lib.f(x)"), ["f (v) => (r) { r = Neg(v) }"], ("lib::f", "1 outputs", "called with 2")),
     "two functions of one name": (graph(), ["f (v) => (r) { r = Neg(v) }"] * 2, ("two functions", "lib::f")),
     "a body that reads what nothing makes": (
-        graph("q = Neg(x) y = lib.f(q)"), ["f (v) => (r) { r = Add(v, q) }"], ("nothing makes", "/q")),
+        graph("q = Neg(x) y = lib.f(q)"), ["f (v) => (r) { r = Add(v, q) }"], ("no node computes", "/q")),
     "a body that makes a value twice": (graph(), ["f (v) => (r) { r = Neg(v) r = Abs(v) }"], ("exists already",)),
     "a body that makes its input": (graph(), ["f (v) => (r) { v = Neg(v) r = Abs(v) }"], ("exists already",)),
     "a body that goes round": (graph(), ["f (v) => (r) { a = Add(b, v) b = Neg(a) r = Abs(b) }"], ("cycle",)),

@@ -29,7 +29,7 @@ def test_weights_that_one_scale_ruins_get_16_bits_within_the_budget(name, corpus
         sizes[label] = out.stat().st_size
         quality[label] = judge.sqnr(reference, [outputs[output] for outputs in judge.run(out, samples)])
         wide = [t.name for t in onnx.load(out).graph.initializer if t.data_type == onnx.TensorProto.INT16 and len(t.dims) > 1]
-        said = report.read_text().count("the weight in the middle")
+        said = report.read_text().count("the median weight")
         assert (len(wide) > 0 and said >= len(wide)) == (label == "within"), f"{label}: {wide}, said {said} times"
     print(f"{name}: {quality['without']:.1f} -> {quality['within']:.1f} dB, {sizes['without']} -> {sizes['within']} bytes")
     assert quality["within"] >= quality["without"] + gain

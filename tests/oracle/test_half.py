@@ -100,7 +100,7 @@ def test_halves_become_the_integers_of_the_same_numbers_in_float32(program, corp
         same = twin(model, half)
         mine, report = quantized(program, tmp_path / f"half{keep_io}", half, samples, form)
         theirs, _ = quantized(program, tmp_path / f"twin{keep_io}", same, samples, form)
-        assert "Raised from float16 to float32" in report
+        assert "Upcast from float16 to float32" in report
         assert kinds(mine) == kinds(half), "inputs and outputs keep their types"
         found, wanted = constants(mine), constants(theirs)
         for tensor, numbers in wanted.items():
@@ -138,7 +138,7 @@ def test_what_stays_float_is_no_larger_than_it_came_in(program, corpus, tmp_path
     sample = dict(np.load(sorted(corpus.samples("efficientnet_lite0").glob("*.npz"))[0]))
     mine, report = quantized(program, tmp_path / "half", model, [], "blocks")
     assert mine.ByteSize() < model.ByteSize()
-    assert "rounded to float16 again" in report
+    assert "rounded to float16, the original type" in report
     assert sqnr(floats_of(model, sample), floats_of(mine, sample)) > 20
 
 
@@ -296,7 +296,7 @@ def test_bfloat16_is_raised_likewise(program, tmp_path):
         value.type.tensor_type.elem_type = TensorProto.BFLOAT16
     mine, report = quantized(program, tmp_path / "bfloat", model, [], "weights")
     theirs, _ = quantized(program, tmp_path / "float", float32, [], "weights")
-    assert "Raised from bfloat16" in report
+    assert "Upcast from bfloat16" in report
     assert kinds(mine) == [TensorProto.BFLOAT16] * 2
     for tensor, numbers in constants(theirs).items():
         np.testing.assert_array_equal(constants(mine)[tensor], numbers)

@@ -43,7 +43,7 @@ def test_what_follows_nothing_quantized_is_left_and_we_say_so(name, tmp_path):
     left = theirs(model, ranges, SETTINGS[0], tmp_path / "theirs.onnx")
     assert [node.op_type for node in left.graph.node] == [name]
     done = run_octet(model, ranges, SETTINGS[0], tmp_path)
-    assert done.returncode == 3 and "what it reads is not quantized" in done.stderr, done.stderr
+    assert done.returncode == 3 and "its input is not quantized" in done.stderr, done.stderr
 
 
 def samples(model):
@@ -111,4 +111,4 @@ def test_onnx_runtime_loads_a_pool_beside_four_bits(opset, activations, program,
     literal, fused = judge.run(target, given, optimize=False), judge.run(target, given)
     assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 40
     assert any(node.op_type == "QuantizeLinear" for node in onnx.load(target).graph.node)
-    assert "stays float: ONNX Runtime would let the MaxPool" in report.read_text()
+    assert "stays float: ONNX Runtime would run the MaxPool" in report.read_text()

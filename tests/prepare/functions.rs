@@ -1,4 +1,4 @@
-//! Calls of a model's own functions.
+//! Inlining of the functions in a model.
 
 use octet::graph::Model;
 use octet::onnx::schema::*;
@@ -33,7 +33,7 @@ fn function(name: &str, inputs: &[&str], outputs: &[&str], node: Vec<NodeProto>)
     }
 }
 
-/// The value of an attribute that is the function's attribute `of`.
+/// An attribute that refers to the function's attribute `of`.
 fn referring(name: &str, of: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto {
         name: Some(name.into()),
@@ -58,14 +58,14 @@ fn model(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> Model {
 }
 
 fn written(mut model: Model) -> Model {
-    Functions::write_out(&mut model).unwrap();
+    Functions::inline(&mut model).unwrap();
     model
 }
 
 fn refused(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> String {
     let mut model = model(nodes, functions);
     let before = model.clone();
-    let error = Functions::write_out(&mut model).unwrap_err();
+    let error = Functions::inline(&mut model).unwrap_err();
     assert_eq!(model, before, "what is refused stays as it was");
     error.to_string()
 }
@@ -102,7 +102,7 @@ fn each_name_says_which_call_it_is_of() {
 
 #[test]
 fn what_a_graph_in_a_body_reads_is_what_the_body_made() {
-    // The graph makes a value of the name that the call's input has, and reads that input.
+    // The graph produces a value with the name of the call's input, and reads that input too.
     let branch = |name: &str| AttributeProto {
         name: Some(name.into()),
         r#type: Some(AttributeType::Graph as i32),
@@ -185,8 +185,7 @@ fn results_nobody_asks_for_go_and_inputs_left_out_stay_out() {
     let prepared = prepare(model(nodes, functions)).unwrap();
     assert_eq!(operators(&prepared.model), ["Clip"]);
     assert_eq!(prepared.model.graph.nodes[0].input, ["x", "", "x"]);
-    let said =
-        "1 call of the model's functions written out as the nodes they hold: lib::f 1".to_owned();
+    let said = "1 call of the model's functions inlined: lib::f 1".to_owned();
     assert_eq!(prepared.done[0], said);
 }
 
@@ -210,14 +209,14 @@ fn functions_that_are_still_called_or_never_were_stay() {
         call("gone", "three", &["b"], &["y"]),
     ];
     let mut model = model(nodes, functions);
-    let written = Functions::write_out(&mut model).unwrap();
+    let written = Functions::inline(&mut model).unwrap();
     assert_eq!(operators(&model), ["lib::left", "Neg", "Abs"]);
     let kept = model.header().functions.iter();
     let kept: Vec<_> = kept.map(|f| f.name.as_deref().unwrap()).collect();
     assert_eq!(kept, ["left", "inner", "never"]);
-    let reason = written.left().unwrap();
-    assert!(matches!(reason, PrepareError::FunctionLeft { node, .. } if node == "one"));
-    for word in ["lib::left", "GroupNormalization", "version 21", "18"] {
+    let reason = written.remaining_call().unwrap();
+    assert!(matches!(reason, PrepareError::FunctionNotInlined { node, .. } if node == "one"));
+    for word in ["lib::left", "GroupNormalization", "opset 21", "18"] {
         assert!(reason.to_string().contains(word), "{reason}");
     }
 }
@@ -251,9 +250,9 @@ fn an_operator_of_another_version_is_written_where_it_means_the_same() {
         other.opset_import = vec![set("", theirs)];
         let mut model = model(vec![call("f", "one", &["x"], &["y"])], vec![other]);
         model.set_opset(ours);
-        let done = Functions::write_out(&mut model).unwrap();
+        let done = Functions::inline(&mut model).unwrap();
         let told = format!("{operator} {theirs} {ours}");
-        assert_eq!(done.left().is_none(), same, "{told}");
+        assert_eq!(done.remaining_call().is_none(), same, "{told}");
         assert_eq!(model.graph.nodes[0].is(operator), same, "{told}");
         assert_eq!(model.opset(), ours, "{told}");
     }

@@ -1,4 +1,4 @@
-//! Models of older operator sets.
+//! Models of older opsets.
 
 use octet::graph::Model;
 use octet::onnx::schema::*;
@@ -81,7 +81,7 @@ fn softmax_over_several_axes_keeps_its_meaning() {
         )
     };
     assert_eq!(softmax(vec![1, 5]), ["Softmax"]);
-    // The shape to return to is known, so it is a constant.
+    // The shape to restore is known, so it is a constant.
     assert_eq!(softmax(vec![1, 5, 4, 4]), ["Flatten", "Softmax", "Reshape"]);
 }
 

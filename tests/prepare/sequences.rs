@@ -1,4 +1,5 @@
-//! Sequences and optional values whose elements are known go; what reads an element reads the tensor.
+//! Sequences and optional values with known elements are removed; readers of an element read the
+//! tensor.
 
 use octet::graph::Model;
 use octet::onnx::schema::*;
@@ -57,7 +58,7 @@ fn a_tensor_is_split_and_joined_without_a_sequence() {
         let sizes = model.graph.initializers.get(&split.input[1]).unwrap();
         assert_eq!(sizes.to_i64().unwrap(), parts);
     }
-    // Rows by themselves, stacked again along another axis.
+    // Single rows, stacked again along another axis.
     let rows = along(node("SplitToSequence", &["x"], "rows"), 0);
     let stack = along(node("ConcatFromSequence", &["rows"], "y"), 1);
     let model = prepared(vec![

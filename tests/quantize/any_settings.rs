@@ -1,4 +1,4 @@
-//! Any settings can follow any calibration: it watched all that they may ask for.
+//! A calibration observes all values that any settings may need.
 
 use octet::calibrate::{Method, Observation, Observations};
 use octet::graph::Model;
@@ -21,46 +21,46 @@ fn constants() -> Vec<TensorProto> {
     ]
 }
 
-/// Up to nine operators of all treatments behind one another and beside, two outputs at most.
+/// Up to nine operators of all treatments in chains and branches, with at most two outputs.
 fn random_model(random: &mut Random) -> Model {
     let mut nodes: Vec<NodeProto> = Vec::new();
     let mut values = vec!["x".to_string()];
     for step in 0..2 + random.below(8) {
-        let made = format!("v{step}");
-        // Mostly the last value, so that chains come about.
+        let output = format!("v{step}");
+        // Mostly the last value, so that chains arise.
         let latest = values[values.len() - 1].clone();
         let from = match random.below(3) {
             0 => random.one(&values).clone(),
             _ => latest,
         };
         let (from, other) = (from.as_str(), random.one(&values).clone());
-        let inner = format!("{made}/inner");
-        let deeper = format!("{made}/deeper");
+        let inner = format!("{output}/inner");
+        let deeper = format!("{output}/deeper");
         nodes.extend(match random.below(17) {
-            0 => vec![node("Conv", &[from, "w", "b"], &made)],
-            1 | 2 => vec![node("Relu", &[from], &made)],
-            3 | 4 => vec![node("Clip", &[from, "low", "high"], &made)],
-            5 => vec![node("Clip", &[from, "half", "high"], &made)],
-            6 => vec![node("MaxPool", &[from], &made)],
-            7 => vec![node("Transpose", &[from], &made)],
-            8 => vec![node("Transpose", &["m"], &made)],
-            9 => vec![node("MatMul", &[from, "m"], &made)],
-            10 => vec![node("Add", &[from, &other], &made)],
-            11 => vec![node("Softmax", &[from], &made)],
-            12 => vec![node("Where", &["yes", from, &other], &made)],
-            13 => vec![node("Pad", &[from, "", "half"], &made)],
-            14 => vec![node("Exp", &[from], &made)],
+            0 => vec![node("Conv", &[from, "w", "b"], &output)],
+            1 | 2 => vec![node("Relu", &[from], &output)],
+            3 | 4 => vec![node("Clip", &[from, "low", "high"], &output)],
+            5 => vec![node("Clip", &[from, "half", "high"], &output)],
+            6 => vec![node("MaxPool", &[from], &output)],
+            7 => vec![node("Transpose", &[from], &output)],
+            8 => vec![node("Transpose", &["m"], &output)],
+            9 => vec![node("MatMul", &[from, "m"], &output)],
+            10 => vec![node("Add", &[from, &other], &output)],
+            11 => vec![node("Softmax", &[from], &output)],
+            12 => vec![node("Where", &["yes", from, &other], &output)],
+            13 => vec![node("Pad", &[from, "", "half"], &output)],
+            14 => vec![node("Exp", &[from], &output)],
             15 => vec![
                 node("Sigmoid", &[from], &inner),
-                node("Mul", &[from, &inner], &made),
+                node("Mul", &[from, &inner], &output),
             ],
             _ => vec![
                 node("Softplus", &[from], &inner),
                 node("Tanh", &[&inner], &deeper),
-                node("Mul", &[from, &deeper], &made),
+                node("Mul", &[from, &deeper], &output),
             ],
         });
-        values.push(made);
+        values.push(output);
     }
     let last = &values[values.len() - 1];
     let also = random.one(&values[1..]);
@@ -71,7 +71,7 @@ fn random_model(random: &mut Random) -> Model {
     model(nodes, constants(), &outputs)
 }
 
-/// What can be said of how a tensor is represented.
+/// Random settings of a tensor.
 fn random_tensor(random: &mut Random) -> Value {
     match random.below(8) {
         0 => json!({ "symmetric": true }),
@@ -99,27 +99,27 @@ fn random_settings(random: &mut Random, model: &Model) -> Settings {
     let nodes = &model.graph.nodes;
     let title = |random: &mut Random| random.one(nodes).title().to_string();
     let operator = |random: &mut Random| random.one(nodes).operator();
-    let mut said = json!({
+    let mut document = json!({
         "activations": random_tensor(random),
         "weights": random_tensor(random),
         "guard": random.below(2) == 0,
         "format": *random.one(&["qdq", "qdq", "qoperator", "simulated"]),
     });
     if random.below(3) == 0 {
-        said["operators"] = match random.below(3) {
+        document["operators"] = match random.below(3) {
             0 => json!("onnxruntime"),
             1 => json!([operator(random)]),
             _ => json!([operator(random), operator(random)]),
         };
     }
     if random.below(4) == 0 {
-        said["by_name"] = json!({ "": random_layer(random) });
+        document["by_name"] = json!({ "": random_layer(random) });
     }
     if random.below(2) == 0 {
-        said["by_operator"] = json!({ operator(random): random_layer(random) });
+        document["by_operator"] = json!({ operator(random): random_layer(random) });
     }
     if random.below(2) == 0 {
-        said["by_node"] =
+        document["by_node"] =
             json!({ title(random): random_layer(random), title(random): random_layer(random) });
     }
     if random.below(2) == 0 {
@@ -130,9 +130,9 @@ fn random_settings(random: &mut Random, model: &Model) -> Settings {
             1 => json!({ "range": [-1, 2] }),
             _ => random_tensor(random),
         };
-        said["tensors"] = json!({ one: own });
+        document["tensors"] = json!({ one: own });
     }
-    Settings::from_value(said).unwrap()
+    Settings::from_value(document).unwrap()
 }
 
 fn seen(model: &Model) -> Option<Observations> {
@@ -160,15 +160,15 @@ fn any_settings_can_follow_any_calibration() {
                 check_valid(&quantized.model);
                 done += 1;
             }
-            // Of some settings and models nothing is left.
+            // Some settings leave nothing to quantize.
             Err(QuantizeError::Nothing { .. }) => {}
             Err(error) => {
-                let said = serde_json::to_string(&settings).unwrap();
+                let document = serde_json::to_string(&settings).unwrap();
                 let nodes = model.graph.nodes.iter();
                 let nodes: Vec<String> = nodes
                     .map(|node| format!("{} {:?} {:?}", node.operator(), node.input, node.output))
                     .collect();
-                panic!("round {round}: {error}\n{said}\n{nodes:#?}");
+                panic!("round {round}: {error}\n{document}\n{nodes:#?}");
             }
         }
     }

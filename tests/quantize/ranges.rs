@@ -1,4 +1,4 @@
-//! Which range a value gets where it is not what was seen of itself.
+//! Ranges of values that differ from their own observed range.
 
 use octet::calibrate::{Method, Observation, Observations, Range};
 use octet::graph::Model;
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::graphs::{constant, maker, model, node};
 
-/// The model by these settings, after a calibration that saw these ends of values, and -1 to 2 of others.
+/// Quantizes the model by these settings, after a calibration that observed these ranges, and -1 to
+/// 2 for other values.
 pub fn quantized(
     model: &Model,
     settings: Value,
@@ -29,11 +30,11 @@ pub fn quantized(
     apply(model, &settings, Some(Ranges::Seen(&seen, method))).unwrap()
 }
 
-/// The ends of a value's integers, in hundredths.
+/// The ends of a value's represented range, in hundredths.
 pub fn ends(quantized: &Quantized, value: &str) -> [i32; 2] {
     let mut tensors = quantized.tensors.iter();
-    let found = tensors.find(|tensor| tensor.name == value).unwrap();
-    [found.min, found.max].map(|end| (end * 100.0).round() as i32)
+    let result = tensors.find(|tensor| tensor.name == value).unwrap();
+    [result.min, result.max].map(|end| (end * 100.0).round() as i32)
 }
 
 fn convs(between: Vec<NodeProto>, last: &str, outputs: &[&str]) -> Model {
@@ -50,7 +51,7 @@ fn convs(between: Vec<NodeProto>, last: &str, outputs: &[&str]) -> Model {
 }
 
 #[test]
-fn an_output_of_the_model_that_a_relu_reads_keeps_what_lies_below_zero() {
+fn a_model_output_read_by_a_relu_keeps_its_negative_range() {
     let seen = [("a", [-20.0, 10.0]), ("r", [0.0, 10.0])];
     for clamp in [
         node("Relu", &["a"], "r"),
@@ -58,10 +59,10 @@ fn an_output_of_the_model_that_a_relu_reads_keeps_what_lies_below_zero() {
     ] {
         for (outputs, wanted) in [(&["y", "a"][..], [-2000, 1000]), (&["y"], [0, 1000])] {
             let model = convs(vec![clamp.clone()], "r", outputs);
-            // Not symmetric, but not folded either: `a` has a scale of its own.
+            // The Relu is not folded, so `a` has a scale of its own.
             let settings = json!({ "guard": false, "tensors": { "r": { "symmetric": true } } });
-            let made = quantized(&model, settings, &seen, Method::MinMax);
-            let [low, high] = ends(&made, "a");
+            let quantized_model = quantized(&model, settings, &seen, Method::MinMax);
+            let [low, high] = ends(&quantized_model, "a");
             assert!(
                 (low - wanted[0]).abs() < 12 && (high - wanted[1]).abs() < 12,
                 "{outputs:?}: {low} {high}"
@@ -71,20 +72,20 @@ fn an_output_of_the_model_that_a_relu_reads_keeps_what_lies_below_zero() {
 }
 
 #[test]
-fn a_clamp_whose_output_stays_float_stays_itself() {
+fn a_clamp_with_a_float_output_is_not_folded() {
     let model = convs(
         vec![node("Relu", &["a"], "r"), node("Exp", &["r"], "e")],
         "e",
         &["y"],
     );
     let settings = json!({ "by_node": { "r": { "float_output": true } } });
-    let made = quantized(&model, settings, &[], Method::MinMax);
-    assert!(maker(&made, "r").is("Relu"));
-    assert_eq!(maker(&made, "e").input, ["r"]);
+    let quantized_model = quantized(&model, settings, &[], Method::MinMax);
+    assert!(maker(&quantized_model, "r").is("Relu"));
+    assert_eq!(maker(&quantized_model, "e").input, ["r"]);
 }
 
 #[test]
-fn a_softmax_gives_zero_to_one_whoever_computes_it() {
+fn a_softmax_has_the_range_zero_to_one_in_every_form() {
     let model = model(
         vec![
             node("MatMul", &["x", "m"], "a"),
@@ -97,10 +98,11 @@ fn a_softmax_gives_zero_to_one_whoever_computes_it() {
     let seen = [("p", [0.0, 0.25])];
     let float = json!({ "by_operator": { "Softmax": { "float": true } } });
     for settings in [json!({}), float.clone(), json!({ "operators": ["MatMul"] })] {
-        let made = quantized(&model, settings, &seen, Method::MinMax);
-        assert_eq!(ends(&made, "p"), [0, 100]);
+        let quantized_model = quantized(&model, settings, &seen, Method::MinMax);
+        assert_eq!(ends(&quantized_model, "p"), [0, 100]);
     }
-    // ONNX Runtime's quantizer takes what it saw of one that it leaves float, and so do its methods here.
+    // ONNX Runtime's quantizer uses the observed range of a float Softmax, and so do its methods
+    // here.
     let its = Method::OrtEntropy {
         bins: 128,
         levels: 128,
@@ -113,7 +115,7 @@ fn a_softmax_gives_zero_to_one_whoever_computes_it() {
 }
 
 #[test]
-fn of_two_clamps_in_a_row_each_may_stay() {
+fn either_of_two_clamps_in_a_row_may_stay() {
     let between = vec![
         node("Relu", &["a"], "r"),
         node("Clip", &["r", "low", "high"], "c"),
@@ -133,14 +135,14 @@ fn of_two_clamps_in_a_row_each_may_stay() {
         (json!({}), "s", 500),
     ] {
         let said = settings.to_string();
-        let made = quantized(&model, settings, &seen, Method::MinMax);
-        let [_, high] = ends(&made, value);
+        let quantized_model = quantized(&model, settings, &seen, Method::MinMax);
+        let [_, high] = ends(&quantized_model, value);
         assert!((high - wanted).abs() < 12, "{said}: {high}");
     }
 }
 
 #[test]
-fn moves_are_quantized_by_themselves_where_that_is_wanted() {
+fn data_movement_is_quantized_alone_on_request() {
     let model = model(
         vec![
             node("MaxPool", &["x"], "p"),
@@ -151,13 +153,16 @@ fn moves_are_quantized_by_themselves_where_that_is_wanted() {
         &["y"],
     );
     let always = json!({ "by_name": { "": { "always": true } } });
-    let made = quantized(&model, always, &[("x", [-3.0, 3.0])], Method::MinMax);
-    assert!(made.nodes.iter().all(|node| node.quantized));
-    assert_eq!(made.ranges.get("x"), Some(&Range::new(-3.0, 3.0)));
+    let quantized_model = quantized(&model, always, &[("x", [-3.0, 3.0])], Method::MinMax);
+    assert!(quantized_model.nodes.iter().all(|node| node.quantized));
+    assert_eq!(
+        quantized_model.ranges.get("x"),
+        Some(&Range::new(-3.0, 3.0))
+    );
 }
 
 #[test]
-fn a_note_tells_of_sums_that_onnx_runtime_may_cut_off() {
+fn a_note_tells_of_sums_that_may_saturate_in_onnx_runtime() {
     let of = |settings: Value| {
         let notes = quantized(&convs(vec![], "a", &["y"]), settings, &[], Method::MinMax).notes;
         let note = notes.into_iter().find(|note| note.contains("VNNI"));

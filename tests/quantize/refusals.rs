@@ -1,4 +1,4 @@
-//! What is refused, in which words.
+//! Errors of models and settings that can't be quantized.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use octet::quantize::{
     apply, quantize,
 };
 
-use crate::done::done;
+use crate::all_formats::quantize_all_formats;
 use crate::graphs::{constant, model, node};
 
 #[test]
-fn what_can_not_be_quantized_is_refused_in_words() {
+fn models_that_cannot_be_quantized_are_errors() {
     let conv = || vec![node("Conv", &["x", "w"], "y")];
     let weight = || vec![constant("w", &[3, 3, 1, 1])];
     let settings = Settings::default();
 
-    let quantized = done(&model(conv(), weight(), &["y"])).model;
+    let quantized = quantize_all_formats(&model(conv(), weight(), &["y"])).model;
     assert!(matches!(
         Plan::new(&quantized, &settings),
         Err(QuantizeError::AlreadyQuantized { .. })
@@ -47,7 +47,7 @@ fn what_can_not_be_quantized_is_refused_in_words() {
 }
 
 #[test]
-fn a_zero_point_that_no_integer_of_the_type_is_is_refused() {
+fn a_zero_point_outside_the_integer_type_is_an_error() {
     let whole = model(
         vec![node("Conv", &["x", "w"], "y")],
         vec![constant("w", &[3, 3, 1, 1])],
@@ -88,7 +88,7 @@ fn a_zero_point_that_no_integer_of_the_type_is_is_refused() {
 }
 
 #[test]
-fn operators_that_nobody_knows_are_refused_and_those_that_are_absent_are_noted() {
+fn unknown_operators_are_errors_and_absent_ones_are_noted() {
     let whole = model(
         vec![node("Conv", &["x", "w"], "y")],
         vec![constant("w", &[3, 3, 1, 1])],

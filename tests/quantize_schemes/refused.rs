@@ -1,4 +1,4 @@
-//! What the schemes refuse, and in which words.
+//! Errors of the schemes without samples.
 
 use octet::quantize::*;
 
@@ -6,7 +6,7 @@ use super::graphs::{constant, model, node};
 use super::{SCHEMES, alike};
 
 #[test]
-fn a_quantized_model_is_refused() {
+fn a_quantized_model_is_an_error() {
     let nodes = vec![node("DynamicQuantizeLinear", &["x"], "y")];
     for (name, scheme) in SCHEMES {
         let error = scheme(&model(nodes.clone(), vec![], &["y"]), &[]);
@@ -16,7 +16,7 @@ fn a_quantized_model_is_refused() {
 }
 
 #[test]
-fn settings_that_do_not_go_together_are_refused_in_words() {
+fn conflicting_settings_are_errors() {
     let model = model(
         vec![node("MatMul", &["x", "w"], "y")],
         vec![constant("w", &[64, 64])],
@@ -63,7 +63,7 @@ fn settings_that_do_not_go_together_are_refused_in_words() {
 }
 
 #[test]
-fn what_a_layer_says_of_its_blocks_is_refused_by_the_layers_name() {
+fn wrong_block_settings_of_a_layer_are_an_error_with_its_name() {
     let model = model(
         vec![node("MatMul", &["x", "w"], "y")],
         vec![constant("w", &[64, 64])],

@@ -1,4 +1,4 @@
-//! The model whose weights are rounded, what its samples are, and what is made of them.
+//! The model of the GPTQ tests, its samples and its errors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use octet::calibrate::{Method, Observations};
 use octet::engine::Engine;
 use octet::graph::{Dim, Model};
 use octet::onnx::schema::{AttributeProto, DataType, TensorProto};
-use octet::quantize::{Plan, Quantized, Ranges, Settings, apply, channel_axes, meetings};
+use octet::quantize::{Plan, Quantized, Ranges, Settings, apply, channel_axes, gram_views};
 use octet::samples::{self, Encoded, InputSpec};
 use octet::tensor::{Tensor, Values};
 
@@ -17,7 +17,7 @@ use super::graphs::{check_valid, model, node, npy, numbers};
 pub const SAMPLES: u64 = 96;
 pub const SHAPE: [usize; 4] = [1, 4, 9, 7];
 
-/// Convolutions, one of groups, and two products, whose weights are all different.
+/// Convolutions, one of them grouped, and two products, with distinct weights.
 pub fn layers() -> Model {
     let weight = |name: &str, seed: u64, dims: &[usize]| {
         TensorProto::from_f32(name, dims, &numbers(seed, dims.iter().product()))
@@ -46,7 +46,7 @@ pub fn layers() -> Model {
     model(nodes, constants, &["y"])
 }
 
-/// A picture whose neighbours, and channels, are much alike.
+/// A picture with correlated neighbours and channels.
 pub fn picture(index: u64) -> Vec<f32> {
     let (fine, coarse) = (numbers(100 + index, 252), numbers(9000 + index, 9));
     let value = |(place, fine): (usize, &f32)| {
@@ -105,12 +105,12 @@ pub fn feed(calibration: &mut CalibrationRun, samples: Vec<Encoded>) -> Result<(
     calibration.feed(samples, |_, _| {}, || false)
 }
 
-/// What both passes see.
+/// The statistics of both passes.
 pub fn seen(model: &Model) -> Observations {
     let mut calibration = calibration(model);
     feed(&mut calibration, all_samples()).unwrap();
     calibration
-        .begin_pass(ExtraPass::InputGrams(meetings(model)))
+        .begin_pass(ExtraPass::InputGrams(gram_views(model)))
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     calibration.finish().unwrap()
@@ -131,8 +131,8 @@ pub fn quantized(seen: &Observations, text: &str) -> Quantized {
     found
 }
 
-/// How far a model is from the float one on pictures that were not among the samples, and are paler, so that nothing is cut off: the
-/// mean square.
+/// The mean square error of a model against the float one. Its pictures are not among the samples,
+/// and paler, so that nothing is clipped.
 pub fn error(model: &Model) -> f64 {
     let outputs = |model: &Model, index: u64| -> Vec<f32> {
         let engine = Engine::new(model.clone(), Vec::new());

@@ -213,7 +213,7 @@ fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {
     }
     for output in &comparison.outputs {
         let apart = &output.apart;
-        if !output.kind.tells() {
+        if !output.kind.is_judged() {
             writeln!(out, "output {}: {}, not judged", output.name, output.kind)?;
             continue;
         }
@@ -233,7 +233,7 @@ fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {
             write!(
                 out,
                 "; {} of {} confident boxes matched, {} extra",
-                boxes.found, boxes.confident, boxes.extra
+                boxes.matched, boxes.confident, boxes.extra
             )?;
         }
         if let (Some(weights), Some(activations)) = (output.weights_only, output.activations_only) {

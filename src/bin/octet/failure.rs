@@ -122,7 +122,7 @@ fn quantize_kind(cause: &QuantizeError) -> FailureKind {
         | QuantizeError::UnknownOperator { .. }
         | QuantizeError::ZeroPoint { .. }
         | QuantizeError::Setting { .. }
-        | QuantizeError::MomentsMissing => FailureKind::Usage,
+        | QuantizeError::GramMatricesMissing => FailureKind::Usage,
         QuantizeError::OfNode { error, .. } => quantize_kind(error),
         _ => FailureKind::Input,
     }

@@ -8,7 +8,7 @@
 //! range, its error may exceed the least by more. If there are enough integers beyond the observed
 //! range as well, the range gets as much [`Headroom`] as further samples are expected to need.
 
-use super::super::distribution::ValueDistribution;
+use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
 use super::super::{IntegerRange, Observation, Range};
 use super::headroom::Headroom;
@@ -29,7 +29,7 @@ const NOT_WORTH: f64 = 0.01;
 /// headroom.
 pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
     let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
-    let Some(values) = ValueDistribution::from_statistics(stats) else {
+    let Some(values) = BinnedDistribution::from_statistics(stats) else {
         return all;
     };
     let percentiles = percentile::ranges(stats, PERCENTILES, target);
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn cost(stats: &Observation, range: Range) -> f64 {
-        let error = ExpectedError::new(&ValueDistribution::from_statistics(stats).unwrap());
+        let error = ExpectedError::new(&BinnedDistribution::from_statistics(stats).unwrap());
         error.mean(IntegerRange::default().grid(range), Power::Squared)
     }
 

@@ -22,7 +22,7 @@ use octet_kernels::{Running, log2};
 
 #[cfg(test)]
 use super::super::distribution::Bin;
-use super::super::distribution::ValueDistribution;
+use super::super::distribution::BinnedDistribution;
 use super::super::{IntegerRange, Observation, Range};
 
 /// `1 / (2·ln 2)`: one half, in bits.
@@ -32,8 +32,8 @@ const HALF_IN_BITS: f64 = 0.5 * std::f64::consts::LOG2_E;
 pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
     let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
     let values = match target.symmetric {
-        true => ValueDistribution::from_magnitudes(stats),
-        false => ValueDistribution::from_statistics(stats),
+        true => BinnedDistribution::from_magnitudes(stats),
+        false => BinnedDistribution::from_statistics(stats),
     };
     let Some(bins) = values.as_ref().and_then(BinSums::new) else {
         return all;
@@ -78,7 +78,7 @@ struct BinSums {
 impl BinSums {
     /// The bins from the first to the last that hold nonzero values, or `None` if all values are
     /// zero.
-    fn new(values: &ValueDistribution) -> Option<BinSums> {
+    fn new(values: &BinnedDistribution) -> Option<BinSums> {
         let nonzero = || {
             values
                 .bins
@@ -222,7 +222,7 @@ mod tests {
             upper: f64::from(index) + 1.0,
             count,
         });
-        let values = ValueDistribution {
+        let values = BinnedDistribution {
             bins: bins.collect(),
             total: counts.iter().sum(),
             width: 1.0,

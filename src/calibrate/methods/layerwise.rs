@@ -1,7 +1,7 @@
 //! The method `layerwise-percentile`: the best of three percentiles for each tensor, as in AMD
 //! Quark.
 
-use super::super::distribution::ValueDistribution;
+use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
 use super::super::{IntegerRange, Observation, Range};
 use super::{Measure, percentile};
@@ -16,7 +16,7 @@ pub(super) fn range(stats: &Observation, measure: Measure, target: &IntegerRange
         Measure::Mse => Power::Squared,
     };
     let candidates = percentile::ranges(stats, PERCENTILES, target);
-    let Some(values) = ValueDistribution::from_statistics(stats) else {
+    let Some(values) = BinnedDistribution::from_statistics(stats) else {
         return Range::new(0.0, 0.0);
     };
     let error = ExpectedError::new(&values);

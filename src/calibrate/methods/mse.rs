@@ -6,7 +6,7 @@
 //! ranges that shrink by a fifth at a time from either or both ends, on groups of eight bins. Then
 //! it moves each end in ever smaller steps, the last of them on single bins.
 
-use super::super::distribution::ValueDistribution;
+use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
 use super::super::integer_range::{exponent_of, power_of_two};
 use super::super::{IntegerRange, Observation, Range};
@@ -23,7 +23,7 @@ const ROUNDS: usize = 4;
 
 /// The range of the least expected squared error.
 pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
-    let Some(values) = ValueDistribution::from_statistics(stats) else {
+    let Some(values) = BinnedDistribution::from_statistics(stats) else {
         return Range::new(0.0, 0.0);
     };
     let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
@@ -185,7 +185,7 @@ mod tests {
     use crate::calibrate::PowerOfTwo;
 
     fn cost(stats: &Observation, target: &IntegerRange, range: Range) -> f64 {
-        ExpectedError::new(&ValueDistribution::from_statistics(stats).unwrap())
+        ExpectedError::new(&BinnedDistribution::from_statistics(stats).unwrap())
             .mean(target.grid(range), Power::Squared)
     }
 

@@ -1,13 +1,14 @@
-//! Names of the methods, identical in settings, on the command line, in JavaScript and in reports.
+//! Methods as text, in settings, on the command line, in JavaScript and in reports.
 
 use std::fmt;
 use std::str::FromStr;
 
+use super::list::METHODS;
 use super::{Measure, Method};
 
-/// Every method, with a parameter where it takes one.
+/// Every method, with a parameter where it has one.
 #[cfg(test)]
-pub(super) const EXAMPLES: [&str; 12] = [
+pub(super) const EXAMPLES: &[&str] = &[
     "minmax",
     "moving-average",
     "percentile:99.9",
@@ -22,31 +23,33 @@ pub(super) const EXAMPLES: [&str; 12] = [
     "ort-entropy:2048/128",
 ];
 
-/// The names as listed in error messages.
-const NAMES: &str = "minmax, moving-average, percentile, entropy, mse, mse-power-of-two, layerwise-percentile, \
-                     auto, ort-percentile or ort-entropy";
-
-/// A text that does not name a method.
+/// A text that is not a method.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum MethodError {
-    #[error("there is no calibration method \"{0}\": choose {NAMES}")]
+    #[error("there is no calibration method \"{0}\"; choose {names}", names = names())]
     Unknown(String),
-    #[error("the calibration method \"{text}\" is not understood: write it as {form}")]
-    Parameter { text: String, form: &'static str },
+    #[error("the calibration method \"{given}\" is not valid; write it as {form}")]
+    Parameter { given: String, form: &'static str },
     #[error(
-        "the calibration method \"{text}\" has {bins} bins and {levels} levels, but a level has at least one bin: \
-         use at least as many bins as levels, bins first, as in ort-entropy:2048/128"
+        "the calibration method \"{given}\" has {bins} bins and {levels} levels; give at least as many bins as levels, bins first, \
+         as in ort-entropy:2048/128"
     )]
     FewBins {
-        text: String,
+        given: String,
         bins: usize,
         levels: usize,
     },
 }
 
-/// Default percentage, as in ONNX Runtime.
-const PERCENT: f64 = 99.999;
+/// The names of all methods, as a list in words.
+fn names() -> String {
+    let names: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
+    match names.split_last() {
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
 
 impl FromStr for Method {
     type Err = MethodError;
@@ -57,78 +60,21 @@ impl FromStr for Method {
             Some((name, parameter)) => (name, Some(parameter)),
             None => (lower.as_str(), None),
         };
-        let wrong = |form| MethodError::Parameter {
-            text: text.into(),
-            form,
-        };
-        let plain = |method, form| match parameter {
-            None => Ok(method),
-            Some(_) => Err(wrong(form)),
-        };
-        match name {
-            "minmax" => plain(Method::MinMax, "minmax"),
-            "moving-average" => plain(Method::MovingAverage, "moving-average"),
-            "entropy" => plain(Method::Entropy, "entropy"),
-            "mse" => plain(Method::Mse, "mse"),
-            "mse-power-of-two" => plain(Method::MsePowerOfTwo, "mse-power-of-two"),
-            "auto" => plain(Method::Auto, "auto"),
-            "percentile" => percent(parameter)
-                .map(Method::Percentile)
-                .ok_or_else(|| wrong("percentile:99.99, with a number above 0 and at most 100")),
-            "ort-percentile" => percent(parameter)
-                .map(Method::OrtPercentile)
-                .ok_or_else(|| {
-                    wrong("ort-percentile:99.99, with a number above 0 and at most 100")
-                }),
-            "layerwise-percentile" => match parameter {
-                None | Some("mae") => Ok(Method::LayerwisePercentile(Measure::Mae)),
-                Some("mse") => Ok(Method::LayerwisePercentile(Measure::Mse)),
-                _ => Err(wrong(
-                    "layerwise-percentile:mae or layerwise-percentile:mse",
-                )),
-            },
-            "ort-entropy" => {
-                let (bins, levels) = bins_and_levels(parameter).ok_or_else(|| {
-                    wrong("ort-entropy:2048/128, bins and levels, both from 2 to 65536")
-                })?;
-                match bins >= levels {
-                    true => Ok(Method::OrtEntropy { bins, levels }),
-                    false => Err(MethodError::FewBins {
-                        text: text.into(),
-                        bins,
-                        levels,
-                    }),
-                }
-            }
-            _ => Err(MethodError::Unknown(text.into())),
+        let entry = METHODS.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| MethodError::Unknown(text.into()))?;
+        let method = (entry.parse)(parameter).ok_or_else(|| MethodError::Parameter {
+            given: text.into(),
+            form: entry.usage,
+        })?;
+        match method {
+            Method::OrtEntropy { bins, levels } if bins < levels => Err(MethodError::FewBins {
+                given: text.into(),
+                bins,
+                levels,
+            }),
+            _ => Ok(method),
         }
     }
-}
-
-/// Returns true if the text has only these characters. Numbers such as `+5` and `1e1` are not
-/// allowed here, nor in the settings' schema.
-fn has_only(characters: &str, text: &str) -> bool {
-    text.chars().all(|character| characters.contains(character))
-}
-
-fn percent(parameter: Option<&str>) -> Option<f64> {
-    let percent = match parameter {
-        None => PERCENT,
-        Some(number) if has_only("0123456789.", number) => number.parse().ok()?,
-        Some(_) => return None,
-    };
-    (percent > 0.0 && percent <= 100.0).then_some(percent)
-}
-
-fn bins_and_levels(parameter: Option<&str>) -> Option<(usize, usize)> {
-    let Some(pair) = parameter else {
-        return Some((128, 128));
-    };
-    let (bins, levels) = pair
-        .split_once('/')
-        .filter(|_| has_only("0123456789/", pair))?;
-    let number = |text: &str| text.parse().ok().filter(|n| (2..=65536).contains(n));
-    Some((number(bins)?, number(levels)?))
 }
 
 impl fmt::Display for Method {
@@ -168,8 +114,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_parse_to_the_same_method() {
-        for name in EXAMPLES {
+    fn names_read_back() {
+        for &name in EXAMPLES {
             assert_eq!(name.parse::<Method>().unwrap().to_string(), name);
         }
         for (short, long) in [
@@ -185,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn unknown_methods_are_refused_with_the_valid_ones() {
+    fn an_invalid_method_is_refused_with_the_valid_form() {
         for (text, words) in [
-            ("median", "minmax, moving-average, percentile"),
+            ("median", "auto, minmax, mse, percentile"),
             ("", "auto"),
             ("percentile:0", "percentile:99.99"),
             ("percentile:101", "at most 100"),

@@ -1,7 +1,7 @@
 //! The method `percentile`: a given percentage of the values is inside, so a few outliers do not
 //! coarsen the scale.
 
-use super::super::distribution::ValueDistribution;
+use super::super::distribution::BinnedDistribution;
 use super::super::{IntegerRange, Observation, Range};
 
 /// The range that holds `percent` percent of the values. Half of the others are clipped on each
@@ -19,8 +19,8 @@ pub(super) fn ranges<const N: usize>(
 ) -> [Range; N] {
     let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
     let values = match target.symmetric {
-        true => ValueDistribution::from_magnitudes(stats),
-        false => ValueDistribution::from_statistics(stats),
+        true => BinnedDistribution::from_magnitudes(stats),
+        false => BinnedDistribution::from_statistics(stats),
     };
     percents.map(|percent| {
         let outside = (1.0 - percent / 100.0).max(0.0);

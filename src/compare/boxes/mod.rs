@@ -1,81 +1,82 @@
-//! Boxes of a detector, float and quantized: which of the confident ones are found again.
+//! Compares the boxes of a detector, float and quantized: confident boxes that match.
 
-mod reading;
+mod decode;
 
 use serde::Serialize;
 
-use reading::{Box, Form, Scale, boxes, last_but, rows_of};
+use decode::{BoxDecoding, BoxLayout, DetectedBox, boxes, boxes_per_sample, rows_of};
 
 use super::difference::Difference;
-use super::kinds::{Ending, OutputKind};
+use super::output_kinds::{OutputKind, OutputTraits};
 
-/// How many confident boxes of the float model the quantized one finds again.
+/// Numbers of confident boxes and of those that match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "BoxMatches")]
-pub struct FoundAgain {
-    /// Boxes of the float model with a score of at least a quarter.
+pub struct BoxMatches {
+    /// Confident boxes of the float model, those with a score of at least 0.25.
     pub confident: u64,
-    /// Those of them that a confident box of the quantized model overlaps by half or more, of the same class.
-    pub found: u64,
-    /// Confident boxes of the quantized model that overlap none of the float model's of their class so.
+    /// Confident boxes of the float model with a match: a confident quantized box of the same class
+    /// with an IoU of at least 0.5.
+    #[serde(rename = "found")]
+    pub matched: u64,
+    /// Confident boxes of the quantized model without such a match in the float model.
     pub extra: u64,
 }
 
-/// The SQNR of an output's parts, in decibels: places are large numbers, and hide what scores have lost.
+/// SQNR of box coordinates and scores in one output, in decibels. Coordinates are large and would
+/// hide the error of the scores.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "DetectionErrors")]
-pub struct Parts {
-    /// Of the places.
+pub struct DetectionErrors {
+    /// SQNR of the coordinates.
     pub boxes: f64,
-    /// Of the scores.
+    /// SQNR of the scores.
     pub scores: f64,
 }
 
-/// A box counts from this score on.
-const CONFIDENT: f32 = 0.25;
-/// Two boxes are one where their intersection is so much of their union.
-const OVERLAP: f32 = 0.5;
-/// The most boxes of a sample that are looked at, the best first.
-const MOST: usize = 1000;
-/// Fewer rows than this are no detector's that are joined into one output.
-const ROWS: usize = 64;
+/// Score from which a box is confident.
+const MIN_SCORE: f32 = 0.25;
+/// IoU from which two boxes match.
+const MIN_IOU: f32 = 0.5;
+/// Limit on the boxes of a sample that are compared, the best first.
+const MAX_BOXES: usize = 1000;
+/// Minimum number of rows of a detector output that holds boxes and scores together.
+const MIN_ROWS: usize = 64;
 
-/// Outputs that are a detector's.
+/// Outputs that belong to a detector, with their statistics.
 #[derive(Clone, Debug)]
 pub(super) struct Detector {
-    form: Form,
+    layout: BoxLayout,
     difference: (Difference, Difference),
-    found: FoundAgain,
+    matches: BoxMatches,
 }
 
 /// Values of an output and their shape.
-pub(super) type Made<'a> = (&'a [f32], &'a [usize]);
+pub(super) type OutputTensor<'a> = (&'a [f32], &'a [usize]);
 
 impl Detector {
-    /// The detector that makes outputs of these shapes, if it is one.
-    pub(super) fn of(endings: &[Ending], shapes: &[&[usize]]) -> Option<Detector> {
-        let one = endings.iter().zip(shapes).enumerate();
-        let one = one.filter(|(_, (ending, _))| ending.silent().is_none());
-        let form = one
+    /// Recognizes a detector by its outputs; `None` if there is none.
+    pub(super) fn from_outputs(traits: &[OutputTraits], shapes: &[&[usize]]) -> Option<Detector> {
+        let one = traits.iter().zip(shapes).enumerate();
+        let one = one.filter(|(_, (traits, _))| traits.unjudged().is_none());
+        let layout = one
             .clone()
-            .find_map(|(at, (ending, shape))| in_one(ending, shape).map(|form| form(at)))
-            .or_else(|| apart(endings, shapes))?;
+            .find_map(|(at, (traits, shape))| single_output(traits, shape).map(|layout| layout(at)))
+            .or_else(|| separate_outputs(traits, shapes))?;
         Some(Detector {
-            form,
+            layout,
             difference: Default::default(),
-            found: FoundAgain::default(),
+            matches: BoxMatches::default(),
         })
     }
 
-    /// The kind of an output that is part of it.
+    /// The kind of an output that belongs to the detector.
     pub(super) fn kind(&self, output: usize) -> Option<OutputKind> {
-        match self.form {
-            Form::Columns(one) | Form::Rows(one) | Form::Chosen(one) => {
+        match self.layout {
+            BoxLayout::Columns(one) | BoxLayout::Rows(one) | BoxLayout::Selected(one) => {
                 (output == one).then_some(OutputKind::Boxes)
             }
-            Form::Apart { boxes, scores, .. } => match output {
+            BoxLayout::Separate { boxes, scores, .. } => match output {
                 _ if output == boxes => Some(OutputKind::Boxes),
                 _ if output == scores => Some(OutputKind::Scores),
                 _ => None,
@@ -83,73 +84,81 @@ impl Detector {
         }
     }
 
-    /// Looks at a sample.
-    pub(super) fn add(&mut self, float: &[Made<'_>], quantized: &[Made<'_>]) {
-        self.add_parts(float, quantized);
-        let scale = Scale::of(self.form, float);
-        let confident = |made: &[Made<'_>]| {
-            let mut boxes = boxes(self.form, &scale, made);
-            boxes.retain(|one| one.score >= CONFIDENT);
+    /// Adds a sample.
+    pub(super) fn add(&mut self, float: &[OutputTensor<'_>], quantized: &[OutputTensor<'_>]) {
+        self.add_differences(float, quantized);
+        let decoding = BoxDecoding::new(self.layout, float);
+        let confident = |outputs: &[OutputTensor<'_>]| {
+            let mut boxes = boxes(self.layout, &decoding, outputs);
+            boxes.retain(|one| one.score >= MIN_SCORE);
             boxes.sort_by(|a, b| b.score.total_cmp(&a.score));
-            boxes.truncate(MOST);
+            boxes.truncate(MAX_BOXES);
             boxes
         };
         let (first, second) = (confident(float), confident(quantized));
-        let is_among = |one: &&Box, others: &[Box]| {
+        let is_among = |one: &&DetectedBox, others: &[DetectedBox]| {
             let mut same = others
                 .iter()
                 .filter(|other| (other.item, other.class) == (one.item, one.class));
-            same.any(|other| overlap(one.places, other.places) >= OVERLAP)
+            same.any(|other| iou(one.coordinates, other.coordinates) >= MIN_IOU)
         };
-        self.found.confident += first.len() as u64;
-        self.found.found += first.iter().filter(|one| is_among(one, &second)).count() as u64;
-        self.found.extra += second.iter().filter(|one| !is_among(one, &first)).count() as u64;
+        self.matches.confident += first.len() as u64;
+        self.matches.matched += first.iter().filter(|one| is_among(one, &second)).count() as u64;
+        self.matches.extra += second.iter().filter(|one| !is_among(one, &first)).count() as u64;
     }
 
-    fn add_parts(&mut self, float: &[Made<'_>], quantized: &[Made<'_>]) {
-        let (at, columns) = match self.form {
-            Form::Columns(at) => (at, true),
-            Form::Rows(at) | Form::Chosen(at) => (at, false),
-            Form::Apart { .. } => return,
+    fn add_differences(&mut self, float: &[OutputTensor<'_>], quantized: &[OutputTensor<'_>]) {
+        let (at, columns) = match self.layout {
+            BoxLayout::Columns(at) => (at, true),
+            BoxLayout::Rows(at) | BoxLayout::Selected(at) => (at, false),
+            BoxLayout::Separate { .. } => return,
         };
         let ((a, shape), (b, other)) = (float[at], quantized[at]);
         let [.., height, width] = *shape else { return };
         if shape != other {
             return;
         }
-        let is_place = |index: usize| match columns {
+        let is_coordinate = |index: usize| match columns {
             true => index / width % height < 4,
             false => index % width < 4,
         };
-        let (places, scores): (Vec<usize>, Vec<usize>) = (0..a.len()).partition(|&i| is_place(i));
-        let of = |all: &[usize], values: &[f32]| -> Vec<f32> {
+        let (coordinates, scores): (Vec<usize>, Vec<usize>) =
+            (0..a.len()).partition(|&i| is_coordinate(i));
+        let pick = |all: &[usize], values: &[f32]| -> Vec<f32> {
             all.iter().map(|&index| values[index]).collect()
         };
-        self.difference.0.add(&of(&places, a), &of(&places, b));
-        self.difference.1.add(&of(&scores, a), &of(&scores, b));
+        self.difference
+            .0
+            .add(&pick(&coordinates, a), &pick(&coordinates, b));
+        self.difference.1.add(&pick(&scores, a), &pick(&scores, b));
     }
 
-    /// What was found, for an output that has the boxes.
-    pub(super) fn finish(&self, output: usize) -> (Option<FoundAgain>, Option<Parts>) {
+    /// The results for an output that holds boxes.
+    pub(super) fn finish(&self, output: usize) -> (Option<BoxMatches>, Option<DetectionErrors>) {
         if self.kind(output) != Some(OutputKind::Boxes) {
             return (None, None);
         }
-        let parts = (!matches!(self.form, Form::Apart { .. })).then(|| Parts {
-            boxes: self.difference.0.apart().sqnr,
-            scores: self.difference.1.apart().sqnr,
+        let parts = (!matches!(self.layout, BoxLayout::Separate { .. })).then(|| DetectionErrors {
+            boxes: self.difference.0.metrics().sqnr,
+            scores: self.difference.1.metrics().sqnr,
         });
-        (Some(self.found), parts)
+        (Some(self.matches), parts)
     }
 }
 
-/// A detector in one output.
-fn in_one(ending: &Ending, shape: &[usize]) -> Option<fn(usize) -> Form> {
+/// Layout of a detector with a single output.
+fn single_output(traits: &OutputTraits, shape: &[usize]) -> Option<fn(usize) -> BoxLayout> {
     match *shape {
-        [.., rows, 6] if ending.is_choice() && shape.len() < 4 && rows > 0 => Some(Form::Chosen),
-        [_, high, wide] if ending.joins_scores() => {
-            match (high >= ROWS && high > wide, wide >= ROWS && wide > high) {
-                (true, _) if wide > 5 => Some(Form::Rows),
-                (_, true) if high > 4 => Some(Form::Columns),
+        [.., rows, 6] if traits.is_selection() && shape.len() < 4 && rows > 0 => {
+            Some(BoxLayout::Selected)
+        }
+        [_, high, wide] if traits.joins_scores() => {
+            match (
+                high >= MIN_ROWS && high > wide,
+                wide >= MIN_ROWS && wide > high,
+            ) {
+                (true, _) if wide > 5 => Some(BoxLayout::Rows),
+                (_, true) if high > 4 => Some(BoxLayout::Columns),
                 _ => None,
             }
         }
@@ -157,14 +166,14 @@ fn in_one(ending: &Ending, shape: &[usize]) -> Option<fn(usize) -> Form> {
     }
 }
 
-/// A detector whose places and scores are apart.
-fn apart(endings: &[Ending], shapes: &[&[usize]]) -> Option<Form> {
-    let tells = |at: &usize| endings[*at].silent().is_none();
-    let all = || (0..shapes.len()).filter(tells);
+/// Layout of a detector with separate outputs for boxes and scores.
+fn separate_outputs(traits: &[OutputTraits], shapes: &[&[usize]]) -> Option<BoxLayout> {
+    let is_judged = |at: &usize| traits[*at].unjudged().is_none();
+    let all = || (0..shapes.len()).filter(is_judged);
     let count = |at: usize| rows_of(shapes[at], 4);
     let boxes = all().find(|&at| {
-        let named = endings[at].is_called_boxes();
-        let beside = all().any(|other| other != at && endings[other].is_called_scores());
+        let named = traits[at].is_called_boxes();
+        let beside = all().any(|other| other != at && traits[other].is_called_scores());
         shapes[at].len() > 1 && shapes[at].last() == Some(&4) && (named || beside)
     })?;
     let rows = count(boxes);
@@ -174,11 +183,11 @@ fn apart(endings: &[Ending], shapes: &[&[usize]]) -> Option<Form> {
         *at != boxes
             && rows > 0
             && elements.is_multiple_of(rows)
-            && shape.contains(&last_but(shapes[boxes]))
+            && shape.contains(&boxes_per_sample(shapes[boxes]))
     };
     let scores = all()
         .filter(fits)
-        .max_by_key(|&at| endings[at].is_called_scores())?;
+        .max_by_key(|&at| traits[at].is_called_scores())?;
     let per_box = shapes[scores].iter().product::<usize>() / rows;
     let classes = (per_box == 1)
         .then(|| {
@@ -186,15 +195,15 @@ fn apart(endings: &[Ending], shapes: &[&[usize]]) -> Option<Form> {
             whole.find(|&at| shapes[at].iter().product::<usize>() == rows)
         })
         .flatten();
-    Some(Form::Apart {
+    Some(BoxLayout::Separate {
         boxes,
         scores,
         classes,
     })
 }
 
-/// The intersection of two boxes over their union.
-fn overlap(a: [f32; 4], b: [f32; 4]) -> f32 {
+/// IoU of two boxes: intersection over union.
+fn iou(a: [f32; 4], b: [f32; 4]) -> f32 {
     let area =
         |[left, top, right, bottom]: [f32; 4]| (right - left).max(0.0) * (bottom - top).max(0.0);
     let both = area([
@@ -211,17 +220,17 @@ fn overlap(a: [f32; 4], b: [f32; 4]) -> f32 {
 mod tests {
     use super::*;
 
-    fn detector(form: Form) -> Detector {
+    fn detector(layout: BoxLayout) -> Detector {
         Detector {
-            form,
+            layout,
             difference: Default::default(),
-            found: FoundAgain::default(),
+            matches: BoxMatches::default(),
         }
     }
 
     #[test]
     fn boxes_are_found_again_where_half_of_them_and_their_class_are_the_same() {
-        // Two boxes a sample: centre, size, objectness, two classes.
+        // Three boxes: center, size, objectness, two classes.
         let shape = [1usize, 3, 7];
         let float = [
             10.0, 10.0, 8.0, 8.0, 0.9, 0.9, 0.1, //
@@ -229,29 +238,29 @@ mod tests {
             70.0, 70.0, 8.0, 8.0, 0.1, 0.9, 0.1,
         ];
         let mut quantized = float;
-        quantized[0] = 11.0; // still more than half of it
+        quantized[0] = 11.0; // IoU still above a half
         quantized[7 + 5..7 + 7].copy_from_slice(&[0.9, 0.1]); // another class
-        let mut seen = detector(Form::Rows(0));
-        seen.add(&[(&float, &shape)], &[(&quantized, &shape)]);
+        let mut tested = detector(BoxLayout::Rows(0));
+        tested.add(&[(&float, &shape)], &[(&quantized, &shape)]);
         assert_eq!(
-            seen.found,
-            FoundAgain {
+            tested.matches,
+            BoxMatches {
                 confident: 2,
-                found: 1,
+                matched: 1,
                 extra: 1
             }
         );
-        quantized[0] = 16.0; // a seventh of it
-        seen.add(&[(&float, &shape)], &[(&quantized, &shape)]);
+        quantized[0] = 16.0; // IoU of about a seventh
+        tested.add(&[(&float, &shape)], &[(&quantized, &shape)]);
         assert_eq!(
-            seen.found,
-            FoundAgain {
+            tested.matches,
+            BoxMatches {
                 confident: 4,
-                found: 1,
+                matched: 1,
                 extra: 3
             }
         );
-        let parts = seen.finish(0).1.unwrap();
+        let parts = tested.finish(0).1.unwrap();
         assert!(parts.boxes > 20.0 && parts.scores < 5.0, "{parts:?}");
     }
 
@@ -261,13 +270,13 @@ mod tests {
         let float = [
             10.0, 40.0, 10.0, 40.0, 8.0, 8.0, 8.0, 8.0, 0.9, 0.0, 0.0, 0.1,
         ];
-        let mut seen = detector(Form::Columns(0));
-        seen.add(&[(&float, &shape)], &[(&float, &shape)]);
+        let mut tested = detector(BoxLayout::Columns(0));
+        tested.add(&[(&float, &shape)], &[(&float, &shape)]);
         assert_eq!(
-            seen.found,
-            FoundAgain {
+            tested.matches,
+            BoxMatches {
                 confident: 1,
-                found: 1,
+                matched: 1,
                 extra: 0
             }
         );
@@ -275,25 +284,25 @@ mod tests {
 
     #[test]
     fn a_class_for_nothing_is_no_box() {
-        let (places, scores) = (
+        let (coordinates, scores) = (
             [
                 0.1f32, 0.1, 0.3, 0.3, 0.5, 0.5, 0.9, 0.9, 0.2, 0.2, 0.4, 0.4,
             ],
             [0.9f32, 0.1, 0.2, 0.8, 0.95, 0.05],
         );
         let (of_places, of_scores) = ([1usize, 3, 4], [1usize, 3, 2]);
-        let made: [Made<'_>; 2] = [(&places, &of_places), (&scores, &of_scores)];
-        let mut seen = detector(Form::Apart {
+        let outputs: [OutputTensor<'_>; 2] = [(&coordinates, &of_places), (&scores, &of_scores)];
+        let mut tested = detector(BoxLayout::Separate {
             boxes: 0,
             scores: 1,
             classes: None,
         });
-        seen.add(&made, &made);
+        tested.add(&outputs, &outputs);
         assert_eq!(
-            seen.found,
-            FoundAgain {
+            tested.matches,
+            BoxMatches {
                 confident: 1,
-                found: 1,
+                matched: 1,
                 extra: 0
             }
         );
@@ -301,18 +310,19 @@ mod tests {
 
     #[test]
     fn detectors_are_known_by_their_shapes() {
-        let named = |name: &str| Ending::named(name);
+        let named = |name: &str| OutputTraits::named(name);
         let shapes: [&[usize]; 2] = [&[1, 100, 4], &[1, 100, 92]];
-        let endings = [named("pred_boxes"), named("logits")];
-        let found = Detector::of(&endings, &shapes).unwrap();
-        assert_eq!(found.kind(0), Some(OutputKind::Boxes));
-        assert_eq!(found.kind(1), Some(OutputKind::Scores));
-        // Hidden states of a hundred words are none.
-        assert!(Detector::of(&[named("last_hidden_state")], &[&[1, 100, 384]]).is_none());
-        let joined = Ending::joined();
-        let columns = Detector::of(std::slice::from_ref(&joined), &[&[1, 84, 8400]]).unwrap();
-        assert_eq!(columns.form, Form::Columns(0));
-        let rows = Detector::of(&[joined], &[&[1, 25_200, 85]]).unwrap();
-        assert_eq!(rows.form, Form::Rows(0));
+        let traits = [named("pred_boxes"), named("logits")];
+        let separate = Detector::from_outputs(&traits, &shapes).unwrap();
+        assert_eq!(separate.kind(0), Some(OutputKind::Boxes));
+        assert_eq!(separate.kind(1), Some(OutputKind::Scores));
+        // Hidden states of a hundred tokens are no detector.
+        assert!(Detector::from_outputs(&[named("last_hidden_state")], &[&[1, 100, 384]]).is_none());
+        let joined = OutputTraits::joined();
+        let columns =
+            Detector::from_outputs(std::slice::from_ref(&joined), &[&[1, 84, 8400]]).unwrap();
+        assert_eq!(columns.layout, BoxLayout::Columns(0));
+        let rows = Detector::from_outputs(&[joined], &[&[1, 25_200, 85]]).unwrap();
+        assert_eq!(rows.layout, BoxLayout::Rows(0));
     }
 }

@@ -8,7 +8,7 @@ use crate::onnx::schema::{AttributeProto, GraphProto, ModelProto, NodeProto, Val
 use crate::tensor::Tensor;
 
 pub(super) struct BodyGraph {
-    piece: Submodel,
+    submodel: Submodel,
     /// Captured values of the enclosing graph; they follow the body's own inputs.
     captured: Vec<String>,
     /// The body's own inputs as declared in the file.
@@ -66,7 +66,7 @@ impl BodyGraph {
         let body = Model::from_proto(header).map_err(invalid)?;
         names.extend(captured.iter().cloned());
         Ok(BodyGraph {
-            piece: Submodel::body(body, names, mode),
+            submodel: Submodel::body(body, names, mode),
             captured,
             inputs,
             outputs,
@@ -102,7 +102,7 @@ impl BodyGraph {
             fed.push(label.input(live, name)?.clone());
         }
         let unseen = &mut |_: usize, _: &[&[f32]], _: &[usize]| {};
-        self.piece.run(fed, run.inside(unseen))
+        self.submodel.run(fed, run.inside(unseen))
     }
 }
 

@@ -63,8 +63,8 @@ impl LoopNode {
         let values = self.carried.iter();
         let values = values.map(|name| label.input(live, name).cloned());
         let mut values = values.collect::<Result<Vec<Tensor>, _>>()?;
-        let kept = &self.body.outputs[1 + values.len()..];
-        let mut stacks = vec![Vec::new(); kept.len()];
+        let collected = &self.body.outputs[1 + values.len()..];
+        let mut stacks = vec![Vec::new(); collected.len()];
         let mut condition = self.scalar(1, Values::Bool(vec![going]));
         let mut iteration = 0;
         while going && iteration < most {
@@ -86,7 +86,7 @@ impl LoopNode {
             }
             iteration += 1;
         }
-        for (stack, port) in stacks.iter().zip(kept) {
+        for (stack, port) in stacks.iter().zip(collected) {
             values.push(stacked(label, stack, 0, port)?);
         }
         Ok(values)
@@ -130,7 +130,7 @@ pub(super) fn keep(
 /// declared shape.
 pub(super) fn stacked(
     label: &NodeLabel,
-    made: &[Tensor],
+    results: &[Tensor],
     axis: usize,
     port: &ValueInfoProto,
 ) -> Result<Tensor, EngineError> {
@@ -140,9 +140,9 @@ pub(super) fn stacked(
             port.name.as_deref().unwrap_or_default()
         )
     };
-    if !made.is_empty() {
-        return slices::stacked(made, axis).ok_or_else(|| {
-            let shapes: Vec<String> = made.iter().take(4).map(describe).collect();
+    if !results.is_empty() {
+        return slices::stacked(results, axis).ok_or_else(|| {
+            let shapes: Vec<String> = results.iter().take(4).map(describe).collect();
             label.error(
                 &what(),
                 shapes.join(", "),
@@ -151,7 +151,7 @@ pub(super) fn stacked(
         });
     }
     let declared = tensor_type_of(port);
-    let made = declared.and_then(|declared| {
+    let empty = declared.and_then(|declared| {
         let size = |dim: &Dim| match dim {
             Dim::Known(size) => *size,
             _ => 0,
@@ -160,7 +160,7 @@ pub(super) fn stacked(
         (axis <= shape.len()).then(|| shape.insert(axis, 0))?;
         slices::empty(declared.element, &shape)
     });
-    made.ok_or_else(|| {
+    empty.ok_or_else(|| {
         label.error(
             &what(),
             "empty, because there is no iteration,",

@@ -1,8 +1,8 @@
 //! Control flow: If, Loop and Scan, which hold graphs of their own.
 //!
-//! tract has no Loop, and needs the shapes of an If and a Scan before they run. So [`super::parts`]
-//! splits the model at these nodes. This module runs their bodies, each in an engine of its own,
-//! planned for the shapes of the current run.
+//! tract has no Loop, and needs the shapes of an If and a Scan before they run. So
+//! [`super::partition`] splits the model at these nodes. This module runs their bodies, each in an
+//! engine of its own, planned for the shapes of the current run.
 
 mod body;
 mod if_node;

@@ -14,7 +14,7 @@ pub(in crate::engine) struct ScanNode {
     label: NodeLabel,
     states: Vec<String>,
     read: Vec<(String, ScanAxis)>,
-    made: Vec<ScanAxis>,
+    output_axes: Vec<ScanAxis>,
     body: BodyGraph,
 }
 
@@ -61,7 +61,7 @@ impl ScanNode {
         Ok(ScanNode {
             states: node.input.iter().take(states).cloned().collect(),
             read: names.zip(scan_axes("input", reads)?).collect(),
-            made: scan_axes("output", node.output.len() - states)?,
+            output_axes: scan_axes("output", node.output.len() - states)?,
             label,
             body,
         })
@@ -92,7 +92,7 @@ impl ScanNode {
         let values = self.states.iter();
         let values = values.map(|name| label.input(live, name).cloned());
         let mut values = values.collect::<Result<Vec<Tensor>, _>>()?;
-        let mut stacks = vec![Vec::new(); self.made.len()];
+        let mut stacks = vec![Vec::new(); self.output_axes.len()];
         for iteration in 0..iterations {
             label.count_iteration(run.iterations)?;
             let mut fed = std::mem::take(&mut values);
@@ -111,7 +111,7 @@ impl ScanNode {
             }
         }
         let ports = self.body.outputs.iter().skip(self.states.len());
-        for ((mut stack, scan_axis), port) in stacks.into_iter().zip(&self.made).zip(ports) {
+        for ((mut stack, scan_axis), port) in stacks.into_iter().zip(&self.output_axes).zip(ports) {
             if scan_axis.backwards {
                 stack.reverse();
             }

@@ -8,14 +8,14 @@ use crate::tensor::{Tensor, Values};
 
 /// An element type.
 trait SliceElement: Copy {
-    fn of(values: &Values) -> Option<&[Self]>;
+    fn from_values(values: &Values) -> Option<&[Self]>;
     fn wrap(values: Vec<Self>) -> Values;
 }
 
 macro_rules! elements {
     ($($form:ident: $number:ty),*) => {
         $(impl SliceElement for $number {
-            fn of(values: &Values) -> Option<&[$number]> {
+            fn from_values(values: &Values) -> Option<&[$number]> {
                 match values {
                     Values::$form(values) => Some(values),
                     _ => None,
@@ -49,7 +49,7 @@ elements!(
 );
 
 fn slice_of<T: SliceElement>(tensor: &Tensor, axis: usize, place: usize) -> Option<Tensor> {
-    let values = T::of(tensor.values())?;
+    let values = T::from_values(tensor.values())?;
     let mut shape = tensor.shape().to_vec();
     let size = shape.remove(axis);
     let inner = count(&shape[axis..]);
@@ -62,7 +62,7 @@ fn slice_of<T: SliceElement>(tensor: &Tensor, axis: usize, place: usize) -> Opti
 fn stacked_of<T: SliceElement>(tensors: &[Tensor], axis: usize) -> Option<Tensor> {
     let mut shape = tensors.first()?.shape().to_vec();
     let lists = tensors.iter().map(|tensor| {
-        let values = T::of(tensor.values())?;
+        let values = T::from_values(tensor.values())?;
         (tensor.shape() == shape).then_some(values)
     });
     let lists: Vec<&[T]> = lists.collect::<Option<_>>()?;

@@ -62,10 +62,10 @@ impl Submodel {
         shape_values: Option<BTreeSet<String>>,
         mode: ExecutionMode,
     ) -> Submodel {
-        let piece = Submodel::new(model, inputs, watched, mode, false);
+        let submodel = Submodel::new(model, inputs, watched, mode, false);
         Submodel {
             shape_values,
-            ..piece
+            ..submodel
         }
     }
 

@@ -71,7 +71,7 @@ fn floats(values: &[f32]) -> Tensor {
 }
 
 #[test]
-fn what_a_loop_carries_grows_and_what_follows_goes_with_it() {
+fn loop_state_may_grow_in_each_iteration() {
     for (turns, expected) in [
         (0, &[0.75][..]),
         (1, &[0.75, 1.75]),
@@ -216,7 +216,7 @@ fn a_look_at_what_a_loop_makes_can_be_stopped_too() {
 }
 
 #[test]
-fn what_is_cut_along_an_axis_and_stacked_again_is_what_it_was() {
+fn stacking_slices_restores_the_tensor() {
     let values: Vec<i32> = (0..24).collect();
     let whole = Tensor::new(vec![2, 3, 4], Values::I32(values)).unwrap();
     for axis in 0..3 {

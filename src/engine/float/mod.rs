@@ -2,8 +2,8 @@
 //! faster.
 //!
 //! [`with_kernels`] rewrites a typed model before tract declutters it. A two-dimensional
-//! convolution with constant weights becomes a [`FloatConvolution`] that holds its packed weights. A
-//! clamp directly behind it runs where the convolution stores its accumulators.
+//! convolution with constant weights becomes a [`FloatConvolution`], which reads its weights in
+//! place. A clamp directly behind it runs where the convolution stores its accumulators.
 
 mod clamp;
 mod convolution;

@@ -167,7 +167,7 @@ fn a_clamp_is_done_by_the_convolution_unless_its_sums_are_wanted_too() {
 }
 
 #[test]
-fn what_our_kernels_do_not_take_stays_with_tract() {
+fn unsupported_convolutions_stay_in_tract() {
     let weights: [(&str, &[usize]); 1] = [("w", &[5, 3, 3])];
     let input = [1, 3, 8];
     let operators = checked(

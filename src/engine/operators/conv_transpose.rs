@@ -36,7 +36,7 @@ struct Crop {
     before: usize,
     after: usize,
     extra: usize,
-    made: usize,
+    output: usize,
 }
 
 pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
@@ -89,13 +89,13 @@ impl ConvTranspose {
             .output_shape
             .as_ref()
             .and_then(|output_shape| output_shape.get(axis));
-        let (before, made) = match output_shape {
+        let (before, output) = match output_shape {
             Some(&output_shape) => window.output_of_size(output_shape as i64, size as i64, extra),
             None => window.output(size as i64, extra),
         };
         let spread = window.full_output(size as i64, extra);
         // With an explicit output size, positions beyond the result hold only the bias.
-        let after = spread - before - made;
+        let after = spread - before - output;
         let number = |value: i64| {
             usize::try_from(value).with_context(|| {
                 format!(
@@ -107,7 +107,7 @@ impl ConvTranspose {
             before: number(before)?,
             after: number(after.max(0))?,
             extra: number(extra - after.min(0))?,
-            made: number(made)?,
+            output: number(output)?,
         })
     }
 }
@@ -147,8 +147,8 @@ impl Expansion for ConvTranspose {
                 solver.given(&inputs[0].shape[axis + 2], move |solver, size| {
                     match size.to_usize() {
                         Ok(size) => {
-                            let made = self.cut(&kernel, axis, size)?.made;
-                            solver.equals(&outputs[0].shape[axis + 2], made.to_dim())
+                            let output = self.cut(&kernel, axis, size)?.output;
+                            solver.equals(&outputs[0].shape[axis + 2], output.to_dim())
                         }
                         Err(_) => Ok(()),
                     }

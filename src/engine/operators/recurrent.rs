@@ -13,12 +13,13 @@ pub(in crate::engine) fn in_order(mut node: NodeProto) -> Vec<NodeProto> {
         Some("RNN") => &["Tanh"],
         _ => return vec![node],
     };
-    let told = node.attribute("activations").into_iter();
-    let told = told.flat_map(|told| &told.strings);
-    let mut both = told.zip(usual.iter().cycle());
-    let bent = both.any(|(told, usual)| !told.eq_ignore_ascii_case(usual.as_bytes()));
+    let activations = node.attribute("activations").into_iter();
+    let activations = activations.flat_map(|activations| &activations.strings);
+    let mut both = activations.zip(usual.iter().cycle());
+    let custom =
+        both.any(|(activations, usual)| !activations.eq_ignore_ascii_case(usual.as_bytes()));
     let clipped = node.attribute("clip").is_some() || node.int("input_forget") == Some(1);
-    for (is_so, what) in [(bent, "other activations"), (clipped, "a clip")] {
+    for (is_so, what) in [(custom, "other activations"), (clipped, "a clip")] {
         if is_so {
             node.op_type = Some(format!("{} with {what}", node.operator()));
             return vec![node];

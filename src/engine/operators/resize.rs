@@ -17,30 +17,34 @@ const TRACT_RESIZE: &str = "OctetResizeOfTract";
 
 pub(super) fn register(onnx: &mut Onnx) {
     let operators = &mut onnx.op_register;
-    if let Some(theirs) = operators.0.get("Resize").copied() {
-        operators.insert(TRACT_RESIZE, theirs);
+    if let Some(tract_resize) = operators.0.get("Resize").copied() {
+        operators.insert(TRACT_RESIZE, tract_resize);
         operators.insert("Resize", build);
     }
 }
 
 fn build(context: &ParsingContext, node: &NodeProto) -> BuildResult {
-    let theirs = context.framework.op_register.0.get(TRACT_RESIZE);
-    let theirs = theirs.context("Resize is not among tract's operators")?;
-    let (theirs, closures) = theirs(context, node)?;
+    let tract_resize = context.framework.op_register.0.get(TRACT_RESIZE);
+    let tract_resize = tract_resize.context("Resize is not among tract's operators")?;
+    let (tract_resize, closures) = tract_resize(context, node)?;
     let nearest = node.get_attr_opt::<&str>("mode")?.unwrap_or("nearest") == "nearest";
     let pixels = ResizeSampling::parse(
         node.get_attr_opt("coordinate_transformation_mode")?,
         node.get_attr_opt("nearest_mode")?,
     );
     let (Ok(pixels), true) = (pixels, nearest) else {
-        return Ok((theirs, closures));
+        return Ok((tract_resize, closures));
     };
-    let Some(expansion) = theirs.as_op().downcast_ref::<Box<dyn Expansion>>().cloned() else {
-        return Ok((theirs, closures));
+    let Some(expansion) = tract_resize
+        .as_op()
+        .downcast_ref::<Box<dyn Expansion>>()
+        .cloned()
+    else {
+        return Ok((tract_resize, closures));
     };
     let mut optional = optional_inputs(node).skip(2);
     let resize = NearestResize {
-        theirs: expansion,
+        tract_resize: expansion,
         pixels,
         axes: node.get_attr_opt_vec("axes")?,
         policy: node.get_attr_opt("keep_aspect_ratio_policy")?,
@@ -52,7 +56,7 @@ fn build(context: &ParsingContext, node: &NodeProto) -> BuildResult {
 
 #[derive(Clone, Debug)]
 struct NearestResize {
-    theirs: Box<dyn Expansion>,
+    tract_resize: Box<dyn Expansion>,
     pixels: ResizeSampling,
     axes: Option<Vec<i64>>,
     policy: Option<String>,
@@ -76,7 +80,7 @@ impl NearestResize {
         };
         let sources = inputs.iter().enumerate().map(source);
         let sources = sources.collect::<TractResult<Vec<_>>>()?;
-        let made = self.theirs.wire("resize", &mut alone, &sources)?[0];
+        let made = self.tract_resize.wire("resize", &mut alone, &sources)?[0];
         let known = |slot: Option<usize>| -> TractResult<Option<Arc<Tensor>>> {
             let fact = slot
                 .map(|slot| model.outlet_fact(inputs[slot]))
@@ -124,7 +128,7 @@ impl Expansion for NearestResize {
         inputs: &'p [TensorProxy],
         outputs: &'p [TensorProxy],
     ) -> InferenceResult {
-        self.theirs.rules(solver, inputs, outputs)
+        self.tract_resize.rules(solver, inputs, outputs)
     }
 
     fn wire(
@@ -134,7 +138,7 @@ impl Expansion for NearestResize {
         inputs: &[OutletId],
     ) -> TractResult<TVec<OutletId>> {
         let Some(places) = self.places(model, inputs)? else {
-            return self.theirs.wire(prefix, model, inputs);
+            return self.tract_resize.wire(prefix, model, inputs);
         };
         let shape = model.outlet_fact(inputs[0])?.shape.as_concrete();
         let sides = places.iter().zip(shape.unwrap_or_default());

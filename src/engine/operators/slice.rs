@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::downsample::Downsample;
 use tract_onnx::tract_hir::internal::*;
 
 use super::{BuildResult, axis_of, integers};
-use crate::prepare::cut;
+use crate::prepare::slice_bounds;
 
 /// The input slots of the axes and the steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +87,9 @@ impl ClampedSlice {
     /// Number of elements taken from an axis of this size, numeric or symbolic.
     fn length(&self, slices: &AxisSlice, size: &TDim, given: &[Arc<Tensor>]) -> TractResult<TDim> {
         if let Ok(size) = size.to_i64() {
-            return Ok(cut(size, slices.start, slices.end, slices.step).1.to_dim());
+            return Ok(slice_bounds(size, slices.start, slices.end, slices.step)
+                .1
+                .to_dim());
         }
         let steps: Vec<i32> = match self.steps {
             Some(slot) => integers(&given[slot - 1])?
@@ -188,7 +190,7 @@ impl Expansion for ClampedSlice {
         for slices in &slices {
             let axis = slices.axis;
             let size = shape[axis].to_i64()?;
-            let (first, count) = cut(size, slices.start, slices.end, slices.step);
+            let (first, count) = slice_bounds(size, slices.start, slices.end, slices.step);
             let first = first as usize;
             let over = count.saturating_sub(1) * slices.step.unsigned_abs() as usize;
             let (from, to) = match (count, slices.step > 0) {

@@ -1,15 +1,15 @@
 use crate::engine::Engine;
-use crate::engine::validate::tests::GraphData::{self, Floats, RegionOperator, Nothing};
+use crate::engine::validate::tests::Beside::{self, Floats, Integers, Nothing};
 use crate::engine::validate::tests::{ints, model, node, text};
 use crate::onnx::schema::{AttributeProto, AttributeType, NodeProto};
 use crate::tensor::{Tensor, Values};
 
 /// Runs a node on these values and returns the result with its shape.
-fn made(
+fn run_node(
     node: NodeProto,
     shape: &[usize],
     values: &[f32],
-    beside: &[GraphData],
+    beside: &[Beside],
 ) -> (Vec<usize>, Vec<f32>) {
     let engine = Engine::new(model(node, shape, beside), vec![]);
     let fed = Tensor::new(shape.to_vec(), Values::F32(values.to_vec())).unwrap();
@@ -69,7 +69,7 @@ fn a_transposed_convolution_pads_as_onnx_runtime_does() {
         }
         let kernel = [1.0; 3];
         let weight = Floats(&[1, 1, taps], &kernel[..taps]);
-        let (_, found) = made(node, &[1, 1, 4], &[1.0; 4], &[weight]);
+        let (_, found) = run_node(node, &[1, 1, 4], &[1.0; 4], &[weight]);
         let expected: Vec<f32> = expected.iter().map(|&v| v as f32).collect();
         assert_eq!(found, expected, "{taps} {attributes:?} {pad:?}");
     }
@@ -82,7 +82,7 @@ fn groups_of_a_transposed_convolution_have_weights_of_their_own() {
     let weight = Floats(&[2, 2, 1], &[1.0, 2.0, 3.0, 4.0]);
     let bias = Floats(&[4], &[0.5, 0.0, 0.0, 0.25]);
     let node = node("ConvTranspose").with(AttributeProto::int("group", 2));
-    let (shape, found) = made(node, &[1, 2, 1], &[10.0, 100.0], &[weight, bias]);
+    let (shape, found) = run_node(node, &[1, 2, 1], &[10.0, 100.0], &[weight, bias]);
     assert_eq!(shape, [1, 4, 1]);
     assert_eq!(found, [10.5, 20.0, 300.0, 400.25]);
 }
@@ -103,13 +103,13 @@ fn a_pad_of_another_mode_than_constant_takes_no_constant() {
         ("constant", [-1, -2], &[2.0]),
     ] {
         let value = Floats(&[], &[9.0]);
-        let beside = [RegionOperator(&pads), value, RegionOperator(&[-1])];
-        let (_, found) = made(text("Pad", "mode", mode), &[1, 4], &given, &beside);
+        let beside = [Integers(&pads), value, Integers(&[-1])];
+        let (_, found) = run_node(text("Pad", "mode", mode), &[1, 4], &given, &beside);
         assert_eq!(found, expected, "{mode} {pads:?}");
     }
-    let (shape, found) = made(node("Pad"), &[2], &[5.0, 6.0], &[RegionOperator(&[0, 1])]);
+    let (shape, found) = run_node(node("Pad"), &[2], &[5.0, 6.0], &[Integers(&[0, 1])]);
     assert_eq!((shape, found), (vec![3], vec![5.0, 6.0, 0.0]));
-    let (_, found) = made(node("Pad"), &[1], &[5.0], &[RegionOperator(&[1, 0]), Nothing]);
+    let (_, found) = run_node(node("Pad"), &[1], &[5.0], &[Integers(&[1, 0]), Nothing]);
     assert_eq!(found, [0.0, 5.0]);
 }
 
@@ -118,7 +118,7 @@ fn celu_bends_below_zero_by_its_alpha() {
     for alpha in [0.25, 1.0, 3.0] {
         let given = [-1000.0, -2.0, -0.5, 0.0, 0.5, 1000.0];
         let node = node("Celu").with(AttributeProto::float("alpha", alpha));
-        let (_, found) = made(node, &[6], &given, &[]);
+        let (_, found) = run_node(node, &[6], &given, &[]);
         for (x, found) in given.into_iter().zip(found) {
             let expected = x.max(0.0) + (alpha * ((x / alpha).exp() - 1.0)).min(0.0);
             assert!((found - expected).abs() < 1e-6, "{alpha} {x}: {found}");
@@ -144,15 +144,15 @@ fn a_slice_takes_what_there_is_of_what_it_asks_for() {
         (2, 4, -1, &[]),
     ] {
         let lists = [[start], [end], [0], [step]];
-        let beside = lists.each_ref().map(|list| RegionOperator(list));
-        let (_, found) = made(node("Slice"), &[6], &given, &beside);
+        let beside = lists.each_ref().map(|list| Integers(list));
+        let (_, found) = run_node(node("Slice"), &[6], &given, &beside);
         assert_eq!(found, expected, "{start} {end} {step}");
     }
-    let (shape, _) = made(
+    let (shape, _) = run_node(
         node("Slice"),
         &[0, 3],
         &[],
-        &[RegionOperator(&[-1]), RegionOperator(&[-99])],
+        &[Integers(&[-1]), Integers(&[-99])],
     );
     assert_eq!(shape, [0, 3]);
 }
@@ -171,7 +171,7 @@ fn a_nearest_resize_takes_onnx_runtimes_pixels() {
         });
     let values: Vec<f32> = (0..28u8).map(f32::from).collect();
     let beside = [Nothing, Floats(&[2], &[1.0, 0.4])];
-    let (shape, found) = made(resize, &[1, 28], &values, &beside);
+    let (shape, found) = run_node(resize, &[1, 28], &values, &beside);
     assert_eq!(shape, [1, 11]);
     let expected = [0, 2, 5, 8, 10, 13, 16, 18, 21, 24, 27u8];
     assert_eq!(found, expected.map(f32::from));
@@ -182,12 +182,12 @@ fn a_nearest_resize_takes_onnx_runtimes_pixels() {
 fn regions_are_seen_between_the_pixels() {
     let values: Vec<f32> = (0..16u8).map(|i| f32::from(i / 4 * 10 + i % 4)).collect();
     let region = Floats(&[1, 4], &[1.0, 0.5, 3.0, 2.5]);
-    let of = RegionOperator(&[0]);
+    let of = Integers(&[0]);
     let one = |mode: &str| {
         let node = text("RoiAlign", "coordinate_transformation_mode", mode);
         node.with(AttributeProto::int("sampling_ratio", 1))
     };
-    let (shape, found) = made(
+    let (shape, found) = run_node(
         one("output_half_pixel"),
         &[1, 1, 4, 4],
         &values,
@@ -195,16 +195,16 @@ fn regions_are_seen_between_the_pixels() {
     );
     assert_eq!((shape, found), (vec![1, 1, 1, 1], vec![17.0]));
     let region = Floats(&[1, 4], &[1.0, 0.5, 3.0, 2.5]);
-    let (_, found) = made(
+    let (_, found) = run_node(
         one("half_pixel"),
         &[1, 1, 4, 4],
         &values,
-        &[region, RegionOperator(&[0])],
+        &[region, Integers(&[0])],
     );
     assert_eq!(found, [11.5]);
     let whole = Floats(&[1, 5], &[0.0, 0.0, 0.0, 3.0, 3.0]);
     let pool = ints("MaxRoiPool", &[("pooled_shape", &[2, 1])]);
-    let (shape, found) = made(pool, &[1, 1, 4, 4], &values, &[whole]);
+    let (shape, found) = run_node(pool, &[1, 1, 4, 4], &values, &[whole]);
     assert_eq!((shape, found), (vec![1, 1, 2, 1], vec![13.0, 33.0]));
 }
 
@@ -214,13 +214,13 @@ fn sequences_are_reversed_as_far_as_they_are_long() {
     let by_rows = node("ReverseSequence")
         .with(AttributeProto::int("batch_axis", 0))
         .with(AttributeProto::int("time_axis", 1));
-    let (_, found) = made(by_rows, &[2, 3], &given, &[RegionOperator(&[2, 3])]);
+    let (_, found) = run_node(by_rows, &[2, 3], &given, &[Integers(&[2, 3])]);
     assert_eq!(found, [2.0, 1.0, 3.0, 6.0, 5.0, 4.0]);
-    let (_, found) = made(
+    let (_, found) = run_node(
         node("ReverseSequence"),
         &[2, 3],
         &given,
-        &[RegionOperator(&[1, 2, 0])],
+        &[Integers(&[1, 2, 0])],
     );
     assert_eq!(found, [1.0, 5.0, 3.0, 4.0, 2.0, 6.0]);
 }
@@ -232,7 +232,7 @@ fn a_convolution_whose_taps_are_moved_sees_what_they_are_moved_to() {
     // All offsets are half a column to the right; positions outside the image read 0.
     let moved = [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5];
     let moves = || Floats(&[1, 2, 2, 2], &moved);
-    let (_, found) = made(
+    let (_, found) = run_node(
         node("DeformConv"),
         &[1, 1, 2, 2],
         &given,
@@ -241,25 +241,25 @@ fn a_convolution_whose_taps_are_moved_sees_what_they_are_moved_to() {
     assert_eq!(found, [15.0, 10.0, 35.0, 20.0]);
     let mask = Floats(&[1, 1, 2, 2], &[1.0, 0.0, 0.5, 1.0]);
     let beside = [weight(), moves(), Nothing, mask];
-    let (_, found) = made(node("DeformConv"), &[1, 1, 2, 2], &given, &beside);
+    let (_, found) = run_node(node("DeformConv"), &[1, 1, 2, 2], &given, &beside);
     assert_eq!(found, [15.0, 0.0, 17.5, 20.0]);
 }
 
 #[test]
 fn windows_give_norms_and_columns_go_back_where_windows_took_them_from() {
     let norm = ints("LpPool", &[("kernel_shape", &[2]), ("pads", &[1, 0])]);
-    let (_, found) = made(norm, &[1, 1, 3], &[3.0, -4.0, 0.0], &[]);
+    let (_, found) = run_node(norm, &[1, 1, 3], &[3.0, -4.0, 0.0], &[]);
     assert_eq!(found, [3.0, 5.0, 4.0]);
     let columns = [1.0, 2.0, 3.0, 4.0];
-    let sizes = [RegionOperator(&[1, 3]), RegionOperator(&[1, 2])];
-    let (shape, found) = made(node("Col2Im"), &[1, 2, 2], &columns, &sizes);
+    let sizes = [Integers(&[1, 3]), Integers(&[1, 2])];
+    let (shape, found) = run_node(node("Col2Im"), &[1, 2, 2], &columns, &sizes);
     assert_eq!((shape, found), (vec![1, 1, 1, 3], vec![1.0, 5.0, 4.0]));
 }
 
 #[test]
 fn a_determinant_has_the_sign_of_its_rows() {
     let given = [0.0, 2.0, 3.0, 1.0, 1.0, 2.0, 2.0, 4.0];
-    let (shape, found) = made(node("Det"), &[2, 2, 2], &given, &[]);
+    let (shape, found) = run_node(node("Det"), &[2, 2, 2], &given, &[]);
     assert_eq!((shape, found), (vec![2], vec![-6.0, 0.0]));
 }
 
@@ -267,17 +267,17 @@ fn a_determinant_has_the_sign_of_its_rows() {
 fn an_affine_grid_tells_where_each_pixel_comes_from() {
     let turned = [0.0, -1.0, 0.5, 1.0, 0.0, 0.0];
     let grid = node("AffineGrid").with(AttributeProto::int("align_corners", 1));
-    let (shape, found) = made(grid, &[1, 2, 3], &turned, &[RegionOperator(&[1, 1, 2, 2])]);
+    let (shape, found) = run_node(grid, &[1, 2, 3], &turned, &[Integers(&[1, 1, 2, 2])]);
     assert_eq!(shape, [1, 2, 2, 2]);
     assert_eq!(found, [1.5, -1.0, 1.5, 1.0, -0.5, -1.0, -0.5, 1.0]);
 }
 
 #[test]
-fn what_runs_backwards_only_begins_at_the_end() {
+fn reverse_recurrence_starts_at_the_end() {
     // From the end to the front: tanh of the input plus half the previous state.
     let weights = [Floats(&[1, 1, 1], &[1.0]), Floats(&[1, 1, 1], &[0.5])];
     let node = text("RNN", "direction", "reverse").with(AttributeProto::int("hidden_size", 1));
-    let (_, found) = made(node, &[3, 1, 1], &[1.0, 2.0, 4.0], &weights);
+    let (_, found) = run_node(node, &[3, 1, 1], &[1.0, 2.0, 4.0], &weights);
     let last = 4f32.tanh();
     let middle = (2.0 + 0.5 * last).tanh();
     let first = (1.0 + 0.5 * middle).tanh();
@@ -287,7 +287,7 @@ fn what_runs_backwards_only_begins_at_the_end() {
 }
 
 #[test]
-fn what_a_recurrent_operator_does_otherwise_is_refused_by_name() {
+fn unsupported_recurrences_are_rejected_by_name() {
     let activations = |told: &str| AttributeProto {
         name: Some("activations".into()),
         r#type: Some(AttributeType::Strings as i32),
@@ -330,15 +330,15 @@ fn an_operator_of_another_domain_is_not_taken_for_onnxs() {
 
 /// An index outside the depth is valid and marks nothing.
 #[test]
-fn one_hot_marks_the_places_there_are() {
-    let beside = [RegionOperator(&[3]), Floats(&[2], &[5.0, 7.0])];
+fn one_hot_ignores_indices_out_of_range() {
+    let beside = [Integers(&[3]), Floats(&[2], &[5.0, 7.0])];
     let rows = [7., 5., 5., 5., 5., 7., 5., 5., 5., 5., 5., 5.];
-    let (shape, values) = made(node("OneHot"), &[4], &[0., -1., 3., -4.], &beside);
+    let (shape, values) = run_node(node("OneHot"), &[4], &[0., -1., 3., -4.], &beside);
     assert_eq!((&shape[..], &values[..]), (&[4, 3][..], &rows[..]));
-    let (_, values) = made(node("OneHot"), &[1], &[0.5], &beside);
+    let (_, values) = run_node(node("OneHot"), &[1], &[0.5], &beside);
     assert_eq!(values, [5.0; 3]);
     let first = node("OneHot").with(AttributeProto::int("axis", 0));
-    let (shape, values) = made(first, &[4], &[0., -1., 3., -4.], &beside);
+    let (shape, values) = run_node(first, &[4], &[0., -1., 3., -4.], &beside);
     let columns: Vec<f32> = (0..12).map(|at| rows[at % 4 * 3 + at / 4]).collect();
     assert_eq!((&shape[..], &values[..]), (&[3, 4][..], &columns[..]));
 }
@@ -346,7 +346,7 @@ fn one_hot_marks_the_places_there_are() {
 #[test]
 fn softplus_of_a_large_number_is_that_number() {
     let given = [-200.0, -1.0, 0.0, 1.0, 30.0, 100.0, 1e30];
-    let (_, values) = made(node("Softplus"), &[7], &given, &[]);
+    let (_, values) = run_node(node("Softplus"), &[7], &given, &[]);
     let expected = [
         0.0,
         0.313_261_7,
@@ -365,7 +365,7 @@ fn softplus_of_a_large_number_is_that_number() {
 }
 
 #[test]
-fn what_is_filled_without_a_value_is_float32() {
+fn constant_of_shape_defaults_to_float32() {
     let mut model = model(node("Shape"), &[2, 2], &[]);
     let filled = NodeProto::new("ConstantOfShape", "zeros", &["y"], &["zeros"]);
     let product = NodeProto::new("MatMul", "product", &["x", "zeros"], &["product"]);

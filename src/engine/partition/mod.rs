@@ -86,8 +86,8 @@ impl Partition {
     /// The names of each part's inputs and outputs.
     #[cfg(test)]
     pub(super) fn interfaces(&self) -> impl Iterator<Item = (Vec<String>, Vec<String>)> {
-        let pieces = self.parts.iter().map(|part| &part.submodel);
-        pieces.map(|submodel| (submodel.inputs.clone(), submodel.outputs.clone()))
+        let submodels = self.parts.iter().map(|part| &part.submodel);
+        submodels.map(|submodel| (submodel.inputs.clone(), submodel.outputs.clone()))
     }
 
     /// Visits all parts, and runs those that a later part needs values from.

@@ -139,10 +139,10 @@ impl<'a> Partitioner<'a> {
                 .output
                 .iter()
                 .any(|name| watched.contains(name.as_str()));
-            // RegionOperator below 8 bits can't pass between parts; the reals before their QuantizeLinear
+            // Integers below 8 bits can't pass between parts; the reals before their QuantizeLinear
             // do.
-            let pair =
-                node.is("DequantizeLinear") || sub_byte::quantized(&self.model.graph, node).is_some();
+            let pair = node.is("DequantizeLinear")
+                || sub_byte::quantized(&self.model.graph, node).is_some();
             let again = node.output.first().is_some_and(is_constant)
                 || (pair && node.input.iter().skip(1).all(is_constant));
             if seen || !again {
@@ -196,12 +196,12 @@ impl<'a> Partitioner<'a> {
         let watched = self.watched[part].iter().map(|(_, one)| *one);
         let watched = watched.filter(|one| is_inside(one, &made)).flat_map(all_of);
         let read = nodes.iter().flat_map(|&place| &self.node(place).input);
-        let given: BTreeSet<&String> = read
+        let names: BTreeSet<&String> = read
             .chain(watched)
             .filter(|name| !name.is_empty() && !made.contains(name.as_str()))
             .filter(|name| !self.model.graph.initializers.contains(name))
             .collect();
-        given.into_iter().cloned().collect()
+        names.into_iter().cloned().collect()
     }
 
     /// The inputs of a node that holds graphs, and the values that these capture. Constants are
@@ -254,8 +254,8 @@ impl<'a> Partitioner<'a> {
         }
         let shape_values = cut_points::shape_values(nodes.iter().map(|&place| self.node(place)));
         let inputs = self.inputs[part].iter();
-        let told = inputs.filter(|name| shape_values.contains(name.as_str()));
-        Some(told.cloned().collect())
+        let shape_inputs = inputs.filter(|name| shape_values.contains(name.as_str()));
+        Some(shape_inputs.cloned().collect())
     }
 
     fn part(&self, part: usize, mode: ExecutionMode) -> Result<GraphPart, EngineError> {

@@ -131,9 +131,14 @@ impl NodeValidator<'_> {
             return refuse("its divisor", 0, "not 0");
         }
         for (_, most) in MAX_INPUTS.into_iter().filter(|(of, _)| *of == operator) {
-            let given = self.node.input.len();
+            let count_of_inputs = self.node.input.len();
             let expected = format!("{most} at most");
-            ensure(given <= most, "the number of its inputs", given, expected)?;
+            ensure(
+                count_of_inputs <= most,
+                "the number of its inputs",
+                count_of_inputs,
+                expected,
+            )?;
         }
         self.lookups(operator)
     }
@@ -200,7 +205,7 @@ impl NodeValidator<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::validate::tests::GraphData::{Floats, RegionOperator, Nothing};
+    use crate::engine::validate::tests::Beside::{Floats, Integers, Nothing};
     use crate::engine::validate::tests::{PICTURE, int, ints, node, refused, taken};
 
     #[test]
@@ -215,10 +220,10 @@ mod tests {
         assert!(error.contains("its input 1"), "{error}");
         for (operator, beside) in [
             ("Clip", Floats(&[0], &[])),
-            ("CumSum", RegionOperator(&[])),
-            ("TopK", RegionOperator(&[1, 1])),
-            ("Trilu", RegionOperator(&[])),
-            ("OneHot", RegionOperator(&[])),
+            ("CumSum", Integers(&[])),
+            ("TopK", Integers(&[1, 1])),
+            ("Trilu", Integers(&[])),
+            ("OneHot", Integers(&[])),
         ] {
             let error = refused(node(operator), PICTURE, &[beside]);
             assert!(error.contains("the shape of its input 1"), "{error}");
@@ -231,7 +236,7 @@ mod tests {
             "TopK",
             "GatherND",
         ] {
-            let error = refused(node(operator), &[], &[RegionOperator(&[0])]);
+            let error = refused(node(operator), &[], &[Integers(&[0])]);
             assert!(error.contains("the shape of its input"), "{error}");
         }
         refused(node("MatMul"), PICTURE, &[Floats(&[], &[1.0])]);
@@ -239,7 +244,7 @@ mod tests {
             refused(node(operator), &[4], &[]);
         }
         taken(node("Clip"), PICTURE, &[Nothing, Floats(&[1], &[1.0])]);
-        taken(node("TopK"), PICTURE, &[RegionOperator(&[1])]);
+        taken(node("TopK"), PICTURE, &[Integers(&[1])]);
     }
 
     #[test]
@@ -262,24 +267,24 @@ mod tests {
             (node("GatherND"), &[0, 0, 0, 0, 0]),
             (node("GatherND"), &[]),
         ] {
-            refused(node, PICTURE, &[RegionOperator(places)]);
+            refused(node, PICTURE, &[Integers(places)]);
         }
-        refused(node("GatherElements"), &[3], &[RegionOperator(&[3])]);
-        refused(node("ScatterElements"), &[3], &[RegionOperator(&[-4])]);
+        refused(node("GatherElements"), &[3], &[Integers(&[3])]);
+        refused(node("ScatterElements"), &[3], &[Integers(&[-4])]);
         for axis in [5, -6, i64::MAX, i64::MIN] {
-            refused(int("OneHot", "axis", axis), PICTURE, &[RegionOperator(&[3])]);
+            refused(int("OneHot", "axis", axis), PICTURE, &[Integers(&[3])]);
         }
-        taken(int("Gather", "axis", 1), PICTURE, &[RegionOperator(&[3, -4])]);
-        taken(node("GatherND"), PICTURE, &[RegionOperator(&[0, 3, 5])]);
-        taken(node("GatherElements"), &[3], &[RegionOperator(&[2, 0, -3, 1])]);
-        taken(int("OneHot", "axis", 4), PICTURE, &[RegionOperator(&[3])]);
-        let marks = [RegionOperator(&[1 << 40]), Floats(&[2], &[0.0, 1.0])];
+        taken(int("Gather", "axis", 1), PICTURE, &[Integers(&[3, -4])]);
+        taken(node("GatherND"), PICTURE, &[Integers(&[0, 3, 5])]);
+        taken(node("GatherElements"), &[3], &[Integers(&[2, 0, -3, 1])]);
+        taken(int("OneHot", "axis", 4), PICTURE, &[Integers(&[3])]);
+        let marks = [Integers(&[1 << 40]), Floats(&[2], &[0.0, 1.0])];
         let error = refused(node("OneHot"), PICTURE, &marks);
         assert!(error.contains("the shape of its output"), "{error}");
     }
 
     #[test]
-    fn what_is_an_input_now_is_no_attribute() {
+    fn attributes_that_became_inputs_are_rejected() {
         for (operator, name) in [
             ("ReduceMean", "axes"),
             ("Squeeze", "axes"),

@@ -40,14 +40,16 @@ impl NodeValidator<'_> {
     pub(super) fn shapes(&self, operator: &str) -> Validation {
         match operator {
             "Expand" => {
-                let told = self.input(1).and_then(Known::all_integers);
-                let Some((own, told)) = self.shape(0).zip(told) else {
+                let requested = self.input(1).and_then(Known::all_integers);
+                let Some((own, requested)) = self.shape(0).zip(requested) else {
                     return Ok(());
                 };
-                let told = told.iter().map(|&size| Dim::Known(size.max(0) as usize));
+                let requested = requested
+                    .iter()
+                    .map(|&size| Dim::Known(size.max(0) as usize));
                 broadcast(
                     "the shape of its input and the requested one",
-                    &[own, &told.collect::<Vec<_>>()],
+                    &[own, &requested.collect::<Vec<_>>()],
                 )
             }
             // Before opset 7, `axis` gives the position of the second input's first axis.
@@ -160,40 +162,47 @@ impl NodeValidator<'_> {
     }
 
     fn reshape(&self) -> Validation {
-        let told = match self.node.ints("shape") {
+        let requested = match self.node.ints("shape") {
             Some(shape) => Some(shape.to_vec()),
             None => self.input(1).and_then(Known::all_integers),
         };
-        let Some(told) = told else { return Ok(()) };
-        let sound = told.iter().all(|&size| size >= -1)
-            && told.iter().filter(|&&size| size == -1).count() <= 1;
+        let Some(requested) = requested else {
+            return Ok(());
+        };
+        let sound = requested.iter().all(|&size| size >= -1)
+            && requested.iter().filter(|&&size| size == -1).count() <= 1;
         let expected = "sizes of at least 0, with -1 at most once";
-        ensure(sound, "its requested shape", &told, expected)?;
+        ensure(sound, "its requested shape", &requested, expected)?;
         let Some(own) = self.shape(0) else {
             return Ok(());
         };
         let keeps = self.node.int("allowzero").unwrap_or(0) == 0;
-        let zeros = told.iter().enumerate().filter(|&(_, &size)| size == 0);
+        let zeros = requested.iter().enumerate().filter(|&(_, &size)| size == 0);
         if keeps && zeros.clone().any(|(axis, _)| axis >= own.len()) {
             let expected = format!("without a 0 beyond the {} axes of its input", own.len());
-            return refuse("its requested shape", &told, expected);
+            return refuse("its requested shape", &requested, expected);
         }
         let Some(sizes) = self.input(0).and_then(Known::sizes) else {
             return Ok(());
         };
-        let kept = |(axis, &size): (usize, &i64)| match size {
+        let resolved = |(axis, &size): (usize, &i64)| match size {
             0 if keeps => sizes[axis],
             _ => size.max(0) as usize,
         };
-        let places = told.iter().enumerate();
-        let given: Vec<usize> = places.filter(|&(_, &size)| size != -1).map(kept).collect();
-        let (all, given) = (count(&sizes), count(&given));
-        let fits = match told.contains(&-1) {
-            true => given > 0 && all.is_multiple_of(given) || all == 0 && given == 0,
-            false => all == given,
+        let places = requested.iter().enumerate();
+        let known_sizes: Vec<usize> = places
+            .filter(|&(_, &size)| size != -1)
+            .map(resolved)
+            .collect();
+        let (all, known_sizes) = (count(&sizes), count(&known_sizes));
+        let fits = match requested.contains(&-1) {
+            true => {
+                known_sizes > 0 && all.is_multiple_of(known_sizes) || all == 0 && known_sizes == 0
+            }
+            false => all == known_sizes,
         };
         let expected = format!("a shape for the {all} elements of its input of shape {sizes:?}");
-        ensure(fits, "its requested shape", &told, expected)
+        ensure(fits, "its requested shape", &requested, expected)
     }
 
     /// Fails if an input doesn't have one element per channel.
@@ -262,11 +271,11 @@ fn broadcast(what: &str, shapes: &[&[Dim]]) -> Validation {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::validate::tests::GraphData::{Floats, RegionOperator, Nothing};
+    use crate::engine::validate::tests::Beside::{Floats, Integers, Nothing};
     use crate::engine::validate::tests::{PICTURE, int, ints, node, refused, taken};
 
     #[test]
-    fn operands_are_spread_over_each_other_or_refused_with_their_shapes() {
+    fn operands_that_do_not_broadcast_are_rejected() {
         let five = [0.0; 5];
         for operator in ["Add", "Max", "Where", "PRelu", "Equal"] {
             let twice = [Floats(&[5], &five), Floats(&[5], &five)];
@@ -276,8 +285,8 @@ mod tests {
         }
         taken(node("Add"), PICTURE, &[Floats(&[4, 1, 6], &[0.0; 24])]);
         taken(node("Mul"), PICTURE, &[Floats(&[3, 1, 1, 1], &[0.0; 3])]);
-        refused(node("Expand"), PICTURE, &[RegionOperator(&[2, 3, 6, 6])]);
-        taken(node("Expand"), PICTURE, &[RegionOperator(&[2, 4, 1, 6])]);
+        refused(node("Expand"), PICTURE, &[Integers(&[2, 3, 6, 6])]);
+        taken(node("Expand"), PICTURE, &[Integers(&[2, 4, 1, 6])]);
     }
 
     #[test]
@@ -298,16 +307,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_joined_shaped_or_normalized_fits() {
+    fn concat_reshape_and_normalization_check_shapes() {
         let concat = || int("Concat", "axis", 1);
         refused(concat(), PICTURE, &[Floats(&[1, 2, 6, 5], &[0.0; 60])]);
         refused(concat(), PICTURE, &[Floats(&[6], &[0.0; 6])]);
         taken(concat(), PICTURE, &[Floats(&[1, 1, 6, 6], &[0.0; 36])]);
         for shape in [&[5, -1][..], &[-1, -1], &[-2], &[144, 2], &[1, 4, 6, 6, 0]] {
-            refused(node("Reshape"), PICTURE, &[RegionOperator(shape)]);
+            refused(node("Reshape"), PICTURE, &[Integers(shape)]);
         }
         for shape in [&[-1][..], &[0, 0, 36], &[2, -1, 9]] {
-            taken(node("Reshape"), PICTURE, &[RegionOperator(shape)]);
+            taken(node("Reshape"), PICTURE, &[Integers(shape)]);
         }
         let four = || Floats(&[4], &[1.0; 4]);
         let norm = |last| [four(), four(), four(), last];
@@ -318,7 +327,7 @@ mod tests {
         let weight = || Floats(&[4, 4, 1, 1], &[0.0; 16]);
         refused(node("Conv"), PICTURE, &[weight(), Floats(&[3], &[0.0; 3])]);
         taken(node("Conv"), PICTURE, &[weight(), Nothing]);
-        refused(ints("Squeeze", &[]), PICTURE, &[RegionOperator(&[1])]);
-        taken(ints("Squeeze", &[]), PICTURE, &[RegionOperator(&[0])]);
+        refused(ints("Squeeze", &[]), PICTURE, &[Integers(&[1])]);
+        taken(ints("Squeeze", &[]), PICTURE, &[Integers(&[0])]);
     }
 }

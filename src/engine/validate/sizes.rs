@@ -77,13 +77,16 @@ impl NodeValidator<'_> {
             };
             let [before, after] = [pads[place], pads[place + axes.len()]];
             let along = format!("the {size} of axis {axis}");
-            let kept = size + before.min(0) + after.min(0);
+            let remaining = size + before.min(0) + after.min(0);
             let expected = format!("such that they remove no more than {along}");
-            ensure(kept >= 0, "pads", [before, after], expected)?;
+            ensure(remaining >= 0, "pads", [before, after], expected)?;
             let most = before.max(after);
             let (room, expected) = match mode {
-                "reflect" => (kept - 1, format!("less than {along} that they reflect")),
-                "edge" | "wrap" if kept == 0 => (0, format!("0, because the axis is empty")),
+                "reflect" => (
+                    remaining - 1,
+                    format!("less than {along} that they reflect"),
+                ),
+                "edge" | "wrap" if remaining == 0 => (0, format!("0, because the axis is empty")),
                 _ => (MAX_SIZE, String::new()),
             };
             ensure(most <= 0 || most <= room, "pads", [before, after], expected)?;

@@ -3,22 +3,22 @@ use crate::graph::TensorType;
 use crate::onnx::schema::*;
 
 /// An input of the node besides the model input `x`.
-pub(in crate::engine) enum GraphData<'a> {
+pub(in crate::engine) enum Beside<'a> {
     Floats(&'a [usize], &'a [f32]),
-    RegionOperator(&'a [i64]),
+    Integers(&'a [i64]),
     Nothing,
 }
-use GraphData::{Floats, RegionOperator, Nothing};
+use Beside::{Floats, Integers, Nothing};
 
 /// A model of one node whose input `x` has this shape.
-pub(in crate::engine) fn model(node: NodeProto, fed: &[usize], beside: &[GraphData]) -> Model {
+pub(in crate::engine) fn model(node: NodeProto, fed: &[usize], beside: &[Beside]) -> Model {
     let mut node = node;
     let mut constants = Vec::new();
     for (place, input) in beside.iter().enumerate() {
         let name = format!("c{place}");
         let constant = match input {
             Floats(shape, values) => TensorProto::from_f32(&name, shape, values),
-            RegionOperator(values) => TensorProto::from_i64(&name, &[values.len()], values),
+            Integers(values) => TensorProto::from_i64(&name, &[values.len()], values),
             Nothing => {
                 node.input.push(String::new());
                 continue;
@@ -63,7 +63,7 @@ pub(in crate::engine) fn text(operator: &str, name: &str, value: &str) -> NodePr
     node(operator).with(AttributeProto::text(name, value))
 }
 
-pub(super) fn refused(node: NodeProto, fed: &[usize], beside: &[GraphData]) -> String {
+pub(super) fn refused(node: NodeProto, fed: &[usize], beside: &[Beside]) -> String {
     let operator = node.operator();
     let error = validate(&model(node, fed, beside), None);
     let error = error.expect_err(&operator).to_string();
@@ -74,7 +74,7 @@ pub(super) fn refused(node: NodeProto, fed: &[usize], beside: &[GraphData]) -> S
     error
 }
 
-pub(super) fn taken(node: NodeProto, fed: &[usize], beside: &[GraphData]) {
+pub(super) fn taken(node: NodeProto, fed: &[usize], beside: &[Beside]) {
     let said = format!("{node:?}");
     if let Err(error) = validate(&model(node, fed, beside), None) {
         panic!("{error}: {said}");
@@ -186,31 +186,31 @@ fn axes_are_those_of_the_input() {
         assert!(error.contains("axis") || error.contains("perm"), "{error}");
     }
     for operator in ["Squeeze", "ReduceMean", "ReduceL2"] {
-        refused(node(operator), PICTURE, &[RegionOperator(&[9])]);
+        refused(node(operator), PICTURE, &[Integers(&[9])]);
     }
-    refused(node("Unsqueeze"), PICTURE, &[RegionOperator(&[19])]);
-    refused(node("Unsqueeze"), PICTURE, &[RegionOperator(&[0, -6])]);
-    refused(int("Gather", "axis", 7), PICTURE, &[RegionOperator(&[0])]);
+    refused(node("Unsqueeze"), PICTURE, &[Integers(&[19])]);
+    refused(node("Unsqueeze"), PICTURE, &[Integers(&[0, -6])]);
+    refused(int("Gather", "axis", 7), PICTURE, &[Integers(&[0])]);
     taken(int("Flatten", "axis", 4), PICTURE, &[]);
     taken(int("Softmax", "axis", -4), PICTURE, &[]);
-    taken(node("Unsqueeze"), PICTURE, &[RegionOperator(&[0, 5])]);
+    taken(node("Unsqueeze"), PICTURE, &[Integers(&[0, 5])]);
     taken(ints("Transpose", &[("perm", &[3, 1, 2, 0])]), PICTURE, &[]);
 }
 
 #[test]
 fn sizes_that_are_given_are_sizes() {
     for (operator, sizes) in [("Expand", [1, -4, 1, 1]), ("Tile", [1, 1, 1 << 40, 1])] {
-        let error = refused(node(operator), PICTURE, &[RegionOperator(&sizes)]);
+        let error = refused(node(operator), PICTURE, &[Integers(&sizes)]);
         assert!(error.contains("its sizes"), "{error}");
     }
     let split = int("Split", "axis", 1);
-    let error = refused(split, PICTURE, &[RegionOperator(&[1, 3])]);
+    let error = refused(split, PICTURE, &[Integers(&[1, 3])]);
     assert!(
         error.contains("one size for each of its 1 outputs"),
         "{error}"
     );
     // A declared size of 0 means any size; an actual size of 0 is invalid.
-    let sizes = [Nothing, Nothing, RegionOperator(&[1, 4, 6, 6])];
+    let sizes = [Nothing, Nothing, Integers(&[1, 4, 6, 6])];
     let resize = model(node("Resize"), &[1, 4, 0, 6], &sizes);
     assert!(validate(&resize, None).is_ok());
     let fed = Tensor::new(vec![1, 4, 0, 6], crate::tensor::Values::F32(vec![])).unwrap();
@@ -219,7 +219,7 @@ fn sizes_that_are_given_are_sizes() {
 }
 
 #[test]
-fn what_cuts_pads_or_parts_fits_what_there_is() {
+fn slices_pads_and_splits_fit_their_input() {
     for (mode, pads) in [
         ("constant", &[0, 0, -4, 0, 0, 0, -4, 0][..]),
         ("constant", &[0, 0, 1 << 62, 0, 0, 0, 1 << 62, 0]),
@@ -229,24 +229,24 @@ fn what_cuts_pads_or_parts_fits_what_there_is() {
         ("edge", &[0, 0, -6, 0, 0, 0, 3, 0]),
         ("foo", &[0; 8]),
     ] {
-        refused(text("Pad", "mode", mode), PICTURE, &[RegionOperator(pads)]);
+        refused(text("Pad", "mode", mode), PICTURE, &[Integers(pads)]);
     }
     taken(
         text("Pad", "mode", "reflect"),
         PICTURE,
-        &[RegionOperator(&[0, 0, 3, 0, 0, 0, -2, 5])],
+        &[Integers(&[0, 0, 3, 0, 0, 0, -2, 5])],
     );
     taken(
         node("Pad"),
         PICTURE,
-        &[RegionOperator(&[0, 0, -3, 0, 0, 0, -3, 0])],
+        &[Integers(&[0, 0, -3, 0, 0, 0, -3, 0])],
     );
     let slice = |axes: &'static [i64], steps: &'static [i64]| {
         [
-            RegionOperator(&[0]),
-            RegionOperator(&[2]),
-            RegionOperator(axes),
-            RegionOperator(steps),
+            Integers(&[0]),
+            Integers(&[2]),
+            Integers(axes),
+            Integers(steps),
         ]
     };
     refused(node("Slice"), PICTURE, &slice(&[1], &[0]));
@@ -264,8 +264,8 @@ fn what_cuts_pads_or_parts_fits_what_there_is() {
         assert!(error.contains("blocksize"), "{error}");
     }
     taken(int("DepthToSpace", "blocksize", 2), PICTURE, &[]);
-    refused(int("Split", "axis", 1), PICTURE, &[RegionOperator(&[1, 9])]);
-    refused(int("Split", "axis", 1), PICTURE, &[RegionOperator(&[-1, 5])]);
+    refused(int("Split", "axis", 1), PICTURE, &[Integers(&[1, 9])]);
+    refused(int("Split", "axis", 1), PICTURE, &[Integers(&[-1, 5])]);
 }
 
 #[test]
@@ -279,13 +279,13 @@ fn a_picture_is_brought_to_a_size_that_is_one() {
         refused(
             node("Resize"),
             PICTURE,
-            &[Nothing, Nothing, RegionOperator(&sizes)],
+            &[Nothing, Nothing, Integers(&sizes)],
         );
     }
     refused(
         node("Resize"),
         PICTURE,
-        &[Nothing, Nothing, RegionOperator(&[4, 4])],
+        &[Nothing, Nothing, Integers(&[4, 4])],
     );
     taken(
         node("Resize"),
@@ -295,12 +295,12 @@ fn a_picture_is_brought_to_a_size_that_is_one() {
     taken(
         node("Resize"),
         PICTURE,
-        &[Nothing, Nothing, RegionOperator(&[1, 4, 9, 3])],
+        &[Nothing, Nothing, Integers(&[1, 4, 9, 3])],
     );
 }
 
 #[test]
-fn nothing_is_pooled_of_nothing() {
+fn pooling_an_empty_input_is_rejected() {
     let pool = ints("MaxPool", &[("kernel_shape", &[3, 3]), ("pads", &[1; 4])]);
     for (shape, fits) in [([1, 4, 0, 6], false), ([0, 4, 6, 6], true)] {
         let pool = model(pool.clone(), &shape, &[]);
@@ -313,9 +313,9 @@ fn nothing_is_pooled_of_nothing() {
 #[test]
 fn a_whole_axis_is_transformed() {
     let transform = || int("DFT", "axis", 1);
-    taken(transform(), &[1, 8, 1], &[RegionOperator(&[8])]);
+    taken(transform(), &[1, 8, 1], &[Integers(&[8])]);
     for length in [0, -3, 4, 1 << 40] {
-        let error = refused(transform(), &[1, 8, 1], &[RegionOperator(&[length])]);
+        let error = refused(transform(), &[1, 8, 1], &[Integers(&[length])]);
         assert!(error.contains("dft_length"), "{error}");
     }
 }

@@ -18,8 +18,8 @@ impl NodeValidator<'_> {
         let convolves = weight.is_some();
         let weight = weight.and_then(|slot| self.input(slot));
         let weight = weight.and_then(Known::sizes);
-        let given = self.node.ints("kernel_shape");
-        let kernel: Option<Vec<i64>> = match (&weight, given) {
+        let kernel_shape = self.node.ints("kernel_shape");
+        let kernel: Option<Vec<i64>> = match (&weight, kernel_shape) {
             (Some(weight), _) => {
                 ensure(
                     weight.len() > 2,
@@ -29,7 +29,7 @@ impl NodeValidator<'_> {
                 )?;
                 Some(weight[2..].iter().map(|&size| size as i64).collect())
             }
-            (None, given) => given.map(<[i64]>::to_vec),
+            (None, kernel_shape) => kernel_shape.map(<[i64]>::to_vec),
         };
         let rank = self.shape(0).map(<[Dim]>::len);
         let spatial = kernel.as_ref().map(Vec::len);
@@ -45,11 +45,16 @@ impl NodeValidator<'_> {
                 expected,
             )?;
         }
-        if let Some(given) = given {
+        if let Some(kernel_shape) = kernel_shape {
             self.sizes_list("kernel_shape", spatial, 1)?;
             if let (Some(kernel), true) = (&kernel, weight.is_some()) {
                 let expected = format!("{kernel:?}, as the shape of its weight");
-                ensure(given == kernel, "kernel_shape", given, expected)?;
+                ensure(
+                    kernel_shape == kernel,
+                    "kernel_shape",
+                    kernel_shape,
+                    expected,
+                )?;
             }
         }
         self.sizes_list("strides", spatial, 1)?;
@@ -96,16 +101,16 @@ impl NodeValidator<'_> {
 
     /// Checks a list attribute: `length` sizes of at least `least`.
     fn sizes_list(&self, key: &str, length: usize, least: i64) -> Validation {
-        let Some(given) = self.node.ints(key) else {
+        let Some(list) = self.node.ints(key) else {
             return Ok(());
         };
         let expected = format!("{length} numbers");
-        ensure(given.len() == length, key, given, expected)?;
-        let sound = given.iter().all(|size| (least..MAX_SIZE).contains(size));
+        ensure(list.len() == length, key, list, expected)?;
+        let sound = list.iter().all(|size| (least..MAX_SIZE).contains(size));
         ensure(
             sound,
             key,
-            given,
+            list,
             format!("at least {least} and of at most 31 bits"),
         )
     }
@@ -194,7 +199,10 @@ impl NodeValidator<'_> {
                 None => ensure(
                     made > 0 || size == 0,
                     "pads",
-                    format_args!("larger than its output of {}", slide.full_output(size, more)),
+                    format_args!(
+                        "larger than its output of {}",
+                        slide.full_output(size, more)
+                    ),
                     "such that some output remains",
                 )?,
                 // A size larger by a stride would need a larger input.

@@ -79,7 +79,7 @@ fn matrix(
         let at = |places: &TVec<usize>| (places.len() <= 1).then(|| places.first().copied());
         let weight = at(&axis.inputs[slot])?;
         let of_row = at(&axis.inputs[other])?.map_or(1, |at| row[at]);
-        let kept = at(&axis.outputs[0])?.is_some();
+        let keeps_rows = at(&axis.outputs[0])?.is_some();
         let Some(at) = weight.filter(|&at| view.shape[at] > 1) else {
             if of_row > 1 {
                 return None;
@@ -87,7 +87,7 @@ fn matrix(
             continue;
         };
         let size = (view.shape[at], view.strides[at]);
-        let whole = match (of_row, kept) {
+        let whole = match (of_row, keeps_rows) {
             (1, true) => &mut mn,
             (many, false) if many == size.0 => &mut k,
             _ => return None,

@@ -119,8 +119,8 @@ impl RuntimePack {
         // written above.
         let floats =
             unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<f32>(), count) };
-        let held = pack(&self.bytes.0, matrix, self.format.r, panel, floats);
-        ensure!(held, "a weight lies outside its bytes");
+        let in_range = pack(&self.bytes.0, matrix, self.format.r, panel, floats);
+        ensure!(in_range, "a weight lies outside its bytes");
         Ok(Box::new(EagerPackedInput {
             fact: PackedExoticFact {
                 format: Box::new(self.format.clone()),

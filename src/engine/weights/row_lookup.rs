@@ -51,7 +51,7 @@ struct RowLookup {
 }
 
 impl RowLookup {
-    fn made<D: DimLike>(&self, places: &[D]) -> TVec<D> {
+    fn output_shape<D: DimLike>(&self, places: &[D]) -> TVec<D> {
         let row = self.shape[1..].iter().map(|&size| size.into());
         places.iter().cloned().chain(row).collect()
     }
@@ -77,14 +77,14 @@ impl EvalOp for RowLookup {
             let place = place.rem_euclid(self.shape[0] as i64) as usize;
             bytes.extend_from_slice(&self.bytes.0[place * row..][..row]);
         }
-        let made = SharedWeight::new(bytes.into(), &self.made(places.shape()));
+        let made = SharedWeight::new(bytes.into(), &self.output_shape(places.shape()));
         made.context("rows that don't fit their shape")?.value()
     }
 }
 
 impl TypedOp for RowLookup {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        Ok(tvec!(f32::fact(self.made(&inputs[0].shape))))
+        Ok(tvec!(f32::fact(self.output_shape(&inputs[0].shape))))
     }
 
     as_op!();

@@ -5,7 +5,7 @@ use crate::onnx::schema::{
 };
 use crate::tensor::{Tensor, Values};
 
-/// RegionOperator small enough that all their sums are exact in floats, in any order.
+/// Integers small enough that all their sums are exact in floats, in any order.
 fn whole(count: usize) -> Vec<f32> {
     (0..count).map(|at| (at * 37 % 11) as f32 - 5.0).collect()
 }
@@ -155,7 +155,7 @@ fn shared_weights_give_what_their_values_give() {
 }
 
 #[test]
-fn rows_of_a_table_are_read_where_they_lie() {
+fn row_lookups_are_read_in_place() {
     let mut model = model(
         NodeProto::new("Gather", "n", &["w", "x"], &["y"]),
         &[300, 7, 11],
@@ -185,7 +185,7 @@ fn rows_of_a_table_are_read_where_they_lie() {
 }
 
 #[test]
-fn what_is_added_is_read_where_it_lies() {
+fn addends_are_read_in_place() {
     // The weight has the size of the value; or repeats for each of three parts; or is larger than
     // the value, which isn't supported.
     let cases: [([&[usize]; 3], bool); 3] = [

@@ -1,26 +1,26 @@
-//! Constants that take factors up.
+//! Applies channel factors to the constants of a model.
 
-use super::ties::{FIXED, Ties};
-use super::{EqualizeError, Factors, factor_of};
+use super::channel_classes::{ChannelClasses, FIXED};
+use super::{ChannelFactors, EqualizeError, factor_of};
 use crate::graph::Model;
 
-impl Factors {
-    /// The model whose constants have taken the factors up, which it remembers.
+impl ChannelFactors {
+    /// A copy of the model with the factors applied to its constants and stored in its metadata.
     pub fn applied(&self, model: &Model) -> Result<Model, EqualizeError> {
         if self.is_empty() {
             return Ok(model.clone());
         }
         let uses = model.graph.uses();
-        let ties = Ties::of(&model.graph, &uses);
-        let powers = self.by_class(&ties)?;
+        let channel_classes = ChannelClasses::new(&model.graph, &uses);
+        let powers = self.by_class(&channel_classes)?;
         let of = |value: Option<&str>| -> Vec<i32> {
-            let classes = value.map_or(&[][..], |value| ties.classes(value));
+            let classes = value.map_or(&[][..], |value| channel_classes.classes(value));
             classes.iter().map(|&class| powers[class]).collect()
         };
-        // Of all differences of two powers.
+        // One factor for every possible difference of two powers.
         let factors: Vec<f64> = (-256..=256).map(factor_of).collect();
         let mut changed = model.clone();
-        for (constant, tensor) in ties.constants(model) {
+        for (constant, tensor) in channel_classes.constants(model) {
             let (times, over) = (of(constant.times), of(constant.over));
             if times.iter().chain(&over).all(|&power| power == 0) {
                 continue;
@@ -40,18 +40,19 @@ impl Factors {
             })?;
             changed.graph.initializers.insert(scaled);
         }
-        self.remember(&mut changed);
+        self.write_metadata(&mut changed);
         Ok(changed)
     }
 
-    /// The power of each class; none where nothing is said.
-    fn by_class(&self, ties: &Ties<'_>) -> Result<Vec<i32>, EqualizeError> {
-        let mut powers: Vec<Option<i8>> = vec![None; ties.count()];
+    /// The power of each class; 0 for classes without a factor. Fails if the factors don't fit this
+    /// model.
+    fn by_class(&self, channel_classes: &ChannelClasses<'_>) -> Result<Vec<i32>, EqualizeError> {
+        let mut powers: Vec<Option<i8>> = vec![None; channel_classes.count()];
         powers[FIXED] = Some(0);
-        for (value, found) in &self.0 {
-            let classes = ties.classes(value);
-            let mut pairs = classes.iter().zip(found);
-            let fits = classes.len() == found.len()
+        for (value, stored) in &self.0 {
+            let classes = channel_classes.classes(value);
+            let mut pairs = classes.iter().zip(stored);
+            let fits = classes.len() == stored.len()
                 && pairs.all(|(&class, &power)| *powers[class].get_or_insert(power) == power);
             if !fits {
                 let value = value.clone();

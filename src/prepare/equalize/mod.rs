@@ -1,65 +1,69 @@
-//! Equalization: the channels of a value made alike, so that one scale does for all of them.
+//! Equalization: factors between neighbouring layers make the ranges of a value's channels alike,
+//! so that one scale fits all of them.
 //!
-//! A value whose makers and readers all have weights of their own can have each channel multiplied with a factor: what makes
-//! the channel takes it up, and what reads it gives it back, so that nothing changes but how large the channels are. A factor
-//! goes from a layer through all that does the same to each multiple (a Relu, a maximum, sums of values with the same factors,
-//! parts that are joined) to the layers that read it. Large channels become smaller and small ones larger, by as much as their weights
-//! can bear: `f = reach^-s · weights^(1-s)`, with the greatest value of a channel and the greatest weight it meets, each against those
-//! of its neighbours, and the strength s. It does what is known as cross-layer equalization and, where a norm comes before, as
-//! SmoothQuant.
+//! A value whose producers and consumers all have weights of their own can have each channel
+//! multiplied by a factor. The producer's constants are multiplied by it and the consumer's are
+//! divided by it, so the outputs of the model don't change. A factor passes through operators that
+//! commute with it: Relu, maximum, sums of values with the same factors, Concat.
 //!
-//! Factors are powers of the eighth root of two: near enough, and a byte each in the file that remembers them.
+//! With the strength s, the factor of a channel is `f = range^-s · weights^(1-s)`. Here `range` is
+//! the largest magnitude of the channel and `weights` the largest weight that multiplies it. Each
+//! is relative to the largest among the channels of the value. This is cross-layer equalization
+//! and, behind a norm, SmoothQuant.
+//!
+//! Factors are powers of 2^(1/8): precise enough, and one byte each in the metadata of a model.
 
 mod apply;
-mod find;
-mod remember;
-mod role;
-mod span;
-mod ties;
+mod channel_axes;
+mod channel_classes;
+mod metadata;
+mod node_rules;
+mod scales;
 
 use std::collections::BTreeMap;
 
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;
-use ties::{FIXED, Ties};
+use channel_classes::{ChannelClasses, FIXED};
 
-/// Steps of a factor between one and two.
+/// A factor is two to the power / STEPS.
 const STEPS: f64 = 8.0;
 
-/// Why factors can't be found or taken up.
+/// Reasons why factors can't be computed or applied.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum EqualizeError {
     #[error(
-        "the model's channels were made alike already, as its metadata say: leave `equalize` out, or give the model that it was made from"
+        "the model is equalized already, as its metadata show: remove `equalize` from the \
+         settings, or use the model before equalization"
     )]
     Already,
     #[error(
-        "the quantized model says that channels of `{value}` were made alike, which can't be done with this float model: give the one \
-         that it was made from"
+        "the quantized model was equalized at `{value}`, which this float model doesn't allow: use \
+         the float model that it was made from"
     )]
     Other { value: String },
     #[error(
-        "what the model's metadata say of channels that were made alike is damaged ({reason}): make the model again, or take the entry \
-         `octet.equalized` out"
+        "the equalization factors in the model's metadata are damaged ({reason}): quantize the \
+         model again, or remove the entry `octet.equalized`"
     )]
     Damaged { reason: String },
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
-/// The factors of channels, of each value that layers make and that has any, as powers of the eighth root of two. Those of all
-/// other values follow.
+/// Channel factors by value name, as powers of 2^(1/8). Only values that layers produce and that
+/// have a factor other than one are stored; all other factors follow from these.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Factors(BTreeMap<String, Vec<i8>>);
+pub struct ChannelFactors(BTreeMap<String, Vec<i8>>);
 
-impl Factors {
-    /// Whether there are none.
+impl ChannelFactors {
+    /// True if no channel has a factor.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many values have channels with a factor, and the least and the greatest of these.
+    /// The number of values with factors, and the smallest and largest factor.
     pub fn extent(&self) -> (usize, f64, f64) {
         let powers = || self.0.values().flatten().copied();
         let factor = |power: Option<i8>| factor_of(power.unwrap_or(0).into());
@@ -72,25 +76,27 @@ fn factor_of(power: i32) -> f64 {
     (f64::from(power) / STEPS).exp2()
 }
 
-/// The values whose channels can be given factors, and the axis along which these lie.
+/// Values whose channels can have factors, with their channel axis.
 pub fn channels(model: &Model) -> BTreeMap<String, usize> {
     let uses = model.graph.uses();
-    let ties = Ties::of(&model.graph, &uses);
-    let movable = ties.movable();
+    let channel_classes = ChannelClasses::new(&model.graph, &uses);
+    let movable = channel_classes.movable();
     movable
         .map(|(value, axis)| (value.to_string(), axis))
         .collect()
 }
 
-/// How many bytes of constants can take factors up.
+/// Bytes of the constants that factors can change.
 pub fn bytes(model: &Model) -> u64 {
     let uses = model.graph.uses();
-    let ties = Ties::of(&model.graph, &uses);
+    let channel_classes = ChannelClasses::new(&model.graph, &uses);
     let movable = |value: Option<&str>| {
-        let mut classes = value.map_or(&[][..], |value| ties.classes(value)).iter();
+        let mut classes = value
+            .map_or(&[][..], |value| channel_classes.classes(value))
+            .iter();
         classes.any(|&class| class != FIXED)
     };
-    let constants = ties.constants(model);
+    let constants = channel_classes.constants(model);
     let taking =
         constants.filter(|(constant, _)| movable(constant.times) || movable(constant.over));
     let bytes = taking.filter_map(|(_, tensor)| tensor.byte_len().ok());

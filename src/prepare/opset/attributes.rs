@@ -1,10 +1,10 @@
-//! Attributes that became inputs, and some that went.
+//! Attributes that became inputs, and attributes that were removed.
 
-use super::{Adapter, Outcome, set_input};
+use super::{Adapted, Adapter, set_input};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// The type was a name.
-pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+/// Before opset 6 the type was a string.
+pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     if let Some(name) = node.text("to") {
         let upper = name.to_ascii_uppercase();
         let element = match upper.as_str() {
@@ -13,14 +13,14 @@ pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
                 .filter_map(|i| DataType::try_from(i).ok())
                 .find(|e| format!("{e:?}").to_ascii_uppercase() == upper),
         };
-        let element = element.ok_or_else(|| format!("its type {name} is not known"))?;
+        let element = element.ok_or_else(|| format!("its type {name} is unknown"))?;
         node.set(AttributeProto::int("to", element as i64));
     }
     to.write(node);
     Ok(())
 }
 
-pub(super) fn reshape(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn reshape(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let shape = node.take("shape").ok_or("it has no shape")?.ints;
     let shape = to.integers(&node, "shape", &shape);
     set_input(&mut node, 1, shape);
@@ -28,20 +28,20 @@ pub(super) fn reshape(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-/// Statistics over every position, and training outputs, are another operator.
-pub(super) fn batch_norm(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+/// Statistics for each position have no equivalent; outputs for training are dropped.
+pub(super) fn batch_norm(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     if node.take("spatial").and_then(|a| a.i) == Some(0) {
-        return Err("statistics per position (spatial = 0) were given up".to_owned());
+        return Err("ONNX removed statistics for each position (spatial = 0)".to_owned());
     }
     node.take("is_test");
-    // The further outputs are training's; a reader that uses one would fail by name.
+    // A reader of one of the further outputs fails by its name.
     node.output.truncate(1);
     to.write(node);
     Ok(())
 }
 
-/// Outside training, what a model to be quantized is, the ratio means nothing.
-pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+/// Outside training, the ratio has no effect.
+pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     node.take("is_test");
     if let Some(ratio) = node.take("ratio").and_then(|a| a.f) {
         let ratio = to.constant(&node, "ratio", TensorProto::from_f32("", &[], &[ratio]));
@@ -51,8 +51,8 @@ pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Outcome {
-    // The old defaults, the ends of f32, cut nothing.
+pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Adapted {
+    // The ends of f32, the old defaults, clip nothing.
     for (slot, key) in [(1, "min"), (2, "max")] {
         let Some(value) = node.take(key).and_then(|a| a.f) else {
             continue;
@@ -68,7 +68,7 @@ pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-/// A number of the element type of the node's input, f32 where that is not known.
+/// A scalar of the element type of the node's input; f32 if the type is unknown.
 fn limit_like(to: &Adapter, node: &NodeProto, value: f32) -> Result<TensorProto, String> {
     let element = node
         .input_at(0)
@@ -77,11 +77,13 @@ fn limit_like(to: &Adapter, node: &NodeProto, value: f32) -> Result<TensorProto,
     match element {
         None | Some(DataType::Float) => Ok(TensorProto::from_f32("", &[], &[value])),
         Some(DataType::Double) => Ok(TensorProto::from_f64("", &[], &[value.into()])),
-        Some(other) => Err(format!("it limits values of type {other:?}")),
+        Some(other) => Err(format!(
+            "its constant would have type {other:?}, which is not supported"
+        )),
     }
 }
 
-pub(super) fn pad(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn pad(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let pads = node
         .take("pads")
         .or_else(|| node.take("paddings"))
@@ -98,7 +100,7 @@ pub(super) fn pad(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-pub(super) fn slice(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn slice(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     for (slot, key) in [(1, "starts"), (2, "ends"), (3, "axes")] {
         match node.take(key) {
             Some(attribute) => {
@@ -113,7 +115,7 @@ pub(super) fn slice(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-pub(super) fn top_k(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn top_k(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let k = node.take("k").and_then(|a| a.i).ok_or("it has no k")?;
     let k = to.integers(&node, "k", &[k]);
     set_input(&mut node, 1, k);

@@ -1,12 +1,12 @@
-//! Raising the opset: each operator whose writing or meaning changed is written anew.
+//! Raises the opset: every operator whose form or meaning changed is rewritten.
 //!
-//! An adapter takes a node of the old opset and gives the nodes that mean the same in the new one.
-//! What can't be written so is an error that names the node; nothing is approximated.
+//! An adapter takes a node of the old opset and writes equivalent nodes of the new one. A node
+//! without an exact equivalent is an error that names it; nothing is approximated.
 
-mod arithmetic;
+mod after_13;
 mod attributes;
 mod axes;
-mod later;
+mod broadcasting;
 mod resize;
 
 use std::collections::BTreeMap;
@@ -16,21 +16,22 @@ use super::shapes::{self, Types};
 use crate::graph::{Dim, Model, Names, domain_named};
 use crate::onnx::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
-/// What an adapter knows and may do.
+/// State of the adapter of one node.
 struct Adapter<'a> {
     from: i64,
     to: i64,
     names: &'a mut Names,
     types: &'a Types,
-    /// The nodes written so far for the node at hand, constants first.
+    /// Nodes written so far for this node, constants first.
     written: Vec<NodeProto>,
 }
 
-/// What an adapter says: how it went, or why it could not be.
-type Outcome = Result<(), String>;
+/// Result of an adapter; the error is the reason why a node can't be raised.
+type Adapted = Result<(), String>;
 
 impl Adapter<'_> {
-    /// A constant integer list; gives its name. A Constant node, so that it serves in subgraphs too.
+    /// Adds a constant list of integers as a Constant node, which subgraphs allow too. Returns its
+    /// name.
     fn integers(&mut self, node: &NodeProto, role: &str, values: &[i64]) -> String {
         self.constant(
             node,
@@ -47,7 +48,7 @@ impl Adapter<'_> {
         name
     }
 
-    /// A name for a value between the nodes that are written.
+    /// A new name for an intermediate value.
     fn value(&mut self, node: &NodeProto, role: &str) -> String {
         self.names.fresh(&format!("{}_{role}", node.title()))
     }
@@ -60,13 +61,13 @@ impl Adapter<'_> {
         self.written.push(node);
     }
 
-    /// Whether what an opset changed lies on the way.
+    /// True if this opset lies between the source (exclusive) and the target (inclusive).
     fn passes(&self, opset: i64) -> bool {
         self.from < opset && opset <= self.to
     }
 }
 
-/// Sets an input slot, empty ones before it filled with nothing.
+/// Sets an input slot and fills missing slots before it with empty names.
 fn set_input(node: &mut NodeProto, slot: usize, name: String) {
     if node.input.len() <= slot {
         node.input.resize(slot + 1, String::new());
@@ -74,7 +75,7 @@ fn set_input(node: &mut NodeProto, slot: usize, name: String) {
     node.input[slot] = name;
 }
 
-/// Raises ONNX's own operators to the opset `to` (13); a model at or above it stays as it is.
+/// Raises ONNX operators to the opset `to` (13); a model at or above it stays as it is.
 pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     let from = model.opset();
     if from >= to {
@@ -83,16 +84,17 @@ pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     let types = shapes::infer(&model.graph);
     let mut names = model.graph.names();
     let nodes = std::mem::take(&mut model.graph.nodes);
-    let step = Step { from, to, adapt };
+    let step = OpsetStep { from, to, adapt };
     model.graph.nodes = raise(nodes, &step, &mut names, &types)?;
     model.set_opset(to);
-    // Opset 13 came with IR version 7; initializers that are no inputs came with 4.
+    // Opset 13 came with IR version 7; initializers that are no inputs came with version 4.
     let header = model.header_mut();
     header.ir_version = Some(header.ir_version.unwrap_or(0).max(7));
     Ok(())
 }
 
-/// A node that is written for one opset as it is in a later one (13 at least), but for the graphs it holds. Shapes are not known.
+/// Raises a single node from one opset to a later one (at least 13), but not the graphs it holds.
+/// Shapes are unknown here.
 pub(super) fn raise_node(
     node: NodeProto,
     from: i64,
@@ -100,8 +102,8 @@ pub(super) fn raise_node(
     names: &mut Names,
 ) -> Result<Vec<NodeProto>, String> {
     let middle = super::OPSET.max(from);
-    let step = |from, to, adapt| Step { from, to, adapt };
-    let ways = [step(from, middle, adapt), step(middle, to, later::adapt)];
+    let step = |from, to, adapt| OpsetStep { from, to, adapt };
+    let ways = [step(from, middle, adapt), step(middle, to, after_13::adapt)];
     let mut nodes = vec![node];
     for step in ways.iter().filter(|step| step.from < step.to) {
         for node in std::mem::take(&mut nodes) {
@@ -111,7 +113,7 @@ pub(super) fn raise_node(
     Ok(nodes)
 }
 
-/// The opset that has numbers of four bits and a scale for each block of a weight.
+/// The first opset with 4-bit integers and block-wise scales.
 const OPSET_WITH_BLOCKS: i64 = 21;
 
 /// Raises a prepared model to opset 21; a model at or above it stays as it is.
@@ -120,10 +122,10 @@ pub fn raise_to_blocks(model: &mut Model) -> Result<(), PrepareError> {
     if from < to {
         let mut names = model.graph.names();
         let nodes = std::mem::take(&mut model.graph.nodes);
-        let step = Step {
+        let step = OpsetStep {
             from,
             to,
-            adapt: later::adapt,
+            adapt: after_13::adapt,
         };
         model.graph.nodes = raise(nodes, &step, &mut names, &BTreeMap::new())?;
         model.set_opset(to);
@@ -135,16 +137,16 @@ pub fn raise_to_blocks(model: &mut Model) -> Result<(), PrepareError> {
     Ok(())
 }
 
-/// From which opset to which, and what writes a node anew for it.
-struct Step {
+/// Source opset, target opset and the adapter between them.
+struct OpsetStep {
     from: i64,
     to: i64,
-    adapt: fn(&mut Adapter, NodeProto) -> Outcome,
+    adapt: fn(&mut Adapter, NodeProto) -> Adapted,
 }
 
 fn raise(
     nodes: Vec<NodeProto>,
-    step: &Step,
+    step: &OpsetStep,
     names: &mut Names,
     types: &Types,
 ) -> Result<Vec<NodeProto>, PrepareError> {
@@ -171,7 +173,7 @@ fn raise(
 
 fn raise_itself(
     node: NodeProto,
-    step: &Step,
+    step: &OpsetStep,
     names: &mut Names,
     types: &Types,
 ) -> Result<Vec<NodeProto>, String> {
@@ -191,26 +193,26 @@ fn raise_itself(
 
 fn raise_inside(
     graph: &mut GraphProto,
-    step: &Step,
+    step: &OpsetStep,
     names: &mut Names,
 ) -> Result<(), PrepareError> {
-    // Shapes inside subgraphs are not followed.
+    // Shapes inside subgraphs are not inferred.
     let nodes = std::mem::take(&mut graph.node);
     graph.node = raise(nodes, step, names, &BTreeMap::new())?;
     Ok(())
 }
 
-/// Writes one node anew.
-fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+/// Rewrites one node for opset 13.
+fn adapt(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     let operator = node.op_type.clone().unwrap_or_default();
-    // Before opset 7 operators said which input they may overwrite.
+    // Before opset 7 this attribute listed the inputs that an operator may overwrite.
     node.take("consumed_inputs");
     match operator.as_str() {
         "Add" | "Sub" | "Mul" | "Div" | "Pow" | "And" | "Or" | "Xor" | "Equal" | "Greater"
         | "Less" | "PRelu"
             if to.from < 7 =>
         {
-            arithmetic::broadcast(to, node)
+            broadcasting::broadcast(to, node)
         }
         "Gemm" if to.from < 7 => {
             node.take("broadcast");
@@ -241,11 +243,11 @@ fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
         "Resize" if to.from < 11 => resize::resize(to, node),
         "Softmax" | "LogSoftmax" | "Hardmax" => axes::softmax(to, node),
         "Squeeze" | "Unsqueeze" | "ReduceSum" => axes::as_input(to, node, "axes"),
-        "Split" if to.from < 2 => Err("its first form had no meaning of its own".to_owned()),
+        "Split" if to.from < 2 => Err("opset 1 did not define its meaning".to_owned()),
         "Split" => axes::as_input(to, node, "split"),
-        "Scan" if to.from < 9 => Err("Scan had another form then".to_owned()),
+        "Scan" if to.from < 9 => Err("Scan had another form before opset 9".to_owned()),
         "RNN" | "GRU" | "LSTM" if to.from < 7 => {
-            // The attribute only said whether the outputs, now optional, are there.
+            // The attribute said only whether the outputs, now optional, exist.
             node.take("output_sequence");
             if operator == "GRU" && to.from < 3 && node.int("linear_before_reset").is_none() {
                 node.set(AttributeProto::int("linear_before_reset", 0));
@@ -255,7 +257,7 @@ fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
         }
         "Crop" | "Affine" | "ImageScaler" | "GivenTensorFill" | "ParametricSoftplus"
         | "ScaledTanh" | "Scale" | "GRUUnit" | "ATen" => {
-            Err("it was an experiment that ONNX gave up".to_owned())
+            Err("it was experimental and ONNX removed it".to_owned())
         }
         _ => {
             to.write(node);

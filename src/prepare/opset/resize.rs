@@ -1,12 +1,12 @@
-//! Upsample, and Resize of opset 10, as Resize of today.
+//! Rewrites Upsample, and Resize of opset 10, as today's Resize.
 //!
-//! Both laid output position x at x / scale of the input ("asymmetric") and took, for `nearest`, the
+//! Both map output position x to x / scale of the input ("asymmetric"). For `nearest` they take the
 //! element below it when enlarging and the one above it when shrinking.
 
-use super::{Adapter, Outcome, set_input};
+use super::{Adapted, Adapter, set_input};
 use crate::onnx::schema::{AttributeProto, NodeProto, TensorProto};
 
-pub(super) fn upsample(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+pub(super) fn upsample(to: &mut Adapter, mut node: NodeProto) -> Adapted {
     node.op_type = Some("Resize".to_owned());
     let scales = if to.from >= 9 {
         node.input_at(1).ok_or("it has no scales")?.to_owned()
@@ -33,20 +33,20 @@ pub(super) fn upsample(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     write(to, node, scales, "floor")
 }
 
-pub(super) fn resize(to: &mut Adapter, node: NodeProto) -> Outcome {
+pub(super) fn resize(to: &mut Adapter, node: NodeProto) -> Adapted {
     let scales = node.input_at(1).ok_or("it has no scales")?.to_owned();
     let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
     let rounding = match to.types.get(&scales).and_then(|t| t.floats.as_deref()) {
-        Some(given) if given.iter().all(|&s| s >= 1.0) => "floor",
-        Some(given) if given.iter().all(|&s| s <= 1.0) => "ceil",
+        Some(values) if values.iter().all(|&s| s >= 1.0) => "floor",
+        Some(values) if values.iter().all(|&s| s <= 1.0) => "ceil",
         _ if !nearest => "floor",
-        Some(_) => return Err("it enlarges and shrinks at once".to_owned()),
+        Some(_) => return Err("it enlarges one axis and shrinks another".to_owned()),
         None => return Err("its scales are not constant".to_owned()),
     };
     write(to, node, scales, rounding)
 }
 
-fn write(to: &mut Adapter, mut node: NodeProto, scales: String, rounding: &str) -> Outcome {
+fn write(to: &mut Adapter, mut node: NodeProto, scales: String, rounding: &str) -> Adapted {
     let mode = match node.text("mode").unwrap_or("nearest") {
         "bilinear" | "trilinear" => "linear".to_owned(),
         mode => mode.to_owned(),

@@ -1,41 +1,41 @@
-//! Types, shapes and small integer values, followed through the graph.
+//! Inference of types, shapes and small integer values.
 //!
-//! Nothing is guessed: what the graph's inputs and constants don't imply is unknown. `value_info`
-//! of the file is not believed, for real files carry wrong ones. An operator without a rule here
-//! makes values of which nothing is known.
+//! Nothing is guessed: anything that the graph's inputs and constants don't imply is unknown.
+//! `value_info` of the file is ignored, because real files carry wrong entries. The outputs of an
+//! operator without a rule are unknown.
 
-mod elements;
-mod numbers;
+mod element_types;
 mod rules;
+mod small_values;
 mod windows;
 
-pub(crate) use rules::{cut, position};
+pub(crate) use rules::{position, slice_bounds};
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::graph::{Dim, Graph, TensorType};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
 
-/// Values of more elements are not followed.
+/// Limit on the elements of a value whose numbers are followed.
 const LARGEST: usize = 4096;
 
-/// What is known of a value.
+/// Inferred type, shape and numbers of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct InferredValue {
     pub element: DataType,
     pub shape: Option<Vec<Dim>>,
-    /// Its numbers where it is an integer or bool and small; each may be unknown.
+    /// Numbers of a small integer or bool value; each may be unknown.
     pub integers: Option<Vec<Option<i64>>>,
-    /// Its numbers where it is `f32` and small.
+    /// Numbers of a small `f32` value.
     pub floats: Option<Vec<f32>>,
 }
 
-/// What is known of each value; values of which nothing is known are not in it.
-pub(crate) type Types = BTreeMap<String, Known>;
+/// Inferred values by name; a value of which nothing is known is absent.
+pub(crate) type Types = BTreeMap<String, InferredValue>;
 
-impl Known {
-    pub(crate) fn new(element: DataType, shape: Option<Vec<Dim>>) -> Known {
-        Known {
+impl InferredValue {
+    pub(crate) fn new(element: DataType, shape: Option<Vec<Dim>>) -> InferredValue {
+        InferredValue {
             element,
             shape,
             integers: None,
@@ -43,15 +43,15 @@ impl Known {
         }
     }
 
-    /// The shape where every size of it is known.
+    /// The shape, if every size is known.
     pub(crate) fn sizes(&self) -> Option<Vec<usize>> {
         sizes(self.shape.as_deref()?)
     }
 
-    fn of_constant(tensor: &TensorProto) -> Option<Known> {
+    fn from_constant(tensor: &TensorProto) -> Option<InferredValue> {
         let shape = tensor.shape().ok()?;
         let dims = shape.into_iter().map(Dim::Known).collect();
-        let mut known = Known::new(tensor.element().ok()?, Some(dims));
+        let mut known = InferredValue::new(tensor.element().ok()?, Some(dims));
         if tensor.element_count().ok()? <= LARGEST && !tensor.is_external() {
             known.integers = tensor
                 .to_i64()
@@ -65,8 +65,8 @@ impl Known {
     }
 }
 
-impl From<Known> for TensorType {
-    fn from(known: Known) -> TensorType {
+impl From<InferredValue> for TensorType {
+    fn from(known: InferredValue) -> TensorType {
         TensorType {
             element: known.element,
             shape: known.shape,
@@ -84,41 +84,41 @@ fn sizes(shape: &[Dim]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// How many elements a value of these sizes has. Of more than can be counted, as many as can.
+/// Number of elements of a value of these sizes, saturating.
 pub(crate) fn count(sizes: &[usize]) -> usize {
     sizes
         .iter()
         .fold(1, |count: usize, &size| count.saturating_mul(size))
 }
 
-/// What is known of the first output of a node.
-pub(crate) fn made_by(node: &NodeProto, types: &Types) -> Option<Known> {
+/// The first output of a node, inferred.
+pub(crate) fn infer_node(node: &NodeProto, types: &Types) -> Option<InferredValue> {
     rules::outputs(node, types).into_iter().next().flatten()
 }
 
-/// Follows the whole graph.
+/// Infers all values of a graph.
 pub(crate) fn infer(graph: &Graph) -> Types {
     infer_from(graph, &[])
 }
 
-/// The same for inputs of these shapes; those beyond them have the shapes that the graph declares.
+/// Infers all values for inputs of these shapes; inputs beyond the list have their declared shapes.
 pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
     let mut types = Types::new();
     for (place, input) in graph.inputs.iter().enumerate() {
-        let (Some(name), Some(found)) = (&input.name, crate::graph::tensor_type_of(input)) else {
+        let (Some(name), Some(port)) = (&input.name, crate::graph::tensor_type_of(input)) else {
             continue;
         };
         // Old exporters write 0 for a size they don't know.
         let open = |d| if d == Dim::Known(0) { Dim::Unknown } else { d };
-        let declared = found.shape.map(|s| s.into_iter().map(open).collect());
+        let declared = port.shape.map(|s| s.into_iter().map(open).collect());
         let shape = match inputs.get(place) {
             Some(sizes) => Some(sizes.iter().map(|&size| Dim::Known(size)).collect()),
             None => declared,
         };
-        types.insert(name.clone(), Known::new(found.element, shape));
+        types.insert(name.clone(), InferredValue::new(port.element, shape));
     }
     for tensor in graph.initializers.iter() {
-        if let (Some(name), Some(known)) = (&tensor.name, Known::of_constant(tensor)) {
+        if let (Some(name), Some(known)) = (&tensor.name, InferredValue::from_constant(tensor)) {
             types.insert(name.clone(), known);
         }
     }
@@ -127,7 +127,7 @@ pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
             continue;
         }
         let outputs = match super::constants::value(node) {
-            Ok(Some(tensor)) => vec![Known::of_constant(&tensor)],
+            Ok(Some(tensor)) => vec![InferredValue::from_constant(&tensor)],
             _ => rules::outputs(node, &types),
         };
         for (name, known) in node.output.iter().zip(outputs) {
@@ -139,7 +139,8 @@ pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
     types
 }
 
-/// Writes `value_info` anew: what follows from the graph, and of the rest at most type and rank, or the type that what reads it must have.
+/// Rebuilds `value_info`: inferred types, else the declared type and rank, else the element type
+/// that a consumer requires.
 pub(super) fn annotate(graph: &mut Graph) {
     let types = infer(graph);
     let old: BTreeMap<String, TensorType> = graph
@@ -155,7 +156,7 @@ pub(super) fn annotate(graph: &mut Graph) {
     let mut elements: HashMap<&str, DataType> = graph.element_types();
     let inferred = types.iter();
     elements.extend(inferred.map(|(name, known)| (name.as_str(), known.element)));
-    elements::complete(graph, &mut elements);
+    element_types::complete(graph, &mut elements);
     let mut fresh: Vec<ValueInfoProto> = Vec::new();
     for name in graph
         .nodes

@@ -1,19 +1,19 @@
-//! Shapes of operators that slide a window: convolutions, pooling and back.
+//! Shapes of sliding-window operators: convolutions, pooling and their inverses.
 
-use super::{Known, Types};
+use super::{InferredValue, Types};
 use crate::graph::{Around, Dim, Slide};
 use crate::onnx::schema::NodeProto;
 
-/// Sizes beyond this are not reckoned with: products of them must fit.
+/// Limit on sizes, so that products of them fit.
 const LARGEST: usize = 1 << 31;
 
-/// The shape a sliding window gives, or `None` where not even the rank is known.
+/// The output shape of a sliding window; `None` if the rank is unknown.
 pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
     let input = types.get(node.input_at(0)?)?.shape.clone()?;
     let weight = node
         .input_at(1)
         .and_then(|w| types.get(w))
-        .and_then(Known::sizes);
+        .and_then(InferredValue::sizes);
     let spatial = input.len().checked_sub(2)?;
     let convolution = ["Conv", "DeformConv", "ConvTranspose"]
         .iter()
@@ -48,7 +48,7 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
             Dim::Known(size) if size < LARGEST => size as i64,
             _ => continue,
         };
-        let made = if node.is("MaxUnpool") {
+        let output_size = if node.is("MaxUnpool") {
             Some(slide.output(size, 0).1)
         } else if node.is("ConvTranspose") {
             match node.ints("output_shape") {
@@ -56,9 +56,9 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
                 None => Some(slide.output(size, extra[axis]).1),
             }
         } else {
-            places(slide, size, node.int("ceil_mode").unwrap_or(0) != 0)
+            window_positions(slide, size, node.int("ceil_mode").unwrap_or(0) != 0)
         };
-        result[axis + 2] = made
+        result[axis + 2] = output_size
             .and_then(|m| usize::try_from(m).ok())
             .map_or(Dim::Unknown, Dim::Known);
     }
@@ -74,8 +74,8 @@ fn unknown(input: &[Dim], channel: Option<Dim>) -> Vec<Dim> {
     shape
 }
 
-/// At how many places a window is over so many values, `up` where that is rounded up.
-fn places(slide: &Slide, size: i64, up: bool) -> Option<i64> {
+/// Number of positions of a window over so many values; `up` rounds it up.
+fn window_positions(slide: &Slide, size: i64, up: bool) -> Option<i64> {
     let (before, room) = slide.travel(size);
     if room < 0 {
         return None;
@@ -85,6 +85,6 @@ fn places(slide: &Slide, size: i64, up: bool) -> Option<i64> {
     if !(up && fixed) || room % slide.stride == 0 {
         return Some(places);
     }
-    // A last window that would start beyond the input is dropped by some and kept by others.
+    // Implementations differ on a last window that would start beyond the input.
     (places * slide.stride < size + before).then_some(places + 1)
 }

@@ -1,14 +1,15 @@
-//! ONNX's own form of blocks: a DequantizeLinear with `block_size` before the product, since opset 21.
+//! ONNX's own representation: a DequantizeLinear with `block_size` before the product, since opset
+//! 21.
 
-use super::matrix::{Matrix, packed, quantized};
-use super::rounding::Levels;
-use super::{BlockSettings, matrix_of, reported, tag};
+use super::grid::Levels;
+use super::matrix::{BlockMatrix, packed, quantize_matrix};
+use super::{BlockSettings, matrix_of, report_entry, tag};
 use crate::calibrate::Observations;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::integers::Quantity;
 use crate::quantize::rewrite::{Rewriter, Stop};
 
-/// Lets a MatMul or Gemm read integers through a DequantizeLinear.
+/// Makes a MatMul or Gemm read its weight through a DequantizeLinear.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
@@ -20,20 +21,21 @@ pub(super) fn rewrite<'a>(
         write(graph, name, &matrix, settings)
     })?;
     let mut node = node.clone();
-    // The names of a weight in blocks hold that of its floats in the place of the integers.
+    // `write` returns the dequantized name in the field of the integers.
     node.input[1] = weight.integers;
     graph.push(node);
     Ok(())
 }
 
-/// Writes the integers and the DequantizeLinear; gives the names, for the integers that of the floats.
+/// Writes the constants and the DequantizeLinear. Returns their names; the field `integers` has the
+/// name of the dequantized weight.
 fn write(
     graph: &mut Rewriter,
     name: &str,
-    matrix: &Matrix,
+    matrix: &BlockMatrix,
     settings: &BlockSettings,
 ) -> Result<Quantity, Stop> {
-    let blocks = quantized(matrix, settings)?;
+    let blocks = quantize_matrix(matrix, settings)?;
     let bits = settings.bits;
     let element = match (bits, settings.is_symmetric()) {
         (8, true) => DataType::Int8,
@@ -42,7 +44,7 @@ fn write(
         (_, false) => DataType::Uint4,
     };
     let integers = graph.fresh(&format!("{name}_DQ_Q{bits}"));
-    let made = Quantity {
+    let names = Quantity {
         integers: graph.fresh(&format!("{integers}_output")),
         scale: graph.fresh(&format!("{name}_DQ_scales")),
         zero_point: graph.fresh(&format!("{name}_DQ_zero_points")),
@@ -56,57 +58,57 @@ fn write(
         false => 0,
     };
     let mask = u8::MAX >> (8 - bits);
-    // Signed integers are the unsigned ones less their middle, in two's complement.
+    // Signed integers are the unsigned ones minus the middle, in two's complement.
     let signed = |integer: u8| integer.wrapping_sub(middle) & mask;
     let bytes = |integers: Vec<u8>| packed(&integers, bits);
 
     let shape = shape(matrix.rows, matrix);
-    let lying = arranged(&blocks.integers, matrix.rows, matrix);
-    let lying = bytes(lying.into_iter().map(signed).collect());
+    let stored = in_original_layout(&blocks.integers, matrix.rows, matrix);
+    let stored = bytes(stored.into_iter().map(signed).collect());
     graph.constant(TensorProto::from_raw(
         &integers,
         element,
         &shape,
-        lying.into(),
+        stored.into(),
     ));
     let shape = self::shape(blocks.per_column, matrix);
-    let scales = arranged(&blocks.scales, blocks.per_column, matrix);
-    graph.constant(TensorProto::from_f32(&made.scale, &shape, &scales));
-    let mut inputs = vec![integers.as_str(), &made.scale];
+    let scales = in_original_layout(&blocks.scales, blocks.per_column, matrix);
+    graph.constant(TensorProto::from_f32(&names.scale, &shape, &scales));
+    let mut inputs = vec![integers.as_str(), &names.scale];
     if !settings.is_symmetric() {
-        let zero_points = bytes(arranged(
+        let zero_points = bytes(in_original_layout(
             &blocks.whole_zero_points(),
             blocks.per_column,
             matrix,
         ));
         graph.constant(TensorProto::from_raw(
-            &made.zero_point,
+            &names.zero_point,
             element,
             &shape,
             zero_points.into(),
         ));
-        inputs.push(&made.zero_point);
+        inputs.push(&names.zero_point);
     }
     let title = graph.fresh(&format!("{name}_DQ_Q{bits}_DequantizeLinear"));
-    let dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[&made.integers])
-        .with(AttributeProto::int("axis", matrix.turned.into()))
+    let dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[&names.integers])
+        .with(AttributeProto::int("axis", matrix.transposed.into()))
         .with(AttributeProto::int("block_size", settings.size as i64));
     graph.push(dequantize);
-    graph.report(reported(name, element, &blocks, settings));
-    Ok(made)
+    graph.report(report_entry(name, element, &blocks, settings));
+    Ok(names)
 }
 
-/// The shape of the weight as it lay, with `rows` rows.
-fn shape(rows: usize, matrix: &Matrix) -> [usize; 2] {
-    match matrix.turned {
+/// The shape in the weight's original layout, with `rows` rows.
+fn shape(rows: usize, matrix: &BlockMatrix) -> [usize; 2] {
+    match matrix.transposed {
         true => [matrix.columns, rows],
         false => [rows, matrix.columns],
     }
 }
 
-/// What came column by column, in the order in which the weight lay.
-fn arranged<T: Copy>(by_column: &[T], rows: usize, matrix: &Matrix) -> Vec<T> {
-    if matrix.turned {
+/// Reorders column-major values into the weight's original layout.
+fn in_original_layout<T: Copy>(by_column: &[T], rows: usize, matrix: &BlockMatrix) -> Vec<T> {
+    if matrix.transposed {
         return by_column.to_vec();
     }
     (0..rows)

@@ -1,8 +1,8 @@
 //! ONNX Runtime's MatMulNBits: integers [columns, blocks, bytes of a block], scales [columns, blocks].
 
-use super::matrix::{Blocks, packed, quantized};
-use super::rounding::Levels;
-use super::{BlockMethod, BlockSettings, matrix_of, reported, tag};
+use super::grid::Levels;
+use super::matrix::{WeightBlocks, packed, quantize_matrix};
+use super::{BlockMethod, BlockSettings, matrix_of, report_entry, tag};
 use crate::calibrate::Observations;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::MICROSOFT;
@@ -10,7 +10,7 @@ use crate::quantize::dynamic::plain_gemm;
 use crate::quantize::integers::Quantity;
 use crate::quantize::rewrite::{Rewriter, Stop};
 
-/// Writes a MatMul or Gemm anew.
+/// Rewrites a MatMul or Gemm.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
@@ -22,10 +22,12 @@ pub(super) fn rewrite<'a>(
     plain_gemm(node)?;
     let padded = matrix.rows.next_multiple_of(settings.size) * matrix.columns;
     if padded * usize::from(settings.bits) / 8 >= matrix.values.len() * size_of::<f32>() {
-        return Err("its columns are so short that blocks would take more room than floats".into());
+        return Err(
+            "its columns are so short that blocks would need more bytes than float32".into(),
+        );
     }
     let weight = graph.shared(name, &tag(&matrix, settings), |graph| {
-        let blocks = quantized(&matrix, settings)?;
+        let blocks = quantize_matrix(&matrix, settings)?;
         Ok(write(graph, name, &blocks, matrix.columns, settings))
     })?;
     let mut inputs = vec![
@@ -54,7 +56,7 @@ pub(super) fn rewrite<'a>(
         ("accuracy_level", settings.accuracy_level.into()),
     ];
     for (key, value) in attributes {
-        // Not every runtime knows the accuracy level: it is left out where none is asked for.
+        // Some runtimes reject the accuracy level, so 0 leaves it out.
         if key != "accuracy_level" || value > 0 {
             multiply.set(AttributeProto::int(key, value as i64));
         }
@@ -70,12 +72,12 @@ pub(super) fn rewrite<'a>(
 fn write(
     graph: &mut Rewriter,
     name: &str,
-    blocks: &Blocks,
+    blocks: &WeightBlocks,
     columns: usize,
     settings: &BlockSettings,
 ) -> Quantity {
     let bits = settings.bits;
-    let made = Quantity {
+    let names = Quantity {
         integers: graph.fresh(&format!("{name}_Q{bits}")),
         scale: graph.fresh(&format!("{name}_scales")),
         zero_point: graph.fresh(&format!("{name}_zero_points")),
@@ -92,31 +94,32 @@ fn write(
     }
     let shape = [columns, blocks.per_column, bytes_of_block];
     graph.constant(TensorProto::from_raw(
-        &made.integers,
+        &names.integers,
         DataType::Uint8,
         &shape,
         bytes.into(),
     ));
     graph.constant(TensorProto::from_f32(
-        &made.scale,
+        &names.scale,
         &shape[..2],
         &blocks.scales,
     ));
     if !settings.is_symmetric() {
         let zero_points = match settings.method {
             BlockMethod::Hqq => {
-                TensorProto::from_f32(&made.zero_point, &shape[..2], &blocks.zero_points)
+                TensorProto::from_f32(&names.zero_point, &shape[..2], &blocks.zero_points)
             }
-            _ => zero_points(&made.zero_point, blocks, columns, bits),
+            _ => zero_points(&names.zero_point, blocks, columns, bits),
         };
         graph.constant(zero_points);
     }
-    graph.report(reported(name, DataType::Uint8, blocks, settings));
-    made
+    graph.report(report_entry(name, DataType::Uint8, blocks, settings));
+    names
 }
 
-/// The zero points, each column's in bytes of its own, the last filled up with the middle.
-fn zero_points(name: &str, blocks: &Blocks, columns: usize, bits: u8) -> TensorProto {
+/// The packed zero points. Each column starts a new byte, and its last byte is padded with the
+/// middle.
+fn zero_points(name: &str, blocks: &WeightBlocks, columns: usize, bits: u8) -> TensorProto {
     let levels = Levels {
         bits,
         symmetric: true,

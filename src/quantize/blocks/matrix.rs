@@ -1,27 +1,28 @@
-//! A matrix and its blocks: neighbours down a column, the axis that is summed over, share a scale.
+//! A weight matrix and its blocks: consecutive numbers of a column, along the reduction axis, share
+//! a scale.
 
 use rayon::prelude::*;
 
-use super::rounding::{Grid, Levels, from_ends};
+use super::grid::{BlockGrid, Levels, from_ends};
 use super::{BlockMethod, BlockSettings, half_quadratic, search};
 use crate::calibrate::InputGram;
-use crate::quantize::compensate::{factors, gained};
+use crate::quantize::gptq::{error_reduction, gram_factors};
 use crate::quantize::rewrite::Stop;
 
-/// A constant that values are multiplied with: `rows` of the sum, `columns` of the result.
-pub(super) struct Matrix<'a> {
+/// A weight matrix: `rows` along the reduction axis, `columns` of output channels.
+pub(super) struct BlockMatrix<'a> {
     pub(super) values: Vec<f32>,
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// Whether a column lies in one piece in memory.
-    pub(super) turned: bool,
-    /// What is known of what it is multiplied with.
-    pub(super) moments: Option<&'a InputGram>,
+    /// True if a column is contiguous in memory.
+    pub(super) transposed: bool,
+    /// The Gram matrices of the layer's input, for GPTQ.
+    pub(super) gram: Option<&'a InputGram>,
 }
 
-impl Matrix<'_> {
+impl BlockMatrix<'_> {
     fn column(&self, index: usize) -> Vec<f32> {
-        if self.turned {
+        if self.transposed {
             self.values[index * self.rows..][..self.rows].to_vec()
         } else {
             let column = self.values.iter().skip(index).step_by(self.columns);
@@ -30,19 +31,22 @@ impl Matrix<'_> {
     }
 }
 
-/// The integers of a matrix, column after column, with scales and zero points of their blocks.
-pub(super) struct Blocks {
+/// The integers of a matrix in column order, with scale and zero point of each block.
+pub(super) struct WeightBlocks {
     pub(super) integers: Vec<u8>,
     pub(super) scales: Vec<f32>,
     pub(super) zero_points: Vec<f32>,
-    /// Blocks of one column.
+    /// The number of blocks in a column.
     pub(super) per_column: usize,
-    /// Where the errors of a column make up for one another: by what factor the mean square of what they add is less.
-    pub(super) gained: Option<f64>,
+    /// With GPTQ, the factor by which the mean square error of the layer's output is lower.
+    pub(super) error_reduction: Option<f64>,
 }
 
-/// A matrix in blocks; columns are worked on in parallel, each by itself.
-pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blocks, Stop> {
+/// Quantizes a matrix in blocks, its columns in parallel.
+pub(super) fn quantize_matrix(
+    matrix: &BlockMatrix,
+    settings: &BlockSettings,
+) -> Result<WeightBlocks, Stop> {
     let levels = Levels {
         bits: settings.bits,
         symmetric: settings.is_symmetric(),
@@ -52,22 +56,20 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
         BlockMethod::Hqq => half_quadratic::grid(block, levels),
         BlockMethod::Search | BlockMethod::Gptq => search::grid(block, levels),
     };
-    let moments = matrix
-        .moments
-        .filter(|_| settings.method == BlockMethod::Gptq);
-    let factors: Vec<_> = moments
-        .map(|known| factors(known, false).collect())
+    let gram = matrix.gram.filter(|_| settings.method == BlockMethod::Gptq);
+    let factors: Vec<_> = gram
+        .map(|gram| gram_factors(gram, false).collect())
         .unwrap_or_default();
-    let columns: Vec<(Vec<u8>, Vec<Grid>, [f64; 2])> = (0..matrix.columns)
+    let columns: Vec<(Vec<u8>, Vec<BlockGrid>, [f64; 2])> = (0..matrix.columns)
         .into_par_iter()
         .map(|index| {
             let column = matrix.column(index);
             let mut integers = Vec::with_capacity(column.len());
             let mut grids = Vec::with_capacity(column.len().div_ceil(settings.size));
             for block in column.chunks(settings.size) {
-                let found = grid(block);
-                integers.extend(block.iter().map(|&value| found.integer(value, levels)));
-                grids.push(found);
+                let block_grid = grid(block);
+                integers.extend(block.iter().map(|&value| block_grid.integer(value, levels)));
+                grids.push(block_grid);
             }
             let mut errors = [0.0; 2];
             for (_, rows, factor) in &factors {
@@ -77,20 +79,20 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
                     let integer = grid.integer(wanted as f32, levels);
                     (integer, grid.real(integer).into())
                 };
-                let found =
-                    factor.better(&column[rows.clone()], &mut integers[rows.clone()], round);
-                errors = [errors[0] + found[0], errors[1] + found[1]];
+                let added =
+                    factor.improve(&column[rows.clone()], &mut integers[rows.clone()], round);
+                errors = [errors[0] + added[0], errors[1] + added[1]];
             }
             (integers, grids, errors)
         })
         .collect();
     let per_column = matrix.rows.div_ceil(settings.size);
-    let mut blocks = Blocks {
+    let mut blocks = WeightBlocks {
         integers: Vec::with_capacity(matrix.values.len()),
         scales: Vec::with_capacity(matrix.columns * per_column),
         zero_points: Vec::with_capacity(matrix.columns * per_column),
         per_column,
-        gained: gained(columns.iter().map(|&(.., errors)| errors)),
+        error_reduction: error_reduction(columns.iter().map(|&(.., errors)| errors)),
     };
     for (integers, grids, _) in columns {
         blocks.integers.extend(integers);
@@ -100,19 +102,20 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
             .extend(grids.iter().map(|grid| grid.zero_point));
     }
     if blocks.scales.iter().any(|scale| !scale.is_finite()) {
-        return Err("its weight has numbers too far apart for a scale".into());
+        return Err("the range of its weight is too large for a float32 scale".into());
     }
     Ok(blocks)
 }
 
-impl Blocks {
-    /// The zero points as integers, which they are but for the half-quadratic method.
+impl WeightBlocks {
+    /// The zero points as integers. They are integers with every method but HQQ.
     pub(super) fn whole_zero_points(&self) -> Vec<u8> {
         self.zero_points.iter().map(|&zero| zero as u8).collect()
     }
 }
 
-/// Integers of `bits` bits in bytes, the first of them lowest; what is left of the last byte is 0.
+/// Packs integers of `bits` bits into bytes, the first in the lowest bits. The rest of the last
+/// byte is 0.
 pub(super) fn packed(integers: &[u8], bits: u8) -> Vec<u8> {
     let in_byte = usize::from(8 / bits);
     let byte = |group: &[u8]| {
@@ -137,7 +140,7 @@ mod tests {
     fn a_matrix_and_its_transpose_have_the_same_blocks() {
         let (rows, columns) = (20, 3);
         let values: Vec<f32> = (0..60).map(|i| (i as f32 * 0.7).sin()).collect();
-        let turned = (0..columns)
+        let transposed = (0..columns)
             .flat_map(|column| (0..rows).map(move |row| row * columns + column))
             .map(|index| values[index])
             .collect();
@@ -145,24 +148,24 @@ mod tests {
             size: 16,
             ..BlockSettings::default()
         };
-        let blocks = |values, turned| {
-            let matrix = Matrix {
+        let blocks = |values, transposed| {
+            let matrix = BlockMatrix {
                 values,
                 rows,
                 columns,
-                turned,
-                moments: None,
+                transposed,
+                gram: None,
             };
-            quantized(&matrix, &settings).unwrap()
+            quantize_matrix(&matrix, &settings).unwrap()
         };
-        let (plain, turned) = (blocks(values, false), blocks(turned, true));
-        assert_eq!(plain.integers, turned.integers);
-        assert_eq!(plain.scales, turned.scales);
+        let (plain, transposed) = (blocks(values, false), blocks(transposed, true));
+        assert_eq!(plain.integers, transposed.integers);
+        assert_eq!(plain.scales, transposed.scales);
         assert_eq!(plain.per_column, 2);
     }
 
     #[test]
-    fn better_methods_are_never_worse_by_their_own_measure() {
+    fn search_and_hqq_never_raise_their_objective() {
         let mut state = 1u32;
         let mut random = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,22 +1,23 @@
-//! Weights in blocks: a few neighbours share a scale, so that 2, 4 or 8 bits a number are enough.
+//! Block-wise weights: consecutive weights along the reduction axis share a scale, so 2, 4 or 8
+//! bits are enough.
 //!
-//! Only weights change; activations stay float, so no samples are needed. Two forms of the same
-//! integers: ONNX Runtime's MatMulNBits, which multiplies them as they are packed, and ONNX's own
-//! DequantizeLinear of opset 21 before the product. Blocks lie along the axis that is summed over.
+//! Only weights change. Activations stay float, so no samples are needed. The same integers have
+//! two representations: ONNX Runtime's MatMulNBits multiplies them in packed form, and ONNX's
+//! DequantizeLinear of opset 21 precedes the product.
 
 mod dequantize;
+mod grid;
 mod half_quadratic;
 mod matmul_nbits;
 mod matrix;
-mod rounding;
 mod search;
 mod settings;
 
 pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
 
-use matrix::{Blocks, Matrix};
+use matrix::{BlockMatrix, WeightBlocks};
 
-use super::compensate::{Rows, decibels, moments};
+use super::gptq::{WeightRows, decibels, input_gram};
 use super::rewrite::{NO_WEIGHT, Rewriter, Stop};
 use super::scale::integer_bounds;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
@@ -25,9 +26,11 @@ use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::prepare::raise_to_blocks;
 
-/// The form of a prepared model whose weights are quantized in blocks, but for nodes of these names; only of these
-/// operators, where there are any. All have the form of the settings; `of` says what else those of a node have. `seen` tells what they
-/// are multiplied with, where the method wants that.
+/// Quantizes the weights of a prepared model in blocks.
+///
+/// `settings` decide the representation; `of` returns the other settings of a node. Nodes in
+/// `keep_float` stay float, and so do other operators than `operators`, if given. `seen` has the
+/// Gram matrices for the method `gptq`.
 pub fn quantize_blocks(
     model: &Model,
     settings: &BlockSettings,
@@ -59,45 +62,45 @@ pub fn quantize_blocks(
     }
 }
 
-/// The matrix a MatMul or Gemm multiplies with, and whether it lies turned over.
+/// The name and matrix of a MatMul's or Gemm's weight.
 fn matrix_of<'a>(
     graph: &Rewriter<'a>,
     node: &'a NodeProto,
     seen: Option<&'a Observations>,
-) -> Result<(&'a str, Matrix<'a>), Stop> {
-    let turned = match node.operator().as_str() {
+) -> Result<(&'a str, BlockMatrix<'a>), Stop> {
+    let transposed = match node.operator().as_str() {
         "MatMul" => false,
         "Gemm" => node.int("transB").unwrap_or(0) != 0,
         operator => return Err(reason(operator).into()),
     };
     let weight = graph.weight(node, 1)?;
     let &[first, second] = weight.shape.as_slice() else {
-        return Err("its weight is no matrix".into());
+        return Err("its weight is not a matrix".into());
     };
-    let (rows, columns) = if turned {
+    let (rows, columns) = if transposed {
         (second, first)
     } else {
         (first, second)
     };
     let values = weight.tensor.to_f32()?;
-    let met = Rows::of(node, &weight.shape);
-    let matrix = Matrix {
+    let rows_of_weight = WeightRows::from_node(node, &weight.shape);
+    let matrix = BlockMatrix {
         values,
         rows,
         columns,
-        turned,
-        moments: met.and_then(|met| moments(seen?, node, &met)),
+        transposed,
+        gram: rows_of_weight.and_then(|rows| input_gram(seen?, node, &rows)),
     };
     Ok((weight.name, matrix))
 }
 
-/// The form that a weight has in blocks like these, as nodes that share it want it.
-fn tag(matrix: &Matrix, settings: &BlockSettings) -> String {
-    let turned = if matrix.turned { "turned " } else { "" };
-    format!("{turned}{settings:?}")
+/// The key under which nodes share a weight with these settings.
+fn tag(matrix: &BlockMatrix, settings: &BlockSettings) -> String {
+    let transposed = if matrix.transposed { "transposed " } else { "" };
+    format!("{transposed}{settings:?}")
 }
 
-/// Why nodes of an operator stay as they are.
+/// The reason why nodes of an operator stay float.
 fn reason(operator: &str) -> &'static str {
     match operator {
         "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN" | "Gather" => {
@@ -107,11 +110,11 @@ fn reason(operator: &str) -> &'static str {
     }
 }
 
-/// A line of the report for a weight in blocks.
-fn reported(
+/// The report's entry for a block-wise weight.
+fn report_entry(
     name: &str,
     element: DataType,
-    blocks: &Blocks,
+    blocks: &WeightBlocks,
     settings: &BlockSettings,
 ) -> QuantizedTensor {
     let (low, high) = match element {
@@ -122,7 +125,7 @@ fn reported(
         }
         _ => (0, (1 << settings.bits) - 1),
     };
-    // Signed integers are written with their middle as zero.
+    // Signed integers are stored with the middle subtracted.
     let middle = if low < 0 { 1 << (settings.bits - 1) } else { 0 };
     let largest = (0..blocks.scales.len())
         .max_by(|&a, &b| blocks.scales[a].abs().total_cmp(&blocks.scales[b].abs()))
@@ -142,6 +145,6 @@ fn reported(
         max: ends[0].max(ends[1]),
         block: Some(settings.size),
         corrected: None,
-        compensated: blocks.gained.map(decibels),
+        compensated: blocks.error_reduction.map(decibels),
     }
 }

@@ -1,27 +1,27 @@
-//! The best of many scales: as the k-quants of llama.cpp do, a block's scale is tried a little larger
-//! and smaller than its ends ask for, then fitted to the integers that came out.
+//! Scale search, as in the k-quants of llama.cpp: tries scales around that of minimum and maximum,
+//! and fits each to its integers.
 //!
-//! What is made small is Σ weight · error², a number's weight being its size and the block's mean
-//! size: large weights matter more to a product. For integers q given, the scale that does it is
-//! Σ w·x·(q − z) / Σ w·(q − z)².
+//! It minimizes Σ w·error², where a number's weight w is its magnitude plus the block's root mean
+//! square. Large weights matter more to a product. For fixed integers q, the best scale is Σ w·x·(q
+//! − z) / Σ w·(q − z)².
 
-use super::rounding::{Grid, Levels, from_ends};
+use super::grid::{BlockGrid, Levels, from_ends};
 
-/// How many levels wider and narrower the range of a block is tried, in tenths.
+/// The range of widened and narrowed grids to try, in tenths of a level.
 const TENTHS: std::ops::RangeInclusive<i32> = -10..=20;
 
-/// Scale and zero point of a block; never worse than those from its ends.
-pub(super) fn grid(values: &[f32], levels: Levels) -> Grid {
+/// Scale and zero point of a block; never worse than those from minimum and maximum.
+pub(super) fn grid(values: &[f32], levels: Levels) -> BlockGrid {
     let plain = from_ends(values, levels);
     if plain.scale == 0.0 {
         return plain;
     }
     let weights = weights(values);
     let mut best = (weighted(values, &weights, plain, levels), plain);
-    let mut consider = |grid: Grid| {
-        let found = weighted(values, &weights, grid, levels);
-        if found < best.0 {
-            best = (found, grid);
+    let mut consider = |grid: BlockGrid| {
+        let tried_error = weighted(values, &weights, grid, levels);
+        if tried_error < best.0 {
+            best = (tried_error, grid);
         }
     };
     let steps = if levels.symmetric {
@@ -31,7 +31,7 @@ pub(super) fn grid(values: &[f32], levels: Levels) -> Grid {
     };
     for tenth in TENTHS {
         let scale = plain.scale * steps / (steps + tenth as f32 / 10.0);
-        for grid in tried(plain, scale, levels) {
+        for grid in candidates(plain, scale, levels) {
             consider(grid);
             if let Some(fitted) = fitted(values, &weights, grid, levels) {
                 consider(fitted);
@@ -41,21 +41,21 @@ pub(super) fn grid(values: &[f32], levels: Levels) -> Grid {
     best.1
 }
 
-/// What is tried with a scale: either sign where the middle is zero, else the zero points around.
-fn tried(plain: Grid, scale: f32, levels: Levels) -> [Grid; 2] {
+/// The grids to try with a scale: both signs if symmetric, else the two nearest zero points.
+fn candidates(plain: BlockGrid, scale: f32, levels: Levels) -> [BlockGrid; 2] {
     if levels.symmetric {
-        return [scale, -scale].map(|scale| Grid { scale, ..plain });
+        return [scale, -scale].map(|scale| BlockGrid { scale, ..plain });
     }
-    // The low end of the block stays where it was.
+    // The zero point keeps the low end of the block in place.
     let exact = plain.zero_point * plain.scale / scale;
-    [exact.floor(), exact.ceil()].map(|zero| Grid {
+    [exact.floor(), exact.ceil()].map(|zero| BlockGrid {
         scale,
         zero_point: zero.clamp(0.0, f32::from(levels.highest())),
     })
 }
 
-/// The scale that suits the integers of a grid best.
-fn fitted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> Option<Grid> {
+/// The scale with the least error for the integers of a grid.
+fn fitted(values: &[f32], weights: &[f32], grid: BlockGrid, levels: Levels) -> Option<BlockGrid> {
     let (mut above, mut below) = (0.0f32, 0.0f32);
     for (&value, &weight) in values.iter().zip(weights) {
         let distance = f32::from(grid.integer(value, levels)) - grid.zero_point;
@@ -63,7 +63,7 @@ fn fitted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> Option
         below += weight * distance * distance;
     }
     let scale = above / below;
-    (scale.is_finite() && scale != 0.0).then_some(Grid { scale, ..grid })
+    (scale.is_finite() && scale != 0.0).then_some(BlockGrid { scale, ..grid })
 }
 
 fn weights(values: &[f32]) -> Vec<f32> {
@@ -72,7 +72,7 @@ fn weights(values: &[f32]) -> Vec<f32> {
     values.iter().map(|v| mean + v.abs()).collect()
 }
 
-fn weighted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> f32 {
+fn weighted(values: &[f32], weights: &[f32], grid: BlockGrid, levels: Levels) -> f32 {
     let numbers = values.iter().zip(weights);
     let error = |(&value, &weight): (&f32, &f32)| {
         let off = value - grid.real(grid.integer(value, levels));
@@ -81,8 +81,8 @@ fn weighted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> f32 
     numbers.map(error).sum()
 }
 
-/// What is made small.
+/// The objective.
 #[cfg(test)]
-pub(super) fn error(values: &[f32], grid: Grid, levels: Levels) -> f32 {
+pub(super) fn error(values: &[f32], grid: BlockGrid, levels: Levels) -> f32 {
     weighted(values, &weights(values), grid, levels)
 }

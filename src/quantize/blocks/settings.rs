@@ -1,10 +1,10 @@
-//! What a person can choose of weights in blocks.
+//! Settings of block-wise weights.
 
 use serde::{Deserialize, Serialize};
 
 use crate::quantize::QuantizeError;
 
-/// How the file holds weights in blocks.
+/// The representation of block-wise weights in the file.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -18,40 +18,41 @@ pub enum BlockForm {
     Dequantize,
 }
 
-/// How a block's scale and zero point are found.
+/// The method that computes scale and zero point of a block.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum BlockMethod {
-    /// From the smallest and largest number: ONNX Runtime's integers, bit for bit.
+    /// From minimum and maximum: ONNX Runtime's integers, bit for bit.
     #[default]
     Rtn,
-    /// Half-quadratic: the zero point, no integer, that suits most numbers and lets a few outliers go.
+    /// Half-quadratic (HQQ): a fractional zero point that fits most numbers and ignores a few
+    /// outliers.
     Hqq,
-    /// The best of many scales, errors of large numbers counting more.
+    /// A search over scales; errors of large numbers count more.
     Search,
-    /// With those scales, rounded so that the errors of a column make up for one another.
+    /// The scales of `search`, with GPTQ's rounding.
     Gptq,
 }
 
-/// How weights are quantized in blocks.
+/// The settings of block-wise weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlockSettings {
-    /// How the file holds them.
+    /// The representation in the file.
     pub form: BlockForm,
     /// Bits of one number: 2, 4 or 8.
     pub bits: u8,
-    /// How many numbers share a scale: a power of two from 16 to 256.
+    /// The numbers that share a scale: a power of two from 16 to 256.
     pub size: usize,
-    /// Zero in the middle, and no zero points in the file; where nothing is said, with every method but the half-quadratic,
-    /// which looks for zero points.
+    /// The zero point is the middle of the integers, and the file has no zero points. By default
+    /// true for every method but `hqq`, which computes zero points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symmetric: Option<bool>,
-    /// How scales and zero points are found.
+    /// The method that computes scales and zero points.
     pub method: BlockMethod,
-    /// How exactly MatMulNBits works on activations: 0 as it likes, 1 float32, 2 float16, 3 bfloat16, 4 int8.
+    /// The precision of MatMulNBits: 0 runtime's choice, 1 float32, 2 float16, 3 bfloat16, 4 int8.
     pub accuracy_level: u8,
 }
 
@@ -68,51 +69,51 @@ impl Default for BlockSettings {
     }
 }
 
-/// What is said of the blocks of some nodes; of what is not, they are as all are.
+/// Settings of block-wise weights for some nodes. Those left out are as for all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlockChoice {
     /// Bits of one number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<u8>,
-    /// How many numbers share a scale.
+    /// The numbers that share a scale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<usize>,
     /// Zero in the middle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symmetric: Option<bool>,
-    /// How scales and zero points are found.
+    /// The method that computes scales and zero points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<BlockMethod>,
-    /// How exactly MatMulNBits works on activations.
+    /// The precision of MatMulNBits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy_level: Option<u8>,
 }
 
 impl BlockSettings {
-    /// What `said` says, over this.
-    pub(in crate::quantize) fn with(&self, said: &BlockChoice) -> BlockSettings {
+    /// These settings, with those of `choice` in place of them where it has any.
+    pub(in crate::quantize) fn with(&self, choice: &BlockChoice) -> BlockSettings {
         BlockSettings {
             form: self.form,
-            bits: said.bits.unwrap_or(self.bits),
-            size: said.size.unwrap_or(self.size),
-            symmetric: said.symmetric.or(self.symmetric),
-            method: said.method.unwrap_or(self.method),
-            accuracy_level: said.accuracy_level.unwrap_or(self.accuracy_level),
+            bits: choice.bits.unwrap_or(self.bits),
+            size: choice.size.unwrap_or(self.size),
+            symmetric: choice.symmetric.or(self.symmetric),
+            method: choice.method.unwrap_or(self.method),
+            accuracy_level: choice.accuracy_level.unwrap_or(self.accuracy_level),
         }
     }
 
-    /// Whether zero is in the middle.
+    /// True if the zero point is the middle of the integers.
     pub(super) fn is_symmetric(&self) -> bool {
         self.symmetric.unwrap_or(self.method != BlockMethod::Hqq)
     }
 
-    /// That the settings go together.
+    /// Checks that the settings are valid together.
     pub(super) fn check(&self) -> Result<(), QuantizeError> {
-        let wrong = |setting: &'static str, given: String, wanted: &'static str| {
+        let wrong = |setting: &'static str, value: String, wanted: &'static str| {
             Err(QuantizeError::Setting {
                 setting,
-                given,
+                given: value,
                 wanted,
             })
         };
@@ -126,18 +127,18 @@ impl BlockSettings {
             }
         }
         if !self.size.is_power_of_two() || !(16..=256).contains(&self.size) {
-            let given = self.size.to_string();
-            return wrong("size", given, "16, 32, 64, 128 or 256");
+            let value = self.size.to_string();
+            return wrong("size", value, "16, 32, 64, 128 or 256");
         }
         if self.accuracy_level > 4 {
-            let given = self.accuracy_level.to_string();
-            return wrong("accuracy_level", given, "a number from 0 to 4");
+            let value = self.accuracy_level.to_string();
+            return wrong("accuracy_level", value, "a number from 0 to 4");
         }
         if self.method == BlockMethod::Hqq
             && (self.is_symmetric() || self.bits == 8 || self.form != BlockForm::MatMulNBits)
         {
-            let wanted = "rtn, search or gptq; or with it 2 or 4 bits, weights that are not symmetric and the form \
-                          matmul_nbits, since its zero points are no integers";
+            let wanted = "rtn, search or gptq; hqq needs 2 or 4 bits, asymmetric weights and the form \
+                          matmul_nbits, because its zero points are fractional";
             return wrong("method", "hqq".to_owned(), wanted);
         }
         Ok(())
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_for_zero_points_has_them_where_nothing_is_said() {
+    fn hqq_is_asymmetric_by_default() {
         for (method, symmetric) in [
             (BlockMethod::Rtn, true),
             (BlockMethod::Hqq, false),

@@ -1,11 +1,11 @@
-//! Conv: ConvInteger on the measured activation, its sums scaled back to floats, the bias added.
+//! Conv: a ConvInteger on the quantized activation, its accumulators dequantized, then the bias.
 
 use super::{Dynamic, product, scaled};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::quantize::rewrite::{Rewriter, Stop};
 
 impl Dynamic<'_> {
-    /// A Conv whose weight is a constant.
+    /// Rewrites a Conv with a constant weight.
     pub(super) fn conv<'a>(
         &self,
         graph: &mut Rewriter<'a>,
@@ -39,7 +39,7 @@ impl Dynamic<'_> {
     }
 }
 
-/// The bias in the shape [1, channels, 1 …], to be added to what a convolution makes.
+/// The bias in the shape [1, channels, 1 …], which broadcasts over a convolution's output.
 fn beside_channels(
     graph: &mut Rewriter,
     bias: &str,

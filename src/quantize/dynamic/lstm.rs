@@ -1,4 +1,4 @@
-//! LSTM: ONNX Runtime's DynamicQuantizeLSTM, whose weights lie turned over.
+//! LSTM: ONNX Runtime's DynamicQuantizeLSTM, whose weights are transposed.
 
 use bytes::Bytes;
 
@@ -15,7 +15,7 @@ const INPUTS: usize = 8;
 const SHAPE: &str = "its weights don't have three axes";
 
 impl Dynamic<'_> {
-    /// An LSTM whose weights are constants.
+    /// Rewrites an LSTM with constant weights.
     pub(super) fn lstm<'a>(
         &self,
         graph: &mut Rewriter<'a>,
@@ -25,7 +25,7 @@ impl Dynamic<'_> {
             return Err("it does not work on float32 values".into());
         }
         if node.int("layout").unwrap_or(0) != 0 {
-            return Err("its quantized form knows only the layout with the time first".into());
+            return Err("its integer operator supports only layout 0, time first".into());
         }
         let forward = graph.weight(node, 1)?;
         let recurrent = graph.weight(node, 2)?;
@@ -54,14 +54,15 @@ impl Dynamic<'_> {
         Ok(())
     }
 
-    /// The weights of all gates, [directions, 4 · hidden, inputs], as integers in the layout
-    /// [directions, inputs, 4 · hidden]; a scale for each row of a gate, or one for each direction.
+    /// Writes the weights of all gates: [directions, 4 · hidden, inputs] becomes integers
+    /// [directions, inputs, 4 · hidden]. There is one scale per row of a gate, or one per
+    /// direction.
     fn gates(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
         let &[directions, rows, columns] = weight.shape.as_slice() else {
             return Err(SHAPE.into());
         };
         graph.shared(weight.name, "gates", |graph| {
-            // With a scale for each row, directions and rows are one axis.
+            // For a scale per row, directions and rows are merged into one axis.
             let (dims, shape) = if self.settings.per_channel {
                 let flat = vec![(directions * rows) as i64, columns as i64];
                 (flat, vec![directions, rows])
@@ -78,29 +79,29 @@ impl Dynamic<'_> {
                 symmetric: true,
                 reduce_range: self.settings.reduce_range,
             };
-            let found = parameters(&flat, form)?;
-            let made = graph.fresh_names(weight.name);
-            let integers = quantized(&flat, weight.name, &found)?;
-            let turned: Vec<u8> = integers
+            let params = parameters(&flat, form)?;
+            let names = graph.fresh_names(weight.name);
+            let integers = quantized(&flat, weight.name, &params)?;
+            let transposed: Vec<u8> = integers
                 .raw_data
                 .unwrap_or_default()
                 .chunks_exact(rows * columns)
-                .flat_map(|matrix| turn_over(matrix, columns))
+                .flat_map(|matrix| transposed_bytes(matrix, columns))
                 .collect();
             graph.constant(TensorProto::from_raw(
-                &made.integers,
-                found.element,
+                &names.integers,
+                params.element,
                 &[directions, columns, rows],
-                Bytes::from(turned),
+                Bytes::from(transposed),
             ));
-            graph.write_parameters(&made, &found, &shape);
-            graph.report_weight(weight.name, &found);
-            Ok(made)
+            graph.write_parameters(&names, &params, &shape);
+            graph.report_weight(weight.name, &params);
+            Ok(names)
         })
     }
 }
 
-/// The elements of a matrix column by column.
-fn turn_over(matrix: &[u8], columns: usize) -> impl Iterator<Item = u8> {
+/// The elements of a matrix in column order.
+fn transposed_bytes(matrix: &[u8], columns: usize) -> impl Iterator<Item = u8> {
     (0..columns).flat_map(move |column| matrix.iter().skip(column).step_by(columns).copied())
 }

@@ -1,4 +1,4 @@
-//! MatMul and Gemm: MatMulInteger on the measured activation, its sums scaled back to floats.
+//! MatMul and Gemm: a MatMulInteger on the quantized activation, its accumulators dequantized.
 
 use super::{Dynamic, product, scaled};
 use crate::onnx::schema::NodeProto;
@@ -6,7 +6,7 @@ use crate::quantize::integers::{Quantity, parameters};
 use crate::quantize::rewrite::{ConstantWeight, Rewriter, Stop};
 
 impl Dynamic<'_> {
-    /// A MatMul whose second input is a constant.
+    /// Rewrites a MatMul with a constant second input.
     pub(super) fn matmul<'a>(
         &self,
         graph: &mut Rewriter<'a>,
@@ -15,7 +15,7 @@ impl Dynamic<'_> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
         let weights = match weight.shape.as_slice() {
-            [] | [_] => return Err("its weight is no matrix".into()),
+            [] | [_] => return Err("its weight is not a matrix".into()),
             [_, _] => self.weight(graph, &weight, Some(1))?,
             [.., columns] => {
                 let last = weight.shape.len() - 1;
@@ -27,7 +27,7 @@ impl Dynamic<'_> {
         multiply(graph, node.title(), input, &weights, output)
     }
 
-    /// A Gemm that is a MatMul and an Add: nothing scaled, the first input not turned over.
+    /// Rewrites a Gemm as MatMulInteger and Add. This requires alpha and beta of 1 and no transA.
     pub(super) fn gemm<'a>(
         &self,
         graph: &mut Rewriter<'a>,
@@ -37,10 +37,10 @@ impl Dynamic<'_> {
         let weight = graph.weight(node, 1)?;
         plain_gemm(node)?;
         if weight.shape.len() != 2 {
-            return Err("its weight is no matrix".into());
+            return Err("its weight is not a matrix".into());
         }
         let weights = match node.int("transB").unwrap_or(0) != 0 {
-            true => self.turned(graph, &weight)?,
+            true => self.transposed(graph, &weight)?,
             false => self.weight(graph, &weight, Some(1))?,
         };
         let input = node.input_at(0).unwrap_or_default();
@@ -58,18 +58,18 @@ impl Dynamic<'_> {
         Ok(())
     }
 
-    /// The integers of a matrix turned over, as MatMulInteger wants it.
-    fn turned(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
-        graph.shared(weight.name, "turned", |graph| {
-            let turned = weight.tensor.transposed()?;
-            let turned = turned.ok_or("its weight is no matrix")?;
-            let found = parameters(&turned, self.form(Some(1)))?;
-            graph.write_constant(weight.name, &turned, &found)
+    /// Writes the transposed matrix, which MatMulInteger needs.
+    fn transposed(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
+        graph.shared(weight.name, "transposed", |graph| {
+            let transposed = weight.tensor.transposed()?;
+            let transposed = transposed.ok_or("its weight is not a matrix")?;
+            let params = parameters(&transposed, self.form(Some(1)))?;
+            graph.write_constant(weight.name, &transposed, &params)
         })
     }
 }
 
-/// MatMulInteger under the name `title`, scaled back.
+/// Adds a MatMulInteger named after `title`, and the nodes that dequantize it.
 fn multiply(
     graph: &mut Rewriter,
     title: &str,
@@ -84,14 +84,14 @@ fn multiply(
     Ok(())
 }
 
-/// That a Gemm scales nothing and takes its first input as it lies; a MatMul never does.
+/// Checks that a Gemm has alpha and beta of 1 and no transA. A MatMul always passes.
 pub(in crate::quantize) fn plain_gemm(node: &NodeProto) -> Result<(), Stop> {
     let scales = |name| node.float(name).unwrap_or(1.0) != 1.0;
     if scales("alpha") || (scales("beta") && node.input_at(2).is_some()) {
         return Err("it scales its product or its bias".into());
     }
     if node.int("transA").unwrap_or(0) != 0 {
-        return Err("it turns its first input over".into());
+        return Err("it transposes its first input".into());
     }
     Ok(())
 }

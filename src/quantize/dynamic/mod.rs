@@ -1,9 +1,10 @@
-//! Dynamic quantization: integer weights in the file, activations measured as the model runs.
+//! Dynamic quantization: integer weights in the file, activations quantized at each inference.
 //!
-//! A DynamicQuantizeLinear before each product finds scale and zero point of what comes in, so no
-//! samples are needed. Integers, arithmetic and names are those of ONNX Runtime's `quantize_dynamic`.
-//! Two things it does not do: with a scale for each channel, signed weights of convolutions have them
-//! too, and those of stacks of matrices in a form that its kernels accept.
+//! A DynamicQuantizeLinear before each product computes scale and zero point of the activation, so
+//! no samples are needed. Integers, arithmetic and names are those of ONNX Runtime's
+//! `quantize_dynamic`. Two things go beyond it. With per-channel scales, signed convolution weights
+//! have one per channel too. Stacks of matrices get per-channel scales in a shape that its kernels
+//! accept.
 
 mod conv;
 mod lstm;
@@ -17,25 +18,25 @@ use super::integers::{Form, Quantity, parameters};
 use super::operators::{EMBEDDING, float_reason};
 use super::rewrite::{ConstantWeight, Rewriter, Stop};
 use super::settings::ElementType;
-use super::weight_only::{RECURRENT, Written, dequantized};
+use super::weight_only::{DequantizedWeights, RECURRENT_WEIGHTS, read_dequantized};
 use super::weights::quantized;
 use super::{QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// How a model is quantized dynamically.
+/// The settings of dynamic quantization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DynamicSettings {
-    /// The integer type of weights (those of an LSTM are always signed).
+    /// The integer type of weights; an LSTM's are always signed.
     pub weights: ElementType,
     /// One scale for each output channel of a weight, instead of one for all.
     pub per_channel: bool,
-    /// Weights in 7 bits, for processors whose 8-bit products overflow.
+    /// 7-bit weights, for processors whose sums of 8-bit products saturate.
     pub reduce_range: bool,
     /// Names of nodes that stay float.
     pub keep_float: Vec<String>,
-    /// Only these operators are quantized; all that can be where this is absent.
+    /// Only these operators are quantized; by default all that can be.
     pub operators: Option<Vec<String>>,
 }
 
@@ -51,7 +52,7 @@ impl Default for DynamicSettings {
     }
 }
 
-/// The dynamically quantized form of a prepared model whose values all have their types.
+/// Quantizes a prepared model, whose values all have types, dynamically.
 pub fn quantize_dynamic(
     model: &Model,
     settings: &DynamicSettings,
@@ -60,18 +61,18 @@ pub fn quantize_dynamic(
         return Err(QuantizeError::Setting {
             setting: "weights",
             given: settings.weights.data_type().name().into(),
-            wanted: "i8 or u8, which dynamic products take",
+            wanted: "i8 or u8, the types of dynamic products",
         });
     }
     let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
     let dynamic = Dynamic { settings };
-    let mut written = Written::new();
+    let mut written = DequantizedWeights::new();
     rewriter.run(|graph, node| match node.operator().as_str() {
         "MatMul" => dynamic.matmul(graph, node),
         "Gemm" => dynamic.gemm(graph, node),
         "Conv" => dynamic.conv(graph, node),
         "LSTM" => dynamic.lstm(graph, node),
-        // No runtime has a dynamic form of these: their weights are integers in the file only.
+        // No runtime has a dynamic form of these; they get weight-only quantization.
         "GRU" | "RNN" => {
             let axis = Some(1).filter(|_| settings.per_channel);
             let form = Form {
@@ -79,7 +80,7 @@ pub fn quantize_dynamic(
                 symmetric: true,
                 ..dynamic.form(axis)
             };
-            dequantized(graph, node, &RECURRENT, form, &mut written)
+            read_dequantized(graph, node, &RECURRENT_WEIGHTS, form, &mut written)
         }
         "Gather" => gather::rewrite(graph, node, TABLE),
         EMBEDDING => embedding::rewrite(graph, node, TABLE),
@@ -87,7 +88,7 @@ pub fn quantize_dynamic(
     })
 }
 
-/// Tables that rows are looked up in have the integers of activations, as in ONNX Runtime.
+/// Embedding tables have the type of activations, as in ONNX Runtime.
 const TABLE: Form = Form {
     element: ElementType::U8,
     axis: None,
@@ -95,10 +96,10 @@ const TABLE: Form = Form {
     reduce_range: false,
 };
 
-/// Why nodes of an operator stay float under this scheme.
+/// The reason why nodes of an operator stay float in this scheme.
 fn reason(operator: &str) -> &'static str {
     match operator {
-        "ConvTranspose" => "ONNX has no integer form of it",
+        "ConvTranspose" => "ONNX has no integer operator for it",
         _ => float_reason(operator)
             .unwrap_or("only products with a weight are quantized dynamically"),
     }
@@ -109,7 +110,7 @@ struct Dynamic<'s> {
 }
 
 impl Dynamic<'_> {
-    /// The form weights of the settings have, with channels along `axis` where there is one.
+    /// The integer format of weights, with a scale per channel along `axis`, if given.
     fn form(&self, axis: Option<usize>) -> Form {
         let element = self.settings.weights;
         Form {
@@ -120,7 +121,7 @@ impl Dynamic<'_> {
         }
     }
 
-    /// The integers of a weight as it lies, with a scale for each channel along `axis`.
+    /// Writes a weight in its original layout, with a scale per channel along `axis`.
     fn weight(
         &self,
         graph: &mut Rewriter,
@@ -130,9 +131,10 @@ impl Dynamic<'_> {
         graph.in_original_layout(weight, "plain", self.form(axis))
     }
 
-    /// The integers of a weight where ONNX Runtime's operator takes one zero point only: signed weights,
-    /// whose zero points are all 0, can have a scale for each channel all the same, in a shape that
-    /// lies beside the channels of what the operator makes.
+    /// Writes a weight for an operator of ONNX Runtime that takes a single zero point.
+    ///
+    /// The zero points of signed weights are all 0, so they can still have a scale per channel. The
+    /// scales get the shape `beside`, which broadcasts along the output's channels.
     fn around_zero(
         &self,
         graph: &mut Rewriter,
@@ -145,34 +147,35 @@ impl Dynamic<'_> {
             return self.weight(graph, weight, None);
         }
         graph.shared(weight.name, "around zero", |graph| {
-            let found = parameters(weight.tensor, form)?;
-            let made = graph.fresh_names(weight.name);
-            graph.constant(quantized(weight.tensor, &made.integers, &found)?);
-            graph.constant(TensorProto::from_f32(&made.scale, beside, &found.scales));
-            graph.constant(TensorProto::from_i8(&made.zero_point, &[], &[0]));
-            graph.report_weight(weight.name, &found);
-            Ok(made)
+            let params = parameters(weight.tensor, form)?;
+            let names = graph.fresh_names(weight.name);
+            graph.constant(quantized(weight.tensor, &names.integers, &params)?);
+            graph.constant(TensorProto::from_f32(&names.scale, beside, &params.scales));
+            graph.constant(TensorProto::from_i8(&names.zero_point, &[], &[0]));
+            graph.report_weight(weight.name, &params);
+            Ok(names)
         })
     }
 }
 
-/// The integers of an activation, measured as it is made: one node serves all that read the value.
+/// Quantizes an activation at run time. All readers of the value share one node.
 fn activation(graph: &mut Rewriter, name: &str) -> Result<Quantity, Stop> {
     graph.shared(name, "activation", |graph| {
-        let made = graph.fresh_names(name);
+        let names = graph.fresh_names(name);
         let title = graph.fresh(&format!("{name}_QuantizeLinear"));
-        let outputs = [&made.integers, &made.scale, &made.zero_point].map(String::as_str);
+        let outputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);
         graph.push(NodeProto::new(
             "DynamicQuantizeLinear",
             &title,
             &[name],
             &outputs,
         ));
-        Ok(made)
+        Ok(names)
     })
 }
 
-/// An integer operator on a measured activation and a weight; gives its sums and the activation's scale.
+/// Adds an integer operator on a quantized activation and a weight. Returns the names of its
+/// accumulators and of the activation's scale.
 fn product(
     graph: &mut Rewriter,
     node: NodeProto,
@@ -195,7 +198,7 @@ fn product(
     Ok((sums, activation.scale))
 }
 
-/// The 32-bit sums of an integer product as floats, scaled: `output` = float(`sums`) · x scale · w scale.
+/// Dequantizes int32 accumulators: `output` = float(`sums`) · activation scale · weight scale.
 fn scaled(graph: &mut Rewriter, title: &str, sums: &str, scales: [&str; 2], output: &str) {
     let cast = graph.fresh(&format!("{sums}_cast_output"));
     let cast_title = graph.fresh(&format!("{sums}_cast"));

@@ -1,12 +1,12 @@
-//! Half precision: weights and activations in 16 bits, half the size at almost the same results.
+//! float16: weights and activations with 16 bits, half the size with almost unchanged results.
 //!
-//! Operators that have no such form, or lose too much in it, stay float32 between Casts. Inputs and
-//! outputs stay float32 unless asked otherwise, so that the model is fed as before. Numbers too large
-//! or too small for the type become its ends, which a note says of each constant.
+//! Operators without a float16 form, or with a large loss in it, stay float32 between Casts. Inputs
+//! and outputs stay float32 unless the settings change them, so callers feed the model as before.
+//! Numbers outside the finite range become its nearest end, and a note counts them per constant.
 
 mod numbers;
 mod operators;
-mod values;
+mod precisions;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +15,9 @@ use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
 use numbers::LARGEST;
-use values::{Precision, Values};
+use precisions::{FloatValues, Precision};
 
-/// How a model becomes half precision.
+/// The settings of the scheme float16.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HalfSettings {
@@ -25,7 +25,7 @@ pub struct HalfSettings {
     pub keep_io: bool,
     /// Names of nodes that stay float32.
     pub keep_float: Vec<String>,
-    /// Operators that stay float32, beside those that always do.
+    /// Operators that stay float32, besides those that always do.
     pub float_operators: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl Default for HalfSettings {
     }
 }
 
-/// The half-precision form of a prepared model whose values all have their types.
+/// Converts a prepared model, whose values all have types, to float16.
 pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized, QuantizeError> {
     let rewriter = Rewriter::new(model, &[], None)?;
     super::rewrite::check_names(model, &settings.keep_float)?;
@@ -49,7 +49,7 @@ pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized
         .iter()
         .map(|node| float_reason(&rewriter, node, settings))
         .collect();
-    let mut values = Values::new(&rewriter, &reasons, settings.keep_io);
+    let mut values = FloatValues::new(&rewriter, &reasons, settings.keep_io);
     let mut reasons = reasons.into_iter();
     let mut quantized = rewriter.run(|graph, node| {
         let reason = reasons.next().flatten();
@@ -67,7 +67,7 @@ pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized
     Ok(quantized)
 }
 
-/// Why a node stays float32.
+/// The reason why a node stays float32.
 fn float_reason(
     graph: &Rewriter,
     node: &NodeProto,
@@ -97,12 +97,12 @@ fn float_reason(
     None
 }
 
-/// Writes a node anew, or as it is with its values in the precision it needs.
+/// Writes a node with its values in the precision that it needs.
 fn write<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     reason: Option<&'static str>,
-    values: &mut Values,
+    values: &mut FloatValues,
 ) -> Result<(), Stop> {
     let precision = if reason.is_some() {
         Precision::Single
@@ -112,17 +112,17 @@ fn write<'a>(
     let mut written = node.clone();
     for input in &mut written.input {
         if graph.is_float(input) {
-            *input = values.read(graph, input, precision)?;
+            *input = values.read_name(graph, input, precision)?;
         }
     }
     let mut casts = Vec::new();
     for output in &mut written.output {
         if graph.is_float(output) {
-            *output = values.made(graph, output, precision, &mut casts);
+            *output = values.written_name(graph, output, precision, &mut casts);
         }
     }
     if !casts.is_empty() {
-        // A node without a name is known by what it makes, which has another name now.
+        // An unnamed node is identified by its output, which has another name now.
         written.name = Some(node.title().to_owned());
     }
     if precision == Precision::Half {
@@ -137,8 +137,8 @@ fn write<'a>(
     }
 }
 
-/// A line of the report for a constant in half precision, which has no scale.
-fn reported(name: &str) -> QuantizedTensor {
+/// The report's entry for a float16 constant, which has no scale.
+fn report_entry(name: &str) -> QuantizedTensor {
     QuantizedTensor {
         name: name.to_owned(),
         kind: TensorKind::Weight,

@@ -1,23 +1,23 @@
-//! Numbers in half precision.
+//! float16 numbers.
 
 pub(super) use crate::onnx::half::SMALLEST_HALF as SMALLEST;
 use crate::onnx::half::{TOO_LARGE_FOR_HALF as TOO_LARGE, narrow_half};
 
-/// The largest finite number.
+/// The largest finite float16.
 pub(super) const LARGEST: f32 = 65504.0;
 
-/// Constants in half precision, and how many numbers did not fit.
-pub(super) struct Halves {
+/// float16 numbers, with counts of those that did not fit.
+pub(super) struct Float16Bytes {
     pub(super) bytes: Vec<u8>,
     /// Finite numbers that became ±[`LARGEST`].
     pub(super) too_large: usize,
-    /// Numbers that became ±[`SMALLEST`], as they would have become zero.
+    /// Numbers that became ±[`SMALLEST`] because rounding would have made them zero.
     pub(super) too_small: usize,
 }
 
-/// The numbers in half precision; none becomes infinite or zero that was not.
-pub(super) fn halves(values: &[f32]) -> Halves {
-    let mut made = Halves {
+/// Converts numbers to float16. Finite numbers stay finite, and nonzero numbers stay nonzero.
+pub(super) fn to_float16(values: &[f32]) -> Float16Bytes {
+    let mut converted = Float16Bytes {
         bytes: Vec::with_capacity(values.len() * 2),
         too_large: 0,
         too_small: 0,
@@ -25,15 +25,15 @@ pub(super) fn halves(values: &[f32]) -> Halves {
     for &value in values {
         let mut fitting = value;
         if value.is_finite() && value.abs() >= TOO_LARGE {
-            made.too_large += 1;
+            converted.too_large += 1;
             fitting = LARGEST.copysign(value);
         } else if value != 0.0 && value.abs() <= SMALLEST / 2.0 {
-            made.too_small += 1;
+            converted.too_small += 1;
             fitting = SMALLEST.copysign(value);
         }
-        made.bytes.extend(narrow_half(fitting).to_le_bytes());
+        converted.bytes.extend(narrow_half(fitting).to_le_bytes());
     }
-    made
+    converted
 }
 
 #[cfg(test)]
@@ -42,8 +42,8 @@ mod tests {
     use crate::onnx::half::widen_half;
 
     #[test]
-    fn numbers_that_do_not_fit_become_the_ends_and_are_counted() {
-        let made = halves(&[
+    fn numbers_out_of_range_become_its_ends_and_are_counted() {
+        let converted = to_float16(&[
             65519.0,
             65520.0,
             -1e38,
@@ -53,7 +53,7 @@ mod tests {
             4e-8,
             0.0,
         ]);
-        let numbers: Vec<f32> = made
+        let numbers: Vec<f32> = converted
             .bytes
             .chunks(2)
             .map(|b| widen_half(u16::from_le_bytes([b[0], b[1]])))
@@ -70,6 +70,6 @@ mod tests {
             0.0,
         ];
         assert_eq!(numbers, wanted);
-        assert_eq!((made.too_large, made.too_small), (2, 1));
+        assert_eq!((converted.too_large, converted.too_small), (2, 1));
     }
 }

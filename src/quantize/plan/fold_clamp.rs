@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn no_range_reaches_beyond_a_clip_that_is_folded() {
+    fn a_range_ends_at_the_bounds_of_a_folded_clip() {
         let fold = |settings: &Settings| {
             let mut plan = Plan::new(&model(), settings).unwrap();
             let mut seen = Observation::new();

@@ -25,19 +25,20 @@ impl Plan {
         }
         let nothing = |reason: String| {
             Some(format!(
-                "what the settings say of the tensor `{name}` had no effect: {reason}"
+                "the settings of the tensor `{name}` had no effect: {reason}"
             ))
         };
         if let Some(output) = self.folded_name(name) {
             return nothing(format!(
-                "the Relu or Clip behind it is folded into what makes it; say it of `{output}`"
+                "the Relu or Clip behind it is folded into its layer; set it for `{output}`"
             ));
         }
         let Some((_, form)) = self.forms.iter().find(|(known, _)| known == name) else {
             let bias = self.biases.iter().any(|bias| bias.name == name);
             return nothing(match bias {
                 true => {
-                    "it is a bias, which has 32 bits and the scales of what it is added to".into()
+                    "it is a bias, which has 32 bits and the scales of its layer's input and weight"
+                        .into()
                 }
                 false => "it stays float".into(),
             });
@@ -46,19 +47,18 @@ impl Plan {
         let of_method = || match (form, self.ranges.get(name)) {
             (TensorRole::Weight(_), _) if wanted.method == Some(Method::Mse) => None,
             _ if constant => Some(
-                "a constant reaches as far as its numbers do, and a weight by `mse` less"
-                    .to_string(),
+                "a constant takes the range of its values, except a weight with `mse`".to_string(),
             ),
             (TensorRole::Shared(_), _) => {
                 let source = self.scale_owners.get(name).map_or(name, String::as_str);
                 Some(format!("it shares the scale of `{source}`"))
             }
             _ if wanted.range.is_some() || wanted.scale.is_some() => {
-                Some("its range is given with it".into())
+                Some("its range or scale is set too".into())
             }
-            (_, Some(RangeSource::Fixed(min, max))) => {
-                Some(format!("what a Softmax makes reaches from {min} to {max}"))
-            }
+            (_, Some(RangeSource::Fixed(min, max))) => Some(format!(
+                "the output of a Softmax has the range from {min} to {max}"
+            )),
             _ => None,
         };
         let method = wanted.method.and_then(|_| Some(("method", of_method()?)));
@@ -71,11 +71,11 @@ impl Plan {
         });
         let idle = method.into_iter().chain(one_scale);
         let idle: Vec<String> = idle
-            .map(|(key, reason): (&str, String)| format!("`{key}`, as {reason}"))
+            .map(|(key, reason): (&str, String)| format!("`{key}` ({reason})"))
             .collect();
         (!idle.is_empty()).then(|| {
             format!(
-                "of what the settings say of the tensor `{name}` this had no effect: {}",
+                "of the settings of the tensor `{name}`, these had no effect: {}",
                 idle.join("; ")
             )
         })

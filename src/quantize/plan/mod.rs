@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use super::composed::{Composed, composed};
+use super::operator_patterns::{OperatorPattern, find_patterns};
 use super::operators::is_quantized_operator;
 use super::ranges::Ranges;
 use super::settings::{Layers, Operators, Representation, Rounding};
@@ -83,7 +83,7 @@ impl Plan {
     /// Makes the plan of a prepared model whose values all have their types in `value_info`.
     pub fn new(model: &Model, settings: &Settings) -> Result<Plan, QuantizeError> {
         let graph = &model.graph;
-        let mut chains = composed(graph, &graph.uses());
+        let mut chains = find_patterns(graph, &graph.uses());
         // ONNX Runtime's default list has no operator patterns; it quantizes their nodes one by
         // one.
         chains.retain(|chain| match &settings.operators {
@@ -97,7 +97,7 @@ impl Plan {
     fn with_chains(
         model: &Model,
         settings: &Settings,
-        chains: Vec<Composed>,
+        chains: Vec<OperatorPattern>,
     ) -> Result<Plan, QuantizeError> {
         refuse_quantized(model)?;
         let layers = Layers::new(settings, model)?;

@@ -6,7 +6,7 @@ use super::visit::Planner;
 use super::{Plan, TensorRole};
 use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::DataType;
-use crate::quantize::composed::composed;
+use crate::quantize::operator_patterns::find_patterns;
 use crate::quantize::operators::treatment;
 use crate::quantize::ranges::Ranges;
 use crate::quantize::{QuantizeError, Settings};
@@ -106,7 +106,7 @@ impl Plan {
             .iter()
             .filter(|node| treatment(&node.operator()).is_some());
         let read_and_made = treated.flat_map(|node| node.input.iter().chain(&node.output));
-        let chains = composed(graph, &uses);
+        let chains = find_patterns(graph, &uses);
         let around = chains.iter().flat_map(|chain| {
             let output = graph.nodes[chain.last()].output.first();
             output.into_iter().chain([&chain.input])

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{FoldedClamp, PlannedBias, TensorRole};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
-use crate::quantize::composed::Composed;
+use crate::quantize::operator_patterns::OperatorPattern;
 use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
 use crate::quantize::settings::{Layer, Layers, Operators, Representation};
 use crate::quantize::{NodeChoice, Settings};
@@ -32,7 +32,7 @@ pub(super) struct Planner<'a> {
     pub(super) quantized: HashSet<usize>,
     pub(super) choices: Vec<NodeChoice>,
     /// Operator patterns, and the pattern of each node that belongs to one.
-    chains: Vec<Composed>,
+    chains: Vec<OperatorPattern>,
     inside: HashMap<usize, usize>,
 }
 
@@ -41,11 +41,11 @@ impl<'a> Planner<'a> {
         model: &'a Model,
         settings: &'a Settings,
         layers: &'a Layers<'a>,
-        chains: Vec<Composed>,
+        chains: Vec<OperatorPattern>,
     ) -> Planner<'a> {
         let graph = &model.graph;
         let uses = graph.uses();
-        let of = |(which, chain): (usize, &Composed)| {
+        let of = |(which, chain): (usize, &OperatorPattern)| {
             let nodes = chain.nodes.clone();
             nodes.into_iter().map(move |node| (node, which))
         };

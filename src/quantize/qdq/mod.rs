@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
-use super::compensate::Compensation;
-use super::correct::corrections;
+use super::gptq::Gptq;
+use super::bias_correction::corrections;
 use super::plan::{Plan, RangeSource, TensorRole};
 use super::ranges::Ranges;
 use super::scale::{QuantizationParameters, integer_bounds};
@@ -63,8 +63,8 @@ pub fn quantize(
             );
         }
     }
-    let compensation = Compensation::new(model, plan, ranges)?;
-    let mut integers = constant_integers(model, plan, &constants, compensation.as_ref())?;
+    let gptq = Gptq::new(model, plan, ranges)?;
+    let mut integers = constant_integers(model, plan, &constants, gptq.as_ref())?;
     let corrections = corrections(model, plan, ranges, &constants, &integers)?;
     let mut writer = QdqWriter::new(model, plan);
     for (name, form) in &plan.forms {
@@ -208,15 +208,15 @@ fn constant_integers<'a>(
     model: &Model,
     plan: &Plan,
     constants: &'a HashMap<String, QuantizationParameters>,
-    compensation: Option<&Compensation>,
+    gptq: Option<&Gptq>,
 ) -> Result<HashMap<&'a str, ConstantIntegers>, QuantizeError> {
     let integers = |name: &str, params: &QuantizationParameters, tensor: &TensorProto| {
-        if let Some(compensation) = compensation {
+        if let Some(gptq) = gptq {
             let represented = representation(plan, name)?;
             let symmetric = represented.is_symmetric(true);
             let used = integer_bounds(params.element, symmetric, represented.reduce_range);
             if let Some((tensor, error_reduction)) =
-                compensation.integers(tensor, name, params, used)?
+                gptq.integers(tensor, name, params, used)?
             {
                 let error_reduction = Some(error_reduction);
                 return Ok(ConstantIntegers {

@@ -7,7 +7,7 @@ use super::{ConstantIntegers, scale_owner};
 use crate::calibrate::Range;
 use crate::graph::{Model, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
-use crate::quantize::compensate::decibels;
+use crate::quantize::gptq::decibels;
 use crate::quantize::plan::{Plan, PlannedBias, TensorRole};
 use crate::quantize::scale::{QuantizationParameters, encoded};
 use crate::quantize::{MICROSOFT, QuantizeError, Quantized, QuantizedTensor, TensorKind, bias};
@@ -213,8 +213,8 @@ impl<'a> QdqWriter<'a> {
         if beyond > 0 {
             let (name, weight) = (&planned.name, &planned.weight);
             self.notes.push(format!(
-                "`{name}` is a bias of which {beyond} of {} numbers don't fit 32 bits and are cut off, as the scale of the weight `{weight}` \
-                 must not grow for it: give that a larger scale, or keep its layer float",
+                "`{name}` is a bias of which {beyond} of {} values overflow 32 bits and are clipped, because the scale of the weight `{weight}` \
+                 must not grow: set a larger scale for that weight, or keep its layer float",
                 integers.len()
             ));
         }

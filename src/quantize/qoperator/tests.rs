@@ -124,7 +124,7 @@ fn operators(model: &Model) -> Vec<String> {
 }
 
 #[test]
-fn operators_with_a_form_on_integers_take_it_and_others_keep_their_pairs() {
+fn operators_with_an_integer_form_are_converted() {
     let pool = AttributeProto::ints("kernel_shape", &[2, 2]);
     let linear = AttributeProto::text("mode", "linear");
     let dilated = AttributeProto::ints("dilations", &[2, 2]);
@@ -185,7 +185,7 @@ fn operators_with_a_form_on_integers_take_it_and_others_keep_their_pairs() {
 }
 
 #[test]
-fn a_value_that_is_also_read_as_float_keeps_its_pairs() {
+fn a_value_with_a_float_reader_keeps_its_pairs() {
     let sigmoid = || {
         start(13, &["y_d", "other"])
             .parameters("y", 0.5, u8_at(3))
@@ -293,7 +293,7 @@ fn padding_with_zero_is_padding_with_the_zero_point() {
 }
 
 #[test]
-fn pairs_that_cancel_each_other_go() {
+fn redundant_pairs_are_removed() {
     let model = start(13, &["z"])
         .pair("x_d", "x", "again")
         .op("Tanh", &["again"], "z")
@@ -311,7 +311,7 @@ fn pairs_that_cancel_each_other_go() {
 }
 
 #[test]
-fn what_only_the_pairs_used_goes_and_what_nothing_used_stays() {
+fn constants_of_removed_pairs_are_removed_and_unread_ones_stay() {
     let mut model = around(13, NodeProto::new("Flatten", "", &["x_d"], &["y"]), true);
     model.graph.value_info = vec![value("y"), value("y_q")];
     model

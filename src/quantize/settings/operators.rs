@@ -6,7 +6,7 @@ use super::names::hint;
 use super::{Operators, Settings};
 use crate::graph::Model;
 use crate::quantize::QuantizeError;
-use crate::quantize::composed::composed;
+use crate::quantize::operator_patterns::find_patterns;
 
 /// All operators of ONNX up to opset 27, with those that were removed.
 const ONNX: &str = "\
@@ -44,7 +44,7 @@ fn names_in(settings: &Settings) -> impl Iterator<Item = &String> {
 /// The operator names of a model, with those of operator patterns such as Gelu.
 fn operators_of(model: &Model) -> BTreeSet<String> {
     let graph = &model.graph;
-    let chains = composed(graph, &graph.uses());
+    let chains = find_patterns(graph, &graph.uses());
     let chains = chains.iter().map(|chain| chain.operator.to_string());
     let nodes = graph.nodes.iter().map(|node| node.operator());
     nodes.chain(chains).collect()

@@ -51,7 +51,6 @@ pub struct Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-#[schemars(rename = "Part")]
 pub enum ProposalPart {
     Size,
     Resize,

@@ -191,7 +191,7 @@ impl Session {
         };
         let (means, spreads) = (
             quantize::channel_axes(&ready.model),
-            quantize::inlet_axes(&ready.model),
+            quantize::input_path_axes(&ready.model),
         );
         let channels = |axes: &BTreeMap<String, usize>, name: &String| {
             let axis = axes.get(name);
@@ -227,7 +227,7 @@ impl Session {
         let more = job.samples > job.threads && later.0 + later.1 > at_first.0;
         let (samples, put_together) = if more { later } else { at_first };
         let grams = match job.settings.need_moments() {
-            true => quantize::meeting_bytes(&ready.model),
+            true => quantize::gram_bytes(&ready.model),
             false => 0,
         };
         let equalized = match job.settings.equalizes() {

@@ -6,7 +6,7 @@ use super::ir::{Operand, Operation};
 use super::reader::{Reader, Reason};
 use super::weighted_products::slot;
 use crate::onnx::schema::NodeProto;
-use crate::prepare::{cut, position};
+use crate::prepare::{position, slice_bounds};
 
 /// Maximum size of a selection, which lists every position.
 const LARGEST: usize = 1 << 24;
@@ -103,7 +103,7 @@ pub(super) fn slice(
         if step == 0 {
             return Err("one of its steps is 0".into());
         }
-        let (first, count) = cut(shape[axis] as i64, starts[at], ends[at], step);
+        let (first, count) = slice_bounds(shape[axis] as i64, starts[at], ends[at], step);
         let first = usize::try_from(first).unwrap_or(0);
         let step = isize::try_from(step).map_err(|_| "one of its steps is too large")?;
         positions[axis] = stepped(first, step, count);

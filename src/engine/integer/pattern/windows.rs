@@ -15,7 +15,10 @@ pub(super) fn convolution_window(
     transposed: bool,
 ) -> Result<Window, Reason> {
     if let Some(attribute) = node.ints("kernel_shape")
-        && !attribute.iter().map(|&k| k as usize).eq(kernel.iter().copied())
+        && !attribute
+            .iter()
+            .map(|&k| k as usize)
+            .eq(kernel.iter().copied())
     {
         return Err(format!(
             "its weight has a kernel of {kernel:?}, but its attribute kernel_shape is {attribute:?}"

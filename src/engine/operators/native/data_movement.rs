@@ -29,7 +29,7 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
         "its lengths {lengths:?} do not fit {sequences} sequences of at most {steps} steps"
     );
     let each = count(&shape[2..]) * input.datum_type().size_of();
-    let given = input.try_as_plain_ram()?.as_bytes();
+    let source = input.try_as_plain_ram()?.as_bytes();
     let place = |step: usize, sequence: usize| {
         each * match time {
             0 => step * sequences + sequence,
@@ -43,7 +43,7 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
                 false => step,
             };
             let from = place(from, sequence);
-            made[place(step, sequence)..][..each].copy_from_slice(&given[from..][..each]);
+            made[place(step, sequence)..][..each].copy_from_slice(&source[from..][..each]);
         }
     }
     Ok(())
@@ -53,10 +53,10 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
 pub(super) fn centre(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     let input = call.tensor(0)?;
     let (shape, each) = (input.shape(), input.datum_type().size_of());
-    let given = input.try_as_plain_ram()?.as_bytes();
+    let source = input.try_as_plain_ram()?.as_bytes();
     for (place, made) in made.chunks_exact_mut(each).enumerate() {
         let (mut rest, mut step, mut from) = (place, 1, Some(0));
-        for (&size, &sizes) in shape.iter().zip(call.made).rev() {
+        for (&size, &sizes) in shape.iter().zip(call.output_shape).rev() {
             let at = (rest % sizes) as i64 + (size as i64 - sizes as i64) / 2;
             let at = usize::try_from(at).ok().filter(|&at| at < size);
             from = from.and_then(|from| Some(from + at? * step));
@@ -64,7 +64,7 @@ pub(super) fn centre(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
             rest /= sizes;
         }
         if let Some(from) = from {
-            made.copy_from_slice(&given[from * each..][..each]);
+            made.copy_from_slice(&source[from * each..][..each]);
         }
     }
     Ok(())
@@ -83,9 +83,12 @@ pub(super) fn one_hot(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     );
     ensure!(pair.len() == 2 * each, "its values must be two");
     let (off, on) = pair.split_at(each);
-    let rank = call.made.len();
+    let rank = call.output_shape.len();
     let axis = axis_of(call.node.int("axis").unwrap_or(-1), rank)?;
-    let (places, behind) = (call.made[axis], count(&call.made[axis + 1..]));
+    let (places, behind) = (
+        call.output_shape[axis],
+        count(&call.output_shape[axis + 1..]),
+    );
     for (at, made) in made.chunks_exact_mut(each).enumerate() {
         let place = (at / behind % places) as f64;
         let index = indices[at / (behind * places) * behind + at % behind];

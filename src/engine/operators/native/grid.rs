@@ -9,9 +9,9 @@ use crate::prepare::count;
 pub(super) fn affine(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let theta = call.floats(0)?;
     // Planes if there are any, rows, columns.
-    let sizes = &call.made[1..call.made.len() - 1];
+    let sizes = &call.output_shape[1..call.output_shape.len() - 1];
     let axes = sizes.len();
-    let wanted = [call.made[0], axes, axes + 1];
+    let wanted = [call.output_shape[0], axes, axes + 1];
     ensure!(
         call.tensor(0)?.shape() == wanted,
         "its theta must have shape {wanted:?}, as its size requires"

@@ -21,7 +21,7 @@ use super::{BuildResult, integers};
 use crate::engine::types;
 use crate::graph::Dim;
 use crate::onnx::schema::NodeProto;
-use crate::prepare::{Known, Types, made_by};
+use crate::prepare::{Known, Types, infer_node};
 
 /// The implementation of an operator.
 #[derive(Clone, Copy)]
@@ -94,19 +94,19 @@ const MAX_SHAPE_LENGTH: usize = 64;
 
 impl NativeOperator {
     /// The element type and the shape of the output.
-    fn output_type(&self, given: &[KnownInput]) -> TractResult<(DatumType, TVec<TDim>)> {
+    fn output_type(&self, facts: &[KnownInput]) -> TractResult<(DatumType, TVec<TDim>)> {
         let (operator, function, _) = FUNCTIONS[self.place];
-        let of_floats = given
+        let of_floats = facts
             .first()
             .is_some_and(|x| x.element == f32::datum_type());
         ensure!(
             of_floats
-                || matches!(function, Bytes(_)) && given.iter().all(|one| one.element.is_copy()),
+                || matches!(function, Bytes(_)) && facts.iter().all(|one| one.element.is_copy()),
             "{operator} supports 32-bit floats only"
         );
         let mut types = Types::new();
         let names = self.node.input.iter().filter(|name| !name.is_empty());
-        for (name, one) in names.zip(given) {
+        for (name, one) in names.zip(facts) {
             let element = types::element_type(one.element);
             let shape = one.shape.iter().map(types::dim).collect();
             let mut known = Known::new(
@@ -121,19 +121,19 @@ impl NativeOperator {
             known.integers = listed.map(|list| list.into_iter().map(Some).collect());
             types.insert(name.clone(), known);
         }
-        let made = made_by(&self.node, &types);
+        let made = infer_node(&self.node, &types);
         let made = made.and_then(|known| Some((known.element, known.shape?)));
         let (element, shape) = made.with_context(|| {
             format!("the output shape of {operator} does not follow from its inputs")
         })?;
-        let mut elements = given.iter().map(|one| one.element);
+        let mut elements = facts.iter().map(|one| one.element);
         let element = elements.find(|&one| types::element_type(one) == Some(element));
         let element =
             element.context("its output has an element type that none of its inputs has")?;
         let sizes = shape.iter().map(|dim| match dim {
             Dim::Known(size) => Some(size.to_dim()),
             Dim::Named(name) => {
-                let mut all = given.iter().flat_map(|one| &one.shape);
+                let mut all = facts.iter().flat_map(|one| &one.shape);
                 all.find(|dim| dim.to_string() == *name).cloned()
             }
             Dim::Unknown => None,
@@ -152,7 +152,7 @@ struct NativeCall<'a> {
     opset: i64,
     inputs: &'a [TValue],
     /// The shape of the output.
-    made: &'a [usize],
+    output_shape: &'a [usize],
 }
 
 impl<'a> NativeCall<'a> {
@@ -197,7 +197,7 @@ impl EvalOp for NativeOperator {
     not_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        let given: Vec<KnownInput> = inputs
+        let facts: Vec<KnownInput> = inputs
             .iter()
             .map(|value| KnownInput {
                 element: value.datum_type(),
@@ -205,7 +205,7 @@ impl EvalOp for NativeOperator {
                 value: (value.len() <= MAX_SHAPE_LENGTH).then(|| value.clone().into_arc_tensor()),
             })
             .collect();
-        let (element, sizes) = self.output_type(&given)?;
+        let (element, sizes) = self.output_type(&facts)?;
         let sizes = sizes.iter().map(TDim::to_usize);
         let sizes = sizes.collect::<Result<TVec<usize>, _>>()?;
         let mut made = Tensor::zero_dt(element, &sizes)?;
@@ -213,7 +213,7 @@ impl EvalOp for NativeOperator {
             node: &self.node,
             opset: self.opset,
             inputs: &inputs,
-            made: &sizes,
+            output_shape: &sizes,
         };
         let mut plain = made.try_as_plain_ram_mut()?;
         match FUNCTIONS[self.place].1 {
@@ -226,7 +226,7 @@ impl EvalOp for NativeOperator {
 
 impl TypedOp for NativeOperator {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        let given: Vec<KnownInput> = inputs
+        let facts: Vec<KnownInput> = inputs
             .iter()
             .map(|fact| KnownInput {
                 element: fact.datum_type,
@@ -234,7 +234,7 @@ impl TypedOp for NativeOperator {
                 value: fact.konst.clone(),
             })
             .collect();
-        let (element, sizes) = self.output_type(&given)?;
+        let (element, sizes) = self.output_type(&facts)?;
         Ok(tvec!(element.fact(sizes)))
     }
 
@@ -252,23 +252,23 @@ impl InferenceRulesOp for NativeOperator {
         solver.given_all(types, move |solver, types: Vec<DatumType>| {
             let shapes = inputs.iter().map(|input| &input.shape);
             solver.given_all(shapes, move |solver, shapes: Vec<TVec<TDim>>| {
-                let told = FUNCTIONS[self.place].2;
-                let told = told.iter().filter_map(|&slot| inputs.get(slot));
+                let shape_slots = FUNCTIONS[self.place].2;
+                let shape_slots = shape_slots.iter().filter_map(|&slot| inputs.get(slot));
                 let types = types.clone();
                 solver.given_all(
-                    told.map(|input| &input.value),
+                    shape_slots.map(|input| &input.value),
                     move |solver, mut values: Vec<Arc<Tensor>>| {
-                        let mut given = Vec::with_capacity(types.len());
+                        let mut facts = Vec::with_capacity(types.len());
                         for (slot, (element, shape)) in types.iter().zip(&shapes).enumerate() {
-                            let is_told = FUNCTIONS[self.place].2.contains(&slot);
-                            given.push(KnownInput {
+                            let is_shape_slot = FUNCTIONS[self.place].2.contains(&slot);
+                            facts.push(KnownInput {
                                 element: *element,
                                 shape: shape.clone(),
-                                value: is_told.then(|| values.remove(0)),
+                                value: is_shape_slot.then(|| values.remove(0)),
                             });
                         }
                         // The rule runs again when more is known.
-                        match self.output_type(&given) {
+                        match self.output_type(&facts) {
                             Ok((element, shape)) => {
                                 solver.equals(&outputs[0].datum_type, element)?;
                                 solver.equals(&outputs[0].shape, shape)

@@ -21,8 +21,11 @@ pub(super) fn align(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
         call.sizes::<2>(1)?[1] == 4 && height * width > 0,
         "its regions must have four coordinates each; its image is {height} by {width}"
     );
-    let [_, _, rows, columns] = *call.made else {
-        bail!("its output must have four axes, not shape {:?}", call.made);
+    let [_, _, rows, columns] = *call.output_shape else {
+        bail!(
+            "its output must have four axes, not shape {:?}",
+            call.output_shape
+        );
     };
     let (pixels, corners, of) = (call.floats(0)?, call.floats(1)?, call.integers(2)?);
     let halves = match call.node.text("coordinate_transformation_mode") {
@@ -130,8 +133,11 @@ pub(super) fn pool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
         call.sizes::<2>(1)?[1] == 5,
         "its regions must have an image index and four coordinates each"
     );
-    let [_, _, rows, columns] = *call.made else {
-        bail!("its output must have four axes, not shape {:?}", call.made);
+    let [_, _, rows, columns] = *call.output_shape else {
+        bail!(
+            "its output must have four axes, not shape {:?}",
+            call.output_shape
+        );
     };
     let (pixels, regions) = (call.floats(0)?, call.floats(1)?);
     let scale = call.node.float("spatial_scale").unwrap_or(1.0);

@@ -65,7 +65,7 @@ pub(super) fn norm(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let kernel = call.node.ints("kernel_shape").unwrap_or_default();
     let windows = Windows::new(call, sizes(kernel)?, &shape[2..])?;
     let power = call.node.int("p").unwrap_or(2) as f32;
-    let places = &call.made[2..];
+    let places = &call.output_shape[2..];
     let (each, taps) = (count(places), count(&windows.kernel));
     let extent = count(&windows.extent);
     for (place, made) in made.iter_mut().enumerate() {
@@ -125,8 +125,11 @@ pub(super) fn join(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
 pub(super) fn deform(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let [images, channels, height, width] = call.sizes(0)?;
     let [filters, within, tall, wide] = call.sizes(1)?;
-    let [_, _, rows, columns] = *call.made else {
-        bail!("its output must have four axes, not shape {:?}", call.made);
+    let [_, _, rows, columns] = *call.output_shape else {
+        bail!(
+            "its output must have four axes, not shape {:?}",
+            call.output_shape
+        );
     };
     let windows = Windows::new(call, vec![tall, wide], &[height, width])?;
     let number = |key: &str| call.node.int(key).unwrap_or(1).max(1) as usize;
@@ -156,8 +159,11 @@ pub(super) fn deform(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
             let (group, tap) = (tap / taps, tap % taps);
             let [y, x] = [(place / columns, tap / wide), (place % columns, tap % wide)];
             let source = |axis: usize, (place, tap): (usize, usize)| {
-                let source =
-                    windows.slides[axis].value_index(place as i64, tap as i64, windows.before[axis]);
+                let source = windows.slides[axis].value_index(
+                    place as i64,
+                    tap as i64,
+                    windows.before[axis],
+                );
                 source as f32 + move_of(axis)
             };
             let around = around(source(0, y), source(1, x), height, width);

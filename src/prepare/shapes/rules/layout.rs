@@ -1,22 +1,22 @@
-//! Operators that arrange the same values anew: Reshape, Transpose, Pad, Resize and their like.
+//! Operators that rearrange values: Reshape, Transpose, Pad, Resize and similar ones.
 
 use super::{Context, positions, product};
 use crate::graph::Dim;
-use crate::prepare::shapes::numbers::{places, strides};
-use crate::prepare::shapes::{Known, LARGEST, count, sizes};
+use crate::prepare::shapes::small_values::{positions_of, strides};
+use crate::prepare::shapes::{InferredValue, LARGEST, count, sizes};
 
 impl Context<'_> {
-    pub(super) fn reshape(&self) -> Option<Known> {
+    pub(super) fn reshape(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
         let Some(target) = (match self.node.ints("shape") {
             Some(shape) => Some(shape.iter().map(|&v| Some(v)).collect::<Vec<_>>()),
             None => self.input(1)?.integers.clone(),
         }) else {
-            return Some(Known::new(input.element, self.told(1)));
+            return Some(InferredValue::new(input.element, self.shape_from_input(1)));
         };
         let keeps = self.node.int("allowzero").unwrap_or(0) == 0;
         let from = input.shape.as_deref();
-        // Sizes that are taken over cancel out of the one to be found, known or not.
+        // Sizes that are copied cancel out of the inferred one, known or not.
         let mut rest: Option<Vec<Dim>> = from.map(<[Dim]>::to_vec);
         let mut taken = Some(1usize);
         let mut dims = Vec::new();
@@ -55,12 +55,13 @@ impl Context<'_> {
                 dims[axis] = Dim::Known(count / taken);
             }
         }
-        Some(Known::new(input.element, Some(dims)).reshaped(input))
+        Some(InferredValue::new(input.element, Some(dims)).with_elements_of(input))
     }
 
-    pub(super) fn flatten(&self) -> Option<Known> {
+    pub(super) fn flatten(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
-        let result = |dims| Some(Known::new(input.element, Some(dims)).reshaped(input));
+        let result =
+            |dims| Some(InferredValue::new(input.element, Some(dims)).with_elements_of(input));
         let Some(shape) = &input.shape else {
             return result(vec![Dim::Unknown; 2]);
         };
@@ -74,13 +75,13 @@ impl Context<'_> {
         result(vec![product(left), product(right)])
     }
 
-    pub(super) fn squeeze(&self) -> Option<Known> {
+    pub(super) fn squeeze(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
-        let unknown = Some(Known::new(input.element, None));
+        let unknown = Some(InferredValue::new(input.element, None));
         let Some(shape) = &input.shape else {
             return unknown;
         };
-        let axes = match (self.list("axes", 1), self.is_given("axes", 1)) {
+        let axes = match (self.list("axes", 1), self.is_present("axes", 1)) {
             (Some(axes), _) => positions(&axes, shape.len())?,
             (None, true) => return unknown,
             (None, false) if shape.iter().all(|d| matches!(d, Dim::Known(_))) => (0..shape.len())
@@ -88,15 +89,15 @@ impl Context<'_> {
                 .collect(),
             (None, false) => return unknown,
         };
-        let kept = shape.iter().enumerate().filter(|(a, _)| !axes.contains(a));
-        let dims = kept.map(|(_, d)| d.clone()).collect();
-        Some(Known::new(input.element, Some(dims)).reshaped(input))
+        let remaining = shape.iter().enumerate().filter(|(a, _)| !axes.contains(a));
+        let dims = remaining.map(|(_, d)| d.clone()).collect();
+        Some(InferredValue::new(input.element, Some(dims)).with_elements_of(input))
     }
 
-    pub(super) fn unsqueeze(&self) -> Option<Known> {
+    pub(super) fn unsqueeze(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
         let (Some(shape), Some(axes)) = (&input.shape, self.list("axes", 1)) else {
-            return Some(Known::new(input.element, None));
+            return Some(InferredValue::new(input.element, None));
         };
         let rank = shape.len() + axes.len();
         let axes = positions(&axes, rank)?;
@@ -110,20 +111,20 @@ impl Context<'_> {
                 }
             })
             .collect();
-        Some(Known::new(input.element, dims).reshaped(input))
+        Some(InferredValue::new(input.element, dims).with_elements_of(input))
     }
 
-    pub(super) fn transpose(&self) -> Option<Known> {
+    pub(super) fn transpose(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
         let Some(shape) = &input.shape else {
-            return Some(Known::new(input.element, None));
+            return Some(InferredValue::new(input.element, None));
         };
         let order: Vec<usize> = match self.node.ints("perm") {
             Some(order) => positions(order, shape.len())?,
             None => (0..shape.len()).rev().collect(),
         };
         let dims: Vec<Dim> = order.iter().map(|&a| shape[a].clone()).collect();
-        let result = Known::new(input.element, Some(dims));
+        let result = InferredValue::new(input.element, Some(dims));
         let (Some(from), Some(to)) = (input.sizes(), result.sizes()) else {
             return Some(result);
         };
@@ -131,13 +132,13 @@ impl Context<'_> {
             return Some(result);
         }
         let steps = strides(&from);
-        let places = places(&to, |index| {
+        let places = positions_of(&to, |index| {
             order.iter().zip(index).map(|(&a, i)| steps[a] * i).sum()
         });
-        Some(result.picked(input, &places))
+        Some(result.with_elements_at(input, &places))
     }
 
-    pub(super) fn pad(&self) -> Option<Known> {
+    pub(super) fn pad(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
         let shape = input.shape.as_ref()?;
         let pads = match self.node.ints("paddings") {
@@ -145,7 +146,7 @@ impl Context<'_> {
             None => self.list("pads", 1),
         };
         let rank = shape.len();
-        // Of some axes, or of all.
+        // The pads are those of the listed axes, or of all.
         let axes = match self.node.input_at(3) {
             Some(_) => self.list("axes", 3).and_then(|axes| positions(&axes, rank)),
             None => Some((0..rank).collect()),
@@ -166,16 +167,16 @@ impl Context<'_> {
             (dim, Some(around)) if around[axis] == (0, 0) => dim.clone(),
             _ => Dim::Unknown,
         };
-        Some(Known::new(
+        Some(InferredValue::new(
             input.element,
             Some((0..rank).map(size).collect()),
         ))
     }
 
-    pub(super) fn resize(&self) -> Option<Known> {
+    pub(super) fn resize(&self) -> Option<InferredValue> {
         let input = self.input(0)?;
         let shape = input.shape.as_ref()?;
-        let unknown = Some(Known::new(
+        let unknown = Some(InferredValue::new(
             input.element,
             Some(vec![Dim::Unknown; shape.len()]),
         ));
@@ -188,8 +189,8 @@ impl Context<'_> {
         {
             return unknown;
         }
-        if let Some(dims) = self.told(3).filter(|d| d.len() == shape.len()) {
-            return Some(Known::new(input.element, Some(dims)));
+        if let Some(dims) = self.shape_from_input(3).filter(|d| d.len() == shape.len()) {
+            return Some(InferredValue::new(input.element, Some(dims)));
         }
         let slot = if self.node.input.len() <= 2 { 1 } else { 2 };
         let scales = match self.node.attribute("scales") {
@@ -204,14 +205,14 @@ impl Context<'_> {
             dim if scale == 1.0 => dim.clone(),
             _ => Dim::Unknown,
         };
-        Some(Known::new(
+        Some(InferredValue::new(
             input.element,
             Some(shape.iter().zip(&scales).map(size).collect()),
         ))
     }
 
-    /// DepthToSpace and back.
-    pub(super) fn blocks(&self, to_space: bool) -> Option<Known> {
+    /// DepthToSpace and SpaceToDepth.
+    pub(super) fn blocks(&self, to_space: bool) -> Option<InferredValue> {
         let input = self.input(0)?;
         let shape = input.shape.as_deref()?;
         let block = usize::try_from(self.node.int("blocksize")?)
@@ -234,6 +235,6 @@ impl Context<'_> {
             times(height, block, to_space),
             times(width, block, to_space),
         ];
-        Some(Known::new(input.element, Some(dims)))
+        Some(InferredValue::new(input.element, Some(dims)))
     }
 }

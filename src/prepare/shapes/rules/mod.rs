@@ -1,20 +1,20 @@
-//! A rule per operator: what is known of its outputs, from what is known of its inputs.
+//! Inference rules, one for each operator: outputs from inputs.
 
+mod images;
+mod indexing;
 mod layout;
-mod parts;
-mod pictures;
-mod sizes;
-mod sums;
+mod reductions;
+mod shape_values;
 
-pub(crate) use parts::cut;
+pub(crate) use indexing::slice_bounds;
 
-use super::numbers::elementwise;
-use super::{Known, Types, count, sizes, windows};
+use super::small_values::elementwise;
+use super::{InferredValue, Types, count, sizes, windows};
 use crate::graph::Dim;
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// What is known of each output, in order.
-pub(super) fn outputs(node: &NodeProto, types: &Types) -> Vec<Option<Known>> {
+/// The outputs of a node, inferred, in order.
+pub(super) fn outputs(node: &NodeProto, types: &Types) -> Vec<Option<InferredValue>> {
     let ctx = Context { node, types };
     match node.op_type.as_deref().unwrap_or_default() {
         "Split" => ctx.split(),
@@ -30,11 +30,11 @@ struct Context<'a> {
     types: &'a Types,
 }
 impl Context<'_> {
-    fn input(&self, slot: usize) -> Option<&Known> {
+    fn input(&self, slot: usize) -> Option<&InferredValue> {
         self.types.get(self.node.input_at(slot)?)
     }
 
-    /// A list of integers, an attribute in old opsets and an input in new ones.
+    /// A list of integers: an attribute in old opsets, an input in new ones.
     fn list(&self, key: &str, slot: usize) -> Option<Vec<i64>> {
         match self.node.ints(key) {
             Some(list) => Some(list.to_vec()),
@@ -42,16 +42,16 @@ impl Context<'_> {
         }
     }
 
-    fn is_given(&self, key: &str, slot: usize) -> bool {
+    fn is_present(&self, key: &str, slot: usize) -> bool {
         self.node.attribute(key).is_some() || self.node.input_at(slot).is_some()
     }
 
-    fn same(&self, slot: usize) -> Option<Known> {
+    fn same(&self, slot: usize) -> Option<InferredValue> {
         let input = self.input(slot)?;
-        Some(Known::new(input.element, input.shape.clone()))
+        Some(InferredValue::new(input.element, input.shape.clone()))
     }
 
-    fn single(&self, operator: &str) -> Option<Known> {
+    fn single(&self, operator: &str) -> Option<InferredValue> {
         let node = self.node;
         match operator {
             "Identity" => self.input(0).cloned(),
@@ -88,24 +88,24 @@ impl Context<'_> {
                 Some(elementwise(
                     node,
                     &[input],
-                    Known::new(element, input.shape.clone()),
+                    InferredValue::new(element, input.shape.clone()),
                 ))
             }
             "QuantizeLinear" => {
-                let told = node.int("output_dtype").filter(|&told| told != 0);
-                let told = told.and_then(|t| DataType::try_from(i32::try_from(t).ok()?).ok());
+                let target = node.int("output_dtype").filter(|&target| target != 0);
+                let target = target.and_then(|t| DataType::try_from(i32::try_from(t).ok()?).ok());
                 let element = self.input(2).map(|zero_point| zero_point.element);
-                let element = element.or(told).unwrap_or(DataType::Uint8);
-                Some(Known::new(element, self.input(0)?.shape.clone()))
+                let element = element.or(target).unwrap_or(DataType::Uint8);
+                Some(InferredValue::new(element, self.input(0)?.shape.clone()))
             }
             "DequantizeLinear" => {
                 let element = self.input(1).map_or(DataType::Float, |scale| scale.element);
-                Some(Known::new(element, self.input(0)?.shape.clone()))
+                Some(InferredValue::new(element, self.input(0)?.shape.clone()))
             }
             "Shape" => self.shape_of(),
             "Size" => {
                 let count = count(&self.input(0)?.sizes()?);
-                let mut result = Known::new(DataType::Int64, Some(vec![]));
+                let mut result = InferredValue::new(DataType::Int64, Some(vec![]));
                 result.integers = Some(vec![Some(count as i64)]);
                 Some(result)
             }
@@ -125,22 +125,28 @@ impl Context<'_> {
             "GatherND" => self.gather_nd(),
             "NonMaxSuppression" => {
                 let shape = vec![Dim::Unknown, Dim::Known(3)];
-                Some(Known::new(DataType::Int64, Some(shape)))
+                Some(InferredValue::new(DataType::Int64, Some(shape)))
             }
             "NonZero" => {
                 let rank = self.input(0)?.shape.as_ref().map(Vec::len);
                 let rank = rank.map_or(Dim::Unknown, Dim::Known);
-                Some(Known::new(DataType::Int64, Some(vec![rank, Dim::Unknown])))
+                Some(InferredValue::new(
+                    DataType::Int64,
+                    Some(vec![rank, Dim::Unknown]),
+                ))
             }
-            "GatherElements" => Some(Known::new(
+            "GatherElements" => Some(InferredValue::new(
                 self.input(0)?.element,
                 self.input(1)?.shape.clone(),
             )),
             "Conv" | "ConvTranspose" | "DeformConv" | "MaxPool" | "AveragePool" | "LpPool" => Some(
-                Known::new(self.input(0)?.element, windows::shape(node, self.types)),
+                InferredValue::new(self.input(0)?.element, windows::shape(node, self.types)),
             ),
             "MaxUnpool" | "RoiAlign" | "MaxRoiPool" | "AffineGrid" | "Col2Im" | "CenterCropPad"
-            | "Det" => Some(Known::new(self.input(0)?.element, self.pictured(operator))),
+            | "Det" => Some(InferredValue::new(
+                self.input(0)?.element,
+                self.image_shape(operator),
+            )),
             "GlobalAveragePool" | "GlobalMaxPool" => {
                 let mut result = self.same(0)?;
                 if let Some(shape) = &mut result.shape {
@@ -157,50 +163,54 @@ impl Context<'_> {
             "ArgMax" | "ArgMin" => {
                 let axis = node.int("axis").unwrap_or(0);
                 let shape = self.reduced(Some(vec![axis]));
-                Some(Known::new(DataType::Int64, shape))
+                Some(InferredValue::new(DataType::Int64, shape))
             }
             _ if operator.starts_with("Reduce") => self.reduce(operator),
             _ => None,
         }
     }
 
-    fn broadcast(&self, operator: &str) -> Option<Known> {
-        let inputs: Option<Vec<&Known>> =
+    fn broadcast(&self, operator: &str) -> Option<InferredValue> {
+        let inputs: Option<Vec<&InferredValue>> =
             (0..self.node.input.len()).map(|i| self.input(i)).collect();
         let element = match operator {
             "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" => DataType::Bool,
             "Where" => self.input(1).or(self.input(2))?.element,
             _ => self.input(0).or(self.input(1))?.element,
         };
-        // Before opset 7 an axis aligned the shapes otherwise.
+        // Before opset 7 an axis attribute aligned the shapes differently.
         let Some(inputs) = inputs.filter(|_| self.node.attribute("axis").is_none()) else {
-            return Some(Known::new(element, None));
+            return Some(InferredValue::new(element, None));
         };
         let shapes: Option<Vec<&[Dim]>> = inputs.iter().map(|k| k.shape.as_deref()).collect();
         let shape = shapes.map(|s| broadcast(&s));
-        Some(elementwise(self.node, &inputs, Known::new(element, shape)))
+        Some(elementwise(
+            self.node,
+            &inputs,
+            InferredValue::new(element, shape),
+        ))
     }
 }
 
-/// The shape of values of these shapes together.
+/// The result of broadcasting these shapes.
 fn broadcast(shapes: &[&[Dim]]) -> Vec<Dim> {
     let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
     let at = |axis: usize| {
-        let mut found = Dim::Known(1);
+        let mut result = Dim::Known(1);
         for shape in shapes {
             let Some(own) = (axis + shape.len()).checked_sub(rank) else {
                 continue;
             };
-            found = match (&found, &shape[own]) {
+            result = match (&result, &shape[own]) {
                 (Dim::Known(1), dim) => dim.clone(),
                 (dim, Dim::Known(1)) => dim.clone(),
-                // Whatever the other is, 1 or the same, this is the result.
+                // The other size is 1 or equal, so this is the result either way.
                 (Dim::Known(size), _) | (_, Dim::Known(size)) => Dim::Known(*size),
                 (Dim::Named(a), Dim::Named(b)) if a == b => Dim::Named(a.clone()),
                 _ => Dim::Unknown,
             };
         }
-        found
+        result
     };
     (0..rank).map(at).collect()
 }
@@ -212,7 +222,7 @@ fn product(dims: &[Dim]) -> Dim {
     }
 }
 
-/// An axis counted from the front.
+/// An axis counted from the front; `None` if it is out of range.
 pub(crate) fn position(axis: i64, rank: usize) -> Option<usize> {
     let axis = if axis < 0 { axis + rank as i64 } else { axis };
     usize::try_from(axis).ok().filter(|&a| a < rank)

@@ -1,0 +1,382 @@
+//! Kinds of outputs, which decide the measure of quality. A classifier is judged by its top class,
+//! an embedding by its direction, a detector by its boxes. Integers and values that pass unchanged
+//! don't show quantization error.
+
+use serde::Serialize;
+
+use super::MOVING;
+use crate::graph::{Model, Uses};
+use crate::onnx::schema::{DataType, NodeProto};
+
+/// The kind of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OutputKind {
+    /// One row of class scores for each sample; judged by top-1.
+    Classes,
+    /// A row of class scores at each step of a sequence, as in OCR; judged by top-1 at each step.
+    Steps,
+    /// A vector that represents the sample; judged by the cosine.
+    Embedding,
+    /// Boxes of a detector, with or without scores; judged by matching boxes.
+    Boxes,
+    /// Scores of boxes that are in another output.
+    Scores,
+    /// Other floats; judged by SQNR.
+    #[default]
+    Values,
+    /// Integers or booleans; not judged.
+    Integers,
+    /// Floats that come unchanged from inputs or constants; not judged.
+    Passed,
+}
+
+impl std::fmt::Display for OutputKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            OutputKind::Classes => "classes",
+            OutputKind::Steps => "classes at each step",
+            OutputKind::Embedding => "embedding",
+            OutputKind::Boxes => "boxes",
+            OutputKind::Scores => "scores of boxes",
+            OutputKind::Values => "values",
+            OutputKind::Integers => "integers",
+            OutputKind::Passed => "passed through",
+        })
+    }
+}
+
+impl OutputKind {
+    /// True if an output of this kind can be judged.
+    pub fn is_judged(self) -> bool {
+        !matches!(self, OutputKind::Integers | OutputKind::Passed)
+    }
+}
+
+/// Properties of an output that follow from the graph; its shape is known after the first run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OutputTraits {
+    name: String,
+    integers: bool,
+    passed: bool,
+    /// The last operator that computes.
+    last: String,
+    /// True if a Sigmoid or Softmax is near, so it may hold scores between 0 and 1.
+    squashed: bool,
+    /// True if the output is selected from boxes.
+    selected: bool,
+}
+
+/// Operators that keep values and only change their type.
+const TYPE_CHANGING: [&str; 3] = ["Cast", "CastLike", "Dropout"];
+/// Operators that only change the shape or type; the operator before them determines the kind.
+const RESHAPING: [&str; 8] = [
+    "Reshape",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+    "Transpose",
+    "Identity",
+    "Cast",
+    "Dropout",
+];
+/// Linear operators and those that may follow one.
+const LINEAR: [&str; 6] = [
+    "Gemm",
+    "MatMul",
+    "Conv",
+    "GlobalAveragePool",
+    "Add",
+    "FusedGemm",
+];
+const SQUASHING: [&str; 4] = ["Softmax", "LogSoftmax", "Sigmoid", "HardSigmoid"];
+const SELECTING: [&str; 2] = ["NonMaxSuppression", "TopK"];
+/// Usual widths of embeddings; classifiers rarely have exactly as many classes.
+const WIDTHS: [usize; 12] = [64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048];
+/// Limit on the nodes that are searched for a Sigmoid, Softmax or selection.
+const SEARCH_LIMIT: usize = 64;
+
+/// Words in the names of outputs.
+const EMBEDDINGS: [&str; 7] = [
+    "embed",
+    "feature",
+    "hidden",
+    "pool",
+    "vector",
+    "encod",
+    "descriptor",
+];
+const SCORES: [&str; 8] = [
+    "logit", "prob", "score", "class", "label", "softmax", "conf", "cls",
+];
+const PLACES: [&str; 9] = [
+    "landmark", "keypoint", "kpt", "point", "coord", "pose", "offset", "regress", "vert",
+];
+const BOXES: [&str; 4] = ["box", "loc", "rect", "dets"];
+
+impl OutputTraits {
+    /// Describes the outputs of a prepared model, in order.
+    pub(super) fn all(model: &Model) -> Vec<OutputTraits> {
+        let (uses, elements) = (model.graph.uses(), model.graph.element_types());
+        let outputs = model.graph.outputs.iter();
+        let names = outputs.map(|output| output.name.as_deref().unwrap_or_default());
+        names
+            .map(|name| {
+                let element = elements.get(name);
+                let floats = [
+                    DataType::Float,
+                    DataType::Float16,
+                    DataType::Double,
+                    DataType::Bfloat16,
+                ];
+                OutputTraits {
+                    name: name.to_lowercase(),
+                    integers: element.is_some_and(|element| !floats.contains(element)),
+                    passed: passed(model, &uses, name),
+                    last: last(model, &uses, name),
+                    squashed: is_near(model, &uses, name, &SQUASHING),
+                    selected: is_near(model, &uses, name, &SELECTING),
+                }
+            })
+            .collect()
+    }
+
+    /// An output of this name without other properties.
+    #[cfg(test)]
+    pub(super) fn named(name: &str) -> OutputTraits {
+        OutputTraits {
+            name: name.into(),
+            ..OutputTraits::default()
+        }
+    }
+
+    /// An output that joins boxes and squashed scores.
+    #[cfg(test)]
+    pub(super) fn joined() -> OutputTraits {
+        OutputTraits {
+            last: "Concat".into(),
+            squashed: true,
+            ..OutputTraits::default()
+        }
+    }
+
+    fn name_contains(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.name.contains(word))
+    }
+
+    pub(super) fn is_called_boxes(&self) -> bool {
+        self.name_contains(&BOXES)
+    }
+
+    pub(super) fn is_called_scores(&self) -> bool {
+        self.name_contains(&SCORES)
+    }
+
+    /// True if the output is a Concat with scores between 0 and 1 among its inputs.
+    pub(super) fn joins_scores(&self) -> bool {
+        self.last == "Concat" && self.squashed
+    }
+
+    /// True if its rows are selected from boxes.
+    pub(super) fn is_selection(&self) -> bool {
+        self.selected
+    }
+
+    /// The kind of an output that can't be judged, regardless of shape.
+    pub(super) fn unjudged(&self) -> Option<OutputKind> {
+        match (self.integers, self.passed) {
+            (true, _) => Some(OutputKind::Integers),
+            (false, true) => Some(OutputKind::Passed),
+            (false, false) => None,
+        }
+    }
+
+    /// The kind of an output of this shape that belongs to no detector.
+    pub(super) fn kind(&self, shape: &[usize]) -> OutputKind {
+        if let Some(kind) = self.unjudged() {
+            return kind;
+        }
+        let squashed = SQUASHING.contains(&self.last.as_str());
+        let named = squashed || self.name_contains(&SCORES);
+        match *shape_of_rows(shape) {
+            [_, width] if width > 1 => {
+                let linear = LINEAR.contains(&self.last.as_str());
+                match (
+                    named,
+                    self.name_contains(&EMBEDDINGS),
+                    self.name_contains(&PLACES),
+                ) {
+                    _ if squashed => OutputKind::Classes,
+                    (_, true, _) => OutputKind::Embedding,
+                    (_, _, true) => OutputKind::Values,
+                    (true, ..) => OutputKind::Classes,
+                    _ if linear && !WIDTHS.contains(&width) => OutputKind::Classes,
+                    _ if width >= WIDTHS[0] => OutputKind::Embedding,
+                    _ => OutputKind::Values,
+                }
+            }
+            [_, _, width] if width > 1 => match self.name_contains(&EMBEDDINGS) {
+                true => OutputKind::Embedding,
+                // A Sigmoid judges each class by itself, as in note or segmentation maps.
+                false if self.last.ends_with("Sigmoid") => OutputKind::Values,
+                false if named => OutputKind::Steps,
+                false if self.last == "LayerNormalization" => OutputKind::Embedding,
+                false => OutputKind::Values,
+            },
+            _ => OutputKind::Values,
+        }
+    }
+}
+
+/// A shape without trailing image axes of size 1 behind the classes.
+pub(super) fn shape_of_rows(shape: &[usize]) -> &[usize] {
+    match shape {
+        [_, _, 1, 1] => &shape[..2],
+        _ => shape,
+    }
+}
+
+fn maker<'a>(model: &'a Model, uses: &Uses, value: &str) -> Option<&'a NodeProto> {
+    uses.producer(value).map(|node| &model.graph.nodes[node])
+}
+
+/// True if only data movement lies between inputs or constants and this value.
+fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
+    let mut waiting = vec![value.to_string()];
+    let mut seen = std::collections::HashSet::new();
+    while let Some(value) = waiting.pop() {
+        let Some(node) = maker(model, uses, &value) else {
+            continue;
+        };
+        let operator = node.op_type.as_deref().unwrap_or_default();
+        if !MOVING.contains(&operator) && !TYPE_CHANGING.contains(&operator) {
+            return false;
+        }
+        let inputs = node.input.iter().filter(|input| !input.is_empty());
+        waiting.extend(
+            inputs
+                .filter(|input| seen.insert((*input).clone()))
+                .cloned(),
+        );
+    }
+    true
+}
+
+/// The operator of the last node that changes more than shape or type.
+fn last(model: &Model, uses: &Uses, value: &str) -> String {
+    let mut value = value.to_string();
+    while let Some(node) = maker(model, uses, &value) {
+        let operator = node.op_type.clone().unwrap_or_default();
+        match node.input.first() {
+            Some(before) if RESHAPING.contains(&operator.as_str()) => value.clone_from(before),
+            _ => return operator,
+        }
+    }
+    String::new()
+}
+
+/// True if one of these operators is among the nearest nodes before a value.
+fn is_near(model: &Model, uses: &Uses, value: &str, operators: &[&str]) -> bool {
+    let mut waiting = std::collections::VecDeque::from([value.to_string()]);
+    let mut seen = std::collections::HashSet::new();
+    while let (Some(value), true) = (waiting.pop_front(), seen.len() < SEARCH_LIMIT) {
+        let Some(place) = uses.producer(&value) else {
+            continue;
+        };
+        if !seen.insert(place) {
+            continue;
+        }
+        let node = &model.graph.nodes[place];
+        if operators.iter().any(|operator| node.is(operator)) {
+            return true;
+        }
+        // Stop at linear operators: their inputs are of another kind.
+        if !["Gemm", "MatMul", "Conv"].iter().any(|name| node.is(name)) {
+            waiting.extend(node.input.iter().cloned());
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::{GraphProto, ModelProto, TensorProto, ValueInfoProto};
+
+    /// A model with one float input `x`.
+    fn model(nodes: &[(&str, &[&str], &str)], outputs: &[&str]) -> Model {
+        let named = |name: &&str| ValueInfoProto {
+            name: Some((*name).into()),
+            ..Default::default()
+        };
+        let graph = GraphProto {
+            input: ["x"].iter().map(named).collect(),
+            output: outputs.iter().map(named).collect(),
+            node: nodes
+                .iter()
+                .map(|(operator, inputs, output)| {
+                    NodeProto::new(operator, output, inputs, &[*output])
+                })
+                .collect(),
+            initializer: vec![TensorProto::from_f32("w", &[1], &[1.0])],
+            ..Default::default()
+        };
+        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    }
+
+    fn kind(nodes: &[(&str, &[&str], &str)], output: &str, shape: &[usize]) -> OutputKind {
+        OutputTraits::all(&model(nodes, &[output]))[0].kind(shape)
+    }
+
+    #[test]
+    fn classes_are_told_from_embeddings_by_their_ending_their_name_and_their_width() {
+        let dense: &[(&str, &[&str], &str)] = &[("MatMul", &["x", "w"], "y")];
+        assert_eq!(kind(dense, "y", &[1, 1000]), OutputKind::Classes);
+        assert_eq!(kind(dense, "y", &[1, 512]), OutputKind::Embedding);
+        let soft: &[(&str, &[&str], &str)] =
+            &[("MatMul", &["x", "w"], "h"), ("Softmax", &["h"], "y")];
+        assert_eq!(kind(soft, "y", &[1, 512]), OutputKind::Classes);
+        let named: &[(&str, &[&str], &str)] = &[("MatMul", &["x", "w"], "image_embeds")];
+        assert_eq!(
+            kind(named, "image_embeds", &[1, 1000]),
+            OutputKind::Embedding
+        );
+        let pooled: &[(&str, &[&str], &str)] = &[("Tanh", &["x"], "y")];
+        assert_eq!(kind(pooled, "y", &[1, 300]), OutputKind::Embedding);
+        let points: &[(&str, &[&str], &str)] = &[("Gemm", &["x", "w"], "landmarks")];
+        assert_eq!(kind(points, "landmarks", &[1, 136]), OutputKind::Values);
+        // Behind a pooling layer the classes still have two image axes of size 1.
+        let pool: &[(&str, &[&str], &str)] = &[("GlobalAveragePool", &["x"], "y")];
+        assert_eq!(kind(pool, "y", &[1, 10, 1, 1]), OutputKind::Classes);
+        assert_eq!(kind(pool, "y", &[1, 10, 7, 7]), OutputKind::Values);
+    }
+
+    #[test]
+    fn steps_of_a_reader_are_told_from_hidden_states() {
+        let reads: &[(&str, &[&str], &str)] =
+            &[("MatMul", &["x", "w"], "h"), ("Softmax", &["h"], "y")];
+        assert_eq!(kind(reads, "y", &[1, 40, 97]), OutputKind::Steps);
+        let maps: &[(&str, &[&str], &str)] = &[("Sigmoid", &["x"], "y")];
+        assert_eq!(kind(maps, "y", &[1, 172, 88]), OutputKind::Values);
+        let hides: &[(&str, &[&str], &str)] = &[("Add", &["x", "w"], "last_hidden_state")];
+        assert_eq!(
+            kind(hides, "last_hidden_state", &[1, 40, 384]),
+            OutputKind::Embedding
+        );
+    }
+
+    #[test]
+    fn what_is_only_passed_through_or_is_integers_tells_nothing() {
+        let passes: &[(&str, &[&str], &str)] =
+            &[("Identity", &["x"], "ids"), ("Tanh", &["x"], "y")];
+        let traits = OutputTraits::all(&model(passes, &["ids", "y"]));
+        assert_eq!(traits[0].kind(&[1, 16]), OutputKind::Passed);
+        assert_eq!(traits[1].kind(&[1, 384]), OutputKind::Embedding);
+        let whole = OutputTraits {
+            integers: true,
+            ..OutputTraits::default()
+        };
+        assert_eq!(whole.kind(&[1, 1000]), OutputKind::Integers);
+        assert!(!OutputKind::Integers.is_judged() && !OutputKind::Passed.is_judged());
+    }
+}
