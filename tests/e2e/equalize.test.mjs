@@ -22,7 +22,7 @@ inBrowsers('channels made alike', (visit) => {
     await visit.says('#changed', /need a new calibration/);
     await visit.quantize();
     assert.ok(remembers(await visit.downloaded('.onnx')));
-    assert.match((await visit.downloaded('.yaml')).toString(), /the channels of what 1 layer makes/);
+    assert.match((await visit.downloaded('.yaml')).toString(), /the output channels of 1 layer/);
     assert.match(await stages(), /Calibrating[^]*Extra pass/);
     await visit.takesNoSamples();
     await tab.click('#equalize');
