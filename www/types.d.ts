@@ -5,18 +5,6 @@
 
 export * from './api.js';
 
-/** The same as figures for a person. */
-export interface Apart {
-  /** Cosine of the angle between the two. */
-  cosine: number;
-  /** The largest difference of two elements. */
-  max: number;
-  /** The mean difference. */
-  mean: number;
-  /** Ratio of the squares of the signal to those of the difference, in decibels; 200 where there is no difference. */
-  sqnr: number;
-}
-
 /**
  * Treatment of a sample that cannot be read or run.
  * - "skip": The sample is left out with its reason, and the run continues.
@@ -24,62 +12,66 @@ export interface Apart {
  */
 export type BadSamples = 'skip' | 'stop';
 
-/** What is said of the blocks of some nodes; of what is not, they are as all are. */
+/** Settings of block-wise weights for some nodes. Those left out are as for all nodes. */
 export interface BlockChoice {
-  /** How exactly MatMulNBits works on activations. */
+  /** The precision of MatMulNBits. */
   accuracy_level?: number;
   /** Bits of one number. */
   bits?: number;
-  /** How scales and zero points are found. */
+  /** The method that computes scales and zero points. */
   method?: BlockMethod;
-  /** How many numbers share a scale. */
+  /** The numbers that share a scale. */
   size?: number;
   /** Zero in the middle. */
   symmetric?: boolean;
 }
 
 /**
- * How the file holds weights in blocks.
+ * The representation of block-wise weights in the file.
  * - "matmul_nbits": ONNX Runtime's operator com.microsoft::MatMulNBits.
  * - "dequantize": ONNX's own DequantizeLinear of opset 21, for 4 and 8 bits.
  */
 export type BlockForm = 'matmul_nbits' | 'dequantize';
 
 /**
- * How a block's scale and zero point are found.
- * - "rtn": From the smallest and largest number: ONNX Runtime's integers, bit for bit.
- * - "hqq": Half-quadratic: the zero point, no integer, that suits most numbers and lets a few outliers go.
- * - "search": The best of many scales, errors of large numbers counting more.
- * - "gptq": With those scales, rounded so that the errors of a column make up for one another.
+ * The method that computes scale and zero point of a block.
+ * - "rtn": From minimum and maximum: ONNX Runtime's integers, bit for bit.
+ * - "hqq": Half-quadratic (HQQ): a fractional zero point that fits most numbers and ignores a few
+ * outliers.
+ * - "search": A search over scales; errors of large numbers count more.
+ * - "gptq": The scales of `search`, with GPTQ's rounding.
  */
 export type BlockMethod = 'rtn' | 'hqq' | 'search' | 'gptq';
 
-/** How weights are quantized in blocks. */
+/** The settings of block-wise weights. */
 export interface BlockSettings {
-  /** How exactly MatMulNBits works on activations: 0 as it likes, 1 float32, 2 float16, 3 bfloat16, 4 int8. */
+  /** The precision of MatMulNBits: 0 runtime's choice, 1 float32, 2 float16, 3 bfloat16, 4 int8. */
   accuracy_level?: number;
   /** Bits of one number: 2, 4 or 8. */
   bits?: number;
-  /** How the file holds them. */
+  /** The representation in the file. */
   form?: BlockForm;
-  /** How scales and zero points are found. */
+  /** The method that computes scales and zero points. */
   method?: BlockMethod;
-  /** How many numbers share a scale: a power of two from 16 to 256. */
+  /** The numbers that share a scale: a power of two from 16 to 256. */
   size?: number;
   /**
-   * Zero in the middle, and no zero points in the file; where nothing is said, with every method but the half-quadratic,
-   * which looks for zero points.
+   * The zero point is the middle of the integers, and the file has no zero points. By default
+   * true for every method but `hqq`, which computes zero points.
    */
   symmetric?: boolean;
 }
 
-/** How many confident boxes of the float model the quantized one finds again. */
+/** Numbers of confident boxes and of those that match. */
 export interface BoxMatches {
-  /** Boxes of the float model with a score of at least a quarter. */
+  /** Confident boxes of the float model, those with a score of at least 0.25. */
   confident: number;
-  /** Confident boxes of the quantized model that overlap none of the float model's of their class so. */
+  /** Confident boxes of the quantized model without such a match in the float model. */
   extra: number;
-  /** Those of them that a confident box of the quantized model overlaps by half or more, of the same class. */
+  /**
+   * Confident boxes of the float model with a match: a confident quantized box of the same class
+   * with an IoU of at least 0.5.
+   */
   found: number;
 }
 
@@ -116,23 +108,23 @@ export interface ChannelRanges {
   min: number[];
 }
 
-/** Two models on some samples. */
+/** Result of comparing two models on samples. */
 export interface Comparison {
-  /** The output that is worst off, among those that tell anything. */
+  /** The output with the lowest SQNR, among those that can be judged. */
   headline: string | null;
-  /** The layers in the order of the float model; none where they could not be compared. */
+  /** Layers in the order of the float model; empty if they could not be compared. */
   layers: LayerError[];
-  /** Why the layers could not be compared, while the outputs were; `None` where they were. */
+  /** Reason why only the outputs were compared; `None` if the layers were compared too. */
   layersFailed: string | null;
-  /** The outputs. */
+  /** Errors of the outputs. */
   outputs: OutputError[];
-  /** How many samples were run. */
+  /** Number of samples. */
   samples: number;
-  /** Values of the float model that the quantized one has no counterpart of. */
+  /** Values of the float model without a counterpart in the quantized one. */
   unpaired: string[];
-  /** What stands out, with its cause. */
+  /** Conspicuous findings with their causes. */
   warnings: Warning[];
-  /** The names of the layers that add most, the worst first. */
+  /** Titles of the layers that add most error, the worst first. */
   worst: string[];
 }
 
@@ -144,12 +136,27 @@ export interface DataFile {
   name: string;
 }
 
-/** The SQNR of an output's parts, in decibels: places are large numbers, and hide what scores have lost. */
+/**
+ * SQNR of box coordinates and scores in one output, in decibels. Coordinates are large and would
+ * hide the error of the scores.
+ */
 export interface DetectionErrors {
-  /** Of the places. */
+  /** SQNR of the coordinates. */
   boxes: number;
-  /** Of the scores. */
+  /** SQNR of the scores. */
   scores: number;
+}
+
+/** Measures derived from a difference. */
+export interface DifferenceMetrics {
+  /** Cosine of the angle between both values. */
+  cosine: number;
+  /** Largest absolute difference of two elements. */
+  max: number;
+  /** Mean absolute difference. */
+  mean: number;
+  /** SQNR in decibels; 200 if there is no difference. */
+  sqnr: number;
 }
 
 /**
@@ -308,7 +315,7 @@ export interface Layer {
   /** For float layers of a quantized model: the reason for float. */
   inFloat: string | null;
   /** Inputs, without constants. */
-  inputs: LayerPort[];
+  inputs: LayerTensor[];
   /** Kernels that ran, in order and without duplicates. */
   kernel: string;
   /** Live memory after it, beyond the memory before the run. */
@@ -324,7 +331,7 @@ export interface Layer {
   /** Operator of the main node. */
   operator: string;
   /** Outputs that other layers read. */
-  outputs: LayerPort[];
+  outputs: LayerTensor[];
   /** Bytes of its outputs. */
   ownBytes: number;
   /** Peak of live memory while it ran, beyond the memory before the run. */
@@ -333,47 +340,40 @@ export interface Layer {
   share: number;
 }
 
-/** What quantizing did to the value a layer makes; where a Relu or Clip alone reads that, to what it lets pass of it. */
+/**
+ * Error that quantization causes in the output of a layer. If only a Relu or Clip reads the
+ * output, both sides are clamped by it first.
+ */
 export interface LayerError {
-  /** The error that all layers up to here have brought. */
-  accumulated: Apart;
-  /** The same with only the activations as integers. */
+  /** Error with all layers up to this one quantized. */
+  accumulated: DifferenceMetrics;
+  /** SQNR of the added error in decibels with only the activations as integers. */
   activationsOnly: number | null;
   /**
-   * The error that this layer brings when it is fed with the float model's values; `None` where it only moves what
-   * others made.
+   * Error that this layer adds when its inputs are the float model's values; `None` for data
+   * movement.
    */
-  added: Apart | null;
-  /** The share of the float values beyond what the integers can hold. */
+  added: DifferenceMetrics | null;
+  /** Share of the float values outside the range of the integers. */
   clipped: number;
-  /** This layer's share of what all layers add: noise over signal. */
+  /** Noise over signal of this layer, as a share of the sum over all layers. */
   harm: number;
-  /** The node that makes the value. */
+  /** Title of the node that produces the value. */
   layer: string;
-  /** The greatest. */
+  /** Largest float value over all samples. */
   max: number;
-  /** The least float value seen. */
+  /** Smallest float value over all samples. */
   min: number;
   /** Its operator. */
   operator: string;
-  /** The reals that the integers can hold. */
+  /** Range that the integers represent. */
   range: [number, number] | null;
-  /** Whether it is rounded. */
+  /** True if the value is rounded to integers. */
   rounded: boolean;
-  /** The value. */
-  value: string;
-  /** The same with only the weights as integers, in decibels of SQNR. */
-  weightsOnly: number | null;
-}
-
-/** A tensor that enters or leaves a layer. */
-export interface LayerPort {
-  /** Element type. */
-  element: string;
   /** Name of the value. */
-  name: string;
-  /** Shape. Dimensions that depend on the input values are 0. */
-  shape: number[];
+  value: string;
+  /** SQNR of the added error in decibels with only the weights as integers. */
+  weightsOnly: number | null;
 }
 
 /** Settings of some nodes. A key that is absent keeps the value of the wider scope. */
@@ -428,13 +428,23 @@ export interface LayerTable {
   warmUp: number;
 }
 
+/** A tensor that enters or leaves a layer. */
+export interface LayerTensor {
+  /** Element type. */
+  element: string;
+  /** Name of the value. */
+  name: string;
+  /** Shape. Dimensions that depend on the input values are 0. */
+  shape: number[];
+}
+
 /** Wasm memory as the page shows it, in bytes. */
 export interface Memory {
-  /** Allocated and not freed. */
+  /** Live memory. */
   live: number;
-  /** The size of the wasm memory. It never shrinks. */
+  /** Size of the wasm memory, which never shrinks. */
   pages: number;
-  /** The largest `live` so far. */
+  /** Peak of the live memory. */
   peak: number;
 }
 
@@ -501,40 +511,40 @@ export interface NodeView {
   outputs: string[];
 }
 
-/** What quantizing did to an output. */
+/** The error that quantization causes in an output. */
 export interface OutputError {
-  /** With labels: the share of samples whose greatest class is the label, float and quantized. */
+  /** With labels: the share of samples whose top class is the label, float and quantized. */
   accuracy: [number, number] | null;
-  /** The same with all activations. */
+  /** If the error is split: the SQNR with only the activations as integers. */
   activationsOnly: number | null;
-  /** How far it is apart. */
-  apart: Apart;
-  /** Of a detector's boxes: those that are found again. */
+  /** Difference between float and quantized values. */
+  apart: DifferenceMetrics;
+  /** For the boxes of a detector: confident boxes that match. */
   boxes: BoxMatches | null;
-  /** What it is to be judged by. */
+  /** Kind of the output, which decides its measure. */
   kind: OutputKind;
-  /** Its name. */
+  /** Name of the output. */
   name: string;
-  /** Where boxes and scores are in one output: the SQNR of each. */
+  /** For boxes and scores in one output: the SQNR of each. */
   parts: DetectionErrors | null;
-  /** Of outputs with rows of classes: the share of rows whose greatest class is the same. */
+  /** For rows of classes: the share of rows with the same top class. */
   top1: number | null;
-  /** The share of rows whose greatest float class is among the five greatest quantized ones. */
+  /** The share of rows whose top float class is among the top five quantized classes. */
   top5: number | null;
-  /** Where the error was split: the SQNR with all weights of the model as integers, and nothing else. */
+  /** If the error is split: the SQNR with only the model's weights as integers. */
   weightsOnly: number | null;
 }
 
 /**
- * What an output is to be judged by.
- * - "classes": A row of classes a sample: by the greatest.
- * - "steps": A row of classes at each step of a sequence, as readers of text have: by the greatest of each.
- * - "embedding": A vector that stands for the sample: by the cosine.
- * - "boxes": Boxes of a detector, with their scores or without: by those that are found again.
+ * The kind of an output.
+ * - "classes": One row of class scores for each sample; judged by top-1.
+ * - "steps": A row of class scores at each step of a sequence, as in OCR; judged by top-1 at each step.
+ * - "embedding": A vector that represents the sample; judged by the cosine.
+ * - "boxes": Boxes of a detector, with or without scores; judged by matching boxes.
  * - "scores": Scores of boxes that are in another output.
- * - "values": Other floats: by the ratio of signal to noise.
- * - "integers": Integers or booleans: by nothing.
- * - "passed": Floats that come from the inputs unchanged, or from constants: by nothing.
+ * - "values": Other floats; judged by SQNR.
+ * - "integers": Integers or booleans; not judged.
+ * - "passed": Floats that come unchanged from inputs or constants; not judged.
  */
 export type OutputKind = 'classes' | 'steps' | 'embedding' | 'boxes' | 'scores' | 'values' | 'integers' | 'passed';
 
@@ -853,12 +863,15 @@ export interface ValueView {
   shape: string;
 }
 
-/** Something to look at. */
+/** A conspicuous finding. */
 export interface Warning {
-  /** The layers that mend it when they are kept in float; empty where that does not help. */
+  /** Layers to keep in float as a remedy; empty if that does not help. */
   keepFloat: string[];
-  /** A word to act on: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`, `inputScale`. */
+  /**
+   * Kind, for programs: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`,
+   * `inputScale`.
+   */
   kind: string;
-  /** What, where, why and what to do, in a sentence. */
+  /** One sentence: the finding, its place, its cause and its remedy. */
   message: string;
 }

@@ -14,7 +14,7 @@ pub(super) use noise::InputNoise;
 
 use crate::graph::{Joins, Model, Uses};
 use crate::onnx::schema::NodeProto;
-use crate::prepare::by_channel;
+use crate::prepare::constant_per_channel;
 
 /// A layer that reads a model input, directly or through arithmetic with constants.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ fn input_path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<
                 times: None,
             });
         } else if producer.is("Mul") || producer.is("Div") {
-            let numbers = by_channel(tensor, weight_layout.inputs, rank, axis).ok()??;
+            let numbers = constant_per_channel(tensor, weight_layout.inputs, rank, axis).ok()??;
             // The derivative with respect to the factor: that of x / d is x / d², up to the sign.
             let (by, change): (Vec<f64>, Vec<f64>) = match producer.is("Mul") {
                 true => (numbers, vec![1.0; weight_layout.inputs]),
