@@ -1,12 +1,12 @@
 // Whole models in the browser: Octet's integers against onnxruntime-web, against Octet's own
 // floats, and on two threads. Rows for scripts/bench.mjs.
 //
-// All that is compared runs in one page and in turns, A B C A B C, each turn a few runs of a model that has its plan
-// and its compiled code; the median of the ratios of neighbouring turns counts. Both engines get one file: what
-// Octet made of the float model with its usual settings. One thread and two take turns by themselves, before another
-// engine is loaded: the second core is what is measured there, and what another's code leaves to be compiled wants it.
-// So do two programs of one thread each that run at once and have nothing to wait for: more than they make of the two
-// cores together two threads can't, and the cores may be one that was cut in two.
+// All variants run in one page, in turns A B C A B C. Each turn is a few runs of a model whose plan
+// and compiled code exist; the median of the ratios of neighbouring turns counts. Both engines get
+// the file that Octet makes with default settings. One thread and two threads take turns first,
+// before another engine is loaded: its background compilation would use the second core. Two
+// single-threaded programs that run at once are measured, too. They show what the two cores can do
+// together, which two threads can't exceed; the cores may be halves of one.
 
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -259,7 +259,7 @@ fn what_is_converted_in_a_sample_is_said() {
     for part in [
         "note: data/s0.npz",
         "float64",
-        "\"picture\" is taken for input \"x\"",
+        "\"picture\" is used for input \"x\"",
     ] {
         assert!(said.contains(part), "{part} is not in {said}");
     }

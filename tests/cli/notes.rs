@@ -153,8 +153,8 @@ fn the_help_tells_the_codes() {
     let folder = prepared("codes");
     let (help, _) = good(&folder, &["--help"]);
     for line in [
-        "  2   the command line",
-        "  3   a model, a sample",
+        "  2   an invalid command line",
+        "  3   an invalid model, sample",
         "  70  ",
     ] {
         assert!(help.contains(line), "{help}");

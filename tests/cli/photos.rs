@@ -133,7 +133,7 @@ fn size_fit_and_values_are_proposed_and_the_broken_photo_is_left_out() {
     for words in [
         "64 high and 96 wide",
         "imgsz",
-        "with grey 114 around",
+        "with grey 114 around them",
         "\"unit\"",
         "--image-size",
         "1 of 5 samples were left out: photos/broken.jpg: can't be read: it is truncated",

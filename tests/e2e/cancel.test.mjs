@@ -96,7 +96,7 @@ inBrowsers('cancel', (visit) => {
     // A cancelled run keeps the previous result.
     const before = await visit.shown();
     await tab.select('#rounding', 'gptq');
-    await visit.says('#changed', /the samples are run again/);
+    await visit.says('#changed', /need a new calibration/);
     await tab.click('#run');
     await visit.says('#progress-title', /Calibrating/);
     await cancel(visit);

@@ -24,7 +24,7 @@ inBrowsers('the demos', (visit, name) => {
       writeFileSync(join(out, `demo-${id}-${name}.onnx`), model);
       if (id !== 'text') return;
       await visit.tab.click('#read');
-      await visit.says('.reading', /of 16 lines are read alike|All 16 lines are read alike/);
+      await visit.says('.ocr', /of 16 lines are read the same|All 16 lines are read the same/);
       const read = await visit.tab.$$eval('.ocr tbody tr', (rows) => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent ?? '').slice(1, 3)));
       // The first line is the written text (tests/oracle/corpus_samples.py), and no line is empty.
       assert.deepEqual(read.map(([float]) => /^[a-zA-Z ,.'-]{4,}$/.test(float)), read.map(() => true), JSON.stringify(read));

@@ -33,7 +33,7 @@ inBrowsers('what is kept', (visit) => {
     assert.deepEqual(await visit.downloaded('.onnx'), model);
     await new Promise((next) => setTimeout(next, 500));
     await tab.$eval('#forget', (button) => /** @type {HTMLElement} */ (button).click());
-    await visit.says('[role=status]', /forgotten/);
+    await visit.says('[role=status]', /is deleted/);
     await tab.goto(visit.server?.url ?? '');
     await tab.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
     assert.equal(await tab.$('#stored'), null);

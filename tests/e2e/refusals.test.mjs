@@ -81,7 +81,7 @@ inBrowsers('what cannot be used', (visit) => {
 
     await then('a model that is quantized already', async () => {
       await visit.drop({ 'int8.onnx': alreadyQuantized(), 'good.npy': good });
-      await visit.says('#run-why', /quantized already; open the float model/);
+      await visit.says('#run-why', /already quantized; open the float model/);
       holds(await visit.text('#panel-overview .callout'), [/quantized already/, /use the float model/]);
       await visit.tab.click('#run');
       assert.equal(await visit.tab.$('#progress-title'), null);

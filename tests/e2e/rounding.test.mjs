@@ -15,7 +15,7 @@ inBrowsers('weights rounded together', (visit) => {
     const nearest = await visit.downloaded('.onnx');
     const stages = await visit.stages();
     await tab.select('#rounding', 'gptq');
-    await visit.says('#changed', /the samples are run again/);
+    await visit.says('#changed', /need a new calibration/);
     await visit.quantize();
     const together = await visit.downloaded('.onnx');
     assert.equal(together.length, nearest.length);

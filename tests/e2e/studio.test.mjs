@@ -58,7 +58,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.click('[aria-label="16 bits for _blocks.0._depthwise_conv"]');
     await tried(visit, 3);
     await tab.waitForFunction(() => /uint16/.test(document.querySelector('[data-row="_blocks.0._depthwise_conv"]')?.textContent ?? ''));
-    await tab.select('[aria-label="How the range of _blocks.0._project_conv is chosen"]', 'percentile:99.9');
+    await tab.select('[aria-label="Range method of _blocks.0._project_conv"]', 'percentile:99.9');
     await tried(visit, 4);
     assert.match(await visit.text('[data-row="_blocks.0._project_conv"]'), /percentile:99\.9/);
     assert.doesNotMatch(await stages(), /Calibrating|Preparing/);
@@ -142,7 +142,7 @@ inBrowsers('the studio', (visit, name) => {
       input.dispatchEvent(new Event('change'));
     });
     await tried(visit, 2);
-    await visit.says('[data-row=conv]', /1\.5.*set by hand/);
+    await visit.says('[data-row=conv]', /1\.5.*manual/);
     const grip = await tab.waitForSelector('.grip:last-of-type');
     const box = /** @type {{ x: number, y: number, width: number, height: number }} */ (await grip?.boundingBox());
     await tab.mouse.move(box.x + box.width / 2, box.y + 30);
@@ -236,7 +236,7 @@ inBrowsers('the studio', (visit, name) => {
   test('settings are a document: pasted, refused in words, used, and said as a command line', () => visit({}, async (visit) => {
     await small(visit);
     await paste(visit, 'method: mse\n  guard: false\n');
-    await visit.says('#advanced .callout', /can’t be read, line 2: indented more/);
+    await visit.says('#advanced .callout', /can’t be read: line 2: indented more/);
     await paste(visit, 'methd: mse\n');
     await visit.says('.problem .message', /methd.*did you mean `method`/);
     await visit.press('Close');
@@ -294,12 +294,12 @@ inBrowsers('the studio', (visit, name) => {
     await visit.tab.waitForSelector('#card-title');
     assert.match(await visit.text('#run-why'), /at least one sample/);
     await visit.tab.select('#scheme', 'weights');
-    await visit.says('#run-why', /^Weights\. Nothing is changed/);
+    await visit.says('#run-why', /^Weights\. Your file is not changed/);
     await visit.quantize();
     assert.match(await visit.text('#result-facts'), /no samples needed/);
     assert.ok((await visit.downloaded('.onnx')).length > 200);
     await visit.tab.select('#scheme', 'static');
-    await visit.says('#changed', /the samples are run again/);
+    await visit.says('#changed', /need a new calibration/);
   }));
 
   test('samples run again for a method that counts them twice, and not for others behind it', () => visit({}, async (visit) => {
@@ -307,7 +307,7 @@ inBrowsers('the studio', (visit, name) => {
     await open(visit, 'layers');
     const stages = await visit.stages();
     await paste(visit, 'method: ort-entropy');
-    await visit.says('#changed', /the samples are run again/);
+    await visit.says('#changed', /need a new calibration/);
     await visit.tab.$eval('#again', (button) => /** @type {HTMLElement} */ (button).click());
     await tried(visit, 2);
     await open(visit, 'overview');

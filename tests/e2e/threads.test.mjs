@@ -55,7 +55,7 @@ inBrowsers('threads', (visit, name) => {
       await worker?.evaluate(() => void setTimeout(() => {
         throw new Error('stopped by the test');
       }));
-      await visit.says('.problem', /stopped unexpectedly.*stopped by the test.*one thread takes less memory/s);
+      await visit.says('.problem', /stopped unexpectedly.*stopped by the test.*One thread needs less memory/s);
       visit.errors.length = 0; // what was thrown is in the console, too
       await tab.click('#retry-one');
       await visit.finished();

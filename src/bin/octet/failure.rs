@@ -13,10 +13,10 @@ use octet::session::Error;
 pub const CODES: &str = "\
 Exit codes:
   0   success
-  1   unfinished: a file can't be written, the disk is full
-  2   the command line or a settings document is wrong
-  3   a model, a sample or another file can't be used
-  70  an internal error, to be reported";
+  1   not finished: a file can't be written, the disk is full
+  2   an invalid command line or settings document
+  3   an invalid model, sample or other input file
+  70  an internal error; please report it";
 
 /// The kind of a failure; its number is the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
