@@ -246,7 +246,7 @@ fn a_further_pass_takes_the_same_samples() {
     let mut fewer = begun();
     feed(&mut fewer, all_samples().split_off(1)).unwrap();
     let told = fewer.finish().unwrap_err().to_string();
-    assert!(told.contains("95 of 96"), "{told}");
+    assert!(told.contains("completed 95 samples and the first 96"), "{told}");
     // A sample that was cancelled midway may be counted in part.
     let mut stopped = begun();
     let looks = std::sync::atomic::AtomicUsize::new(0);

@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(transposed.of_window(11), (3, 5));
         assert_eq!(transposed.along_inputs(10), 1);
         for operator in ["Gemm", "MatMul"] {
-            assert_eq!(of(operator, &[2, 3], None).unwrap().of_window(5), (1, 2));
+            assert_eq!(layout(operator, &[2, 3], None).unwrap().of_window(5), (1, 2));
         }
         let turned = layout("Gemm", &[3, 2], Some(("transB", 1))).unwrap();
         assert_eq!(turned.of_window(5), (1, 2));

@@ -50,11 +50,11 @@ pub struct ImageOptions {
 
 impl ImageOptions {
     /// The settings of these options without a model.
-    pub fn settings(&self) -> Result<Settings, Failure> {
+    pub fn settings(&self) -> Result<SampleSettings, Failure> {
         let image = apply_changes(&self.changes()?, &ImageSettings::default())?;
-        Ok(Settings {
+        Ok(SampleSettings {
             image,
-            ..Settings::default()
+            ..SampleSettings::default()
         })
     }
 
@@ -64,8 +64,8 @@ impl ImageOptions {
         &self,
         session: &Session,
         document: Option<&ImageChanges>,
-        settings: Settings,
-    ) -> Result<(Settings, Option<String>), Failure> {
+        settings: SampleSettings,
+    ) -> Result<(SampleSettings, Option<String>), Failure> {
         let changes = self.changes()?;
         let proposal = session.summary().pictures.as_ref();
         let usual = ImageSettings::default();
@@ -80,7 +80,7 @@ impl ImageOptions {
             let text = proposal.describe(&image);
             format!("{text}; --image-size, --resize and --image-preset change this")
         });
-        Ok((Settings { image, ..settings }, note))
+        Ok((SampleSettings { image, ..settings }, note))
     }
 
     /// The options as changes of image settings.

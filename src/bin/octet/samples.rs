@@ -122,7 +122,7 @@ impl Samples {
     pub fn usable(
         self,
         session: &mut Session,
-        settings: &mut Settings,
+        settings: &mut SampleSettings,
     ) -> Result<Samples, Failure> {
         let Samples::Files(refs) = self else {
             return Ok(self);
