@@ -7,7 +7,7 @@ use std::{env, error::Error, fs};
 
 use octet::quantize::Settings;
 use octet::samples::{self, Encoded};
-use octet::session::{Session, ModelFile};
+use octet::session::{ModelFile, Session};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();

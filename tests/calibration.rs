@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
-use octet::calibrate::{Method, CalibrationStatistics};
+use octet::calibrate::{CalibrationStatistics, Method};
 use octet::engine::Engine;
 use octet::graph::Dim;
 use octet::onnx::schema::DataType;

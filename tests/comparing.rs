@@ -13,7 +13,7 @@ use octet::onnx;
 use octet::onnx::schema::ModelProto;
 use octet::quantize::Settings;
 use octet::samples;
-use octet::session::{Session, ModelFile, compare_sample};
+use octet::session::{ModelFile, Session, compare_sample};
 
 /// Quantizes a model with samples of these sizes, and compares on them.
 fn compared(model: &ModelProto, sizes: &[&[usize]]) -> Comparison {

@@ -6,10 +6,10 @@ mod graphs;
 use std::collections::BTreeMap;
 
 use graphs::{check_valid, constant, maker, model, node};
-use octet::calibrate::{Method, TensorStatistics, CalibrationStatistics, Range};
+use octet::calibrate::{CalibrationStatistics, Method, Range, TensorStatistics};
 use octet::graph::Model;
 use octet::onnx::schema::{AttributeProto, AttributeType, TensorProto};
-use octet::quantize::{Quantized, ActivationRanges, Settings, apply, channel_axes};
+use octet::quantize::{ActivationRanges, Quantized, Settings, apply, channel_axes};
 
 const ROWS: usize = 8;
 
@@ -48,7 +48,12 @@ fn quantized(method: Method, wanted: Option<bool>) -> Quantized {
         ..Settings::default()
     };
     let seen = seen(&model);
-    let quantized = apply(&model, &settings, Some(ActivationRanges::Observed(&seen, method))).unwrap();
+    let quantized = apply(
+        &model,
+        &settings,
+        Some(ActivationRanges::Observed(&seen, method)),
+    )
+    .unwrap();
     check_valid(&quantized.model);
     quantized
 }
@@ -167,7 +172,12 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
         let model = faint();
         let ranges = ["x", "y"].map(|name| (name.to_string(), Range::new(-9.0, 9.0)));
         let ranges = ranges.into();
-        let found = apply(&model, &weights(settings), Some(ActivationRanges::Provided(&ranges))).unwrap();
+        let found = apply(
+            &model,
+            &weights(settings),
+            Some(ActivationRanges::Provided(&ranges)),
+        )
+        .unwrap();
         check_valid(&found.model);
         let bias = reals(&found, "b");
         let near = |wanted: f64, found: f64| (wanted - found).abs() < 1e-4;

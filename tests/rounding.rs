@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError};
-use octet::calibrate::{Method, TensorStatistics, Range};
+use octet::calibrate::{Method, Range, TensorStatistics};
 use octet::quantize::{
-    ElementType, ActivationRanges, Rounding, Scheme, Settings, SettingsError, apply, gram_views,
+    ActivationRanges, ElementType, Rounding, Scheme, Settings, SettingsError, apply, gram_views,
 };
 
 mod graphs;
@@ -174,7 +174,12 @@ fn both_further_passes_go_together() {
         assert!(one.is_some(), "{value}");
     }
     let settings = settings(r#"{"rounding": "gptq"}"#);
-    apply(&model, &settings, Some(ActivationRanges::Observed(&both, method))).unwrap();
+    apply(
+        &model,
+        &settings,
+        Some(ActivationRanges::Observed(&both, method)),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -246,7 +251,10 @@ fn a_further_pass_takes_the_same_samples() {
     let mut fewer = begun();
     feed(&mut fewer, all_samples().split_off(1)).unwrap();
     let told = fewer.finish().unwrap_err().to_string();
-    assert!(told.contains("completed 95 samples and the first 96"), "{told}");
+    assert!(
+        told.contains("completed 95 samples and the first 96"),
+        "{told}"
+    );
     // A sample that was cancelled midway may be counted in part.
     let mut stopped = begun();
     let looks = std::sync::atomic::AtomicUsize::new(0);

@@ -673,7 +673,7 @@ export interface SampleRef {
   parts: string[];
 }
 
-/** Settings for reading samples. */
+/** SampleSettings for reading samples. */
 export interface SampleSettings {
   /** Treatment of samples that cannot be read or run. */
   badSamples?: BadSamples;

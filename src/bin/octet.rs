@@ -33,6 +33,8 @@ mod run;
 mod samples;
 #[path = "octet/settings.rs"]
 mod settings;
+#[path = "octet/settings_help.rs"]
+mod settings_help;
 #[path = "octet/targets.rs"]
 mod targets;
 #[path = "octet/threads.rs"]

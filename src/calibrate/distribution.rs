@@ -199,7 +199,8 @@ mod tests {
         );
         assert_eq!(actual.total, 5.0);
         assert!(
-            BinnedDistribution::from_statistics(&TensorStatistics::from_values(&[f32::NAN])).is_none()
+            BinnedDistribution::from_statistics(&TensorStatistics::from_values(&[f32::NAN]))
+                .is_none()
         );
     }
 

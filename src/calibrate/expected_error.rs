@@ -12,7 +12,7 @@ use octet_kernels::Steps;
 
 use super::distribution::BinnedDistribution;
 use super::integer_range::UniformGrid;
-use super::{IntegerRange, TensorStatistics, Range};
+use super::{IntegerRange, Range, TensorStatistics};
 
 /// Power of the error to average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

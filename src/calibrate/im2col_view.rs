@@ -64,7 +64,11 @@ impl Im2colOffsets {
         }
     }
 
-    fn from_windows(groups: usize, slides: &[SlidingWindow], shape: &[usize]) -> Option<Im2colOffsets> {
+    fn from_windows(
+        groups: usize,
+        slides: &[SlidingWindow],
+        shape: &[usize],
+    ) -> Option<Im2colOffsets> {
         let (&[images, channels], extents) = shape.split_first_chunk()?;
         if extents.len() != slides.len() || groups == 0 || !channels.is_multiple_of(groups) {
             return None;

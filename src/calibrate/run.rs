@@ -15,7 +15,7 @@ use super::extra_pass::ExtraStatistics;
 use super::pass::{Pass, PassState, Task};
 pub use super::skipped::ExplainShapes;
 use super::skipped::SkippedSamples;
-use super::{ChannelAbsMax, HistogramLayout, TensorStatistics, CalibrationStatistics, Range};
+use super::{CalibrationStatistics, ChannelAbsMax, HistogramLayout, Range, TensorStatistics};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, BadSamples, Encoded, InputSpec, SampleError, Skipped};
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::run::FeedError;
 use crate::engine::EngineError;
-use crate::samples::{SampleProblem, ShapeMismatch, SampleError, Skipped};
+use crate::samples::{SampleError, SampleProblem, ShapeMismatch, Skipped};
 
 /// Explains why the model does not accept inputs of these shapes. Returns `None` if the cause is
 /// unknown.

@@ -284,8 +284,14 @@ mod tests {
 
     #[test]
     fn counts_and_ends_match_the_values() {
-        let stats =
-            TensorStatistics::from_values(&[0.5, f32::NAN, -3.0, f32::INFINITY, f32::NEG_INFINITY, 2.0]);
+        let stats = TensorStatistics::from_values(&[
+            0.5,
+            f32::NAN,
+            -3.0,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            2.0,
+        ]);
         assert_eq!((stats.min(), stats.max()), (Some(-3.0), Some(2.0)));
         assert_eq!(
             (stats.count(), stats.nan_count(), stats.infinite_count()),
@@ -321,7 +327,9 @@ mod tests {
             Some(0)
         );
         assert_eq!(
-            TensorStatistics::from_values(&[-0.0]).max().map(f32::to_bits),
+            TensorStatistics::from_values(&[-0.0])
+                .max()
+                .map(f32::to_bits),
             Some(0)
         );
     }

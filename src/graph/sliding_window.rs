@@ -139,7 +139,11 @@ mod tests {
     use super::*;
     use crate::onnx::schema::AttributeProto;
 
-    fn slide(kernel: usize, attributes: &[(&str, &[i64])], pad: Option<&str>) -> Option<SlidingWindow> {
+    fn slide(
+        kernel: usize,
+        attributes: &[(&str, &[i64])],
+        pad: Option<&str>,
+    ) -> Option<SlidingWindow> {
         let mut node = NodeProto::new("Conv", "n", &["x", "w"], &["y"]);
         for (name, values) in attributes {
             node = node.with(AttributeProto::ints(name, values));

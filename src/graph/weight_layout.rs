@@ -109,7 +109,11 @@ mod tests {
     use super::*;
     use crate::onnx::schema::AttributeProto;
 
-    fn layout(operator: &str, shape: &[usize], attribute: Option<(&str, i64)>) -> Option<LayerWeightLayout> {
+    fn layout(
+        operator: &str,
+        shape: &[usize],
+        attribute: Option<(&str, i64)>,
+    ) -> Option<LayerWeightLayout> {
         let node = NodeProto::new(operator, "n", &["x", "w", "b"], &["y"]);
         let node = match attribute {
             Some((name, value)) => node.with(AttributeProto::int(name, value)),
@@ -130,7 +134,10 @@ mod tests {
         assert_eq!(transposed.of_window(11), (3, 5));
         assert_eq!(transposed.along_inputs(10), 1);
         for operator in ["Gemm", "MatMul"] {
-            assert_eq!(layout(operator, &[2, 3], None).unwrap().of_window(5), (1, 2));
+            assert_eq!(
+                layout(operator, &[2, 3], None).unwrap().of_window(5),
+                (1, 2)
+            );
         }
         let turned = layout("Gemm", &[3, 2], Some(("transB", 1))).unwrap();
         assert_eq!(turned.of_window(5), (1, 2));
@@ -142,7 +149,10 @@ mod tests {
         assert_eq!(layout("Conv", &[4, 3], None), None);
         assert_eq!(layout("Conv", &[4, 3, 1], Some(("group", 0))), None);
         assert_eq!(layout("Conv", &[4, 3, 1], Some(("group", 3))), None);
-        assert_eq!(layout("Conv", &[4, usize::MAX, 1], Some(("group", 2))), None);
+        assert_eq!(
+            layout("Conv", &[4, usize::MAX, 1], Some(("group", 2))),
+            None
+        );
         assert_eq!(layout("MatMul", &[2, 3, 4], None), None);
         assert_eq!(layout("Relu", &[2, 3], None), None);
         assert_eq!(layout("Gemm", &[3], None), None);

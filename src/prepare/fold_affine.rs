@@ -197,7 +197,8 @@ fn folded(
     };
     let shape = weight.shape()?;
     // A MatMul has no bias that could take the shift.
-    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| !layer.is("MatMul")) else {
+    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| !layer.is("MatMul"))
+    else {
         return Ok(None);
     };
     let count = joins.outputs;

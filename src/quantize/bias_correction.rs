@@ -16,7 +16,7 @@ use super::plan::{Plan, PlannedBias};
 use super::qdq::ConstantIntegers;
 use super::ranges::ActivationRanges;
 use super::scale::QuantizationParameters;
-use crate::calibrate::{ChannelMeans, CalibrationStatistics};
+use crate::calibrate::{CalibrationStatistics, ChannelMeans};
 use crate::graph::{LayerWeightLayout, Model, SlidingWindow};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
@@ -191,7 +191,11 @@ fn inside_fractions(
         return None;
     }
     let mut all = vec![1.0];
-    for (axis, (slide, &extent)) in SlidingWindow::from_node(node, kernel)?.iter().zip(input).enumerate() {
+    for (axis, (slide, &extent)) in SlidingWindow::from_node(node, kernel)?
+        .iter()
+        .zip(input)
+        .enumerate()
+    {
         let extent = i64::try_from(extent).ok().filter(|&extent| extent > 0)?;
         // A weight at `tap` connects position i of the stepped axis with a position of the other
         // axis. A Conv steps over its output, a ConvTranspose over its input.
@@ -272,7 +276,8 @@ mod tests {
         // Of six positions, one is cropped at each end; an outer weight of an outer value falls
         // there.
         let cut = node("ConvTranspose", &[("strides", &[2]), ("pads", &[1, 1])]);
-        let fractions = inside_fractions(&cut, CorrectedOperator::ConvTranspose, &[2], &[3]).unwrap();
+        let fractions =
+            inside_fractions(&cut, CorrectedOperator::ConvTranspose, &[2], &[3]).unwrap();
         assert_eq!(fractions, [0.5, 0.5]);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::MICROSOFT;
 use super::integers::{IntegerFormat, QuantizedNames};
-use super::rewrite::{ConstantWeight, Rewriter, NotQuantized};
+use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use crate::onnx::schema::NodeProto;
 
 /// The name of the integer operator.

@@ -2,7 +2,7 @@
 //! are dequantized, which saves memory at run time too.
 
 use super::integers::IntegerFormat;
-use super::rewrite::{Rewriter, NotQuantized};
+use super::rewrite::{NotQuantized, Rewriter};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// Smaller tables do not justify two more nodes.

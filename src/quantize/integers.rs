@@ -1,6 +1,6 @@
 //! Writes the integers of constants in a graph that is rewritten, each once, and reports them.
 
-use super::rewrite::{ConstantWeight, Rewriter, NotQuantized};
+use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::scale::{QuantizationParameters, encoded};
 use super::settings::{ElementType, Representation};
 use super::weights::{self, quantized};

@@ -7,20 +7,18 @@
 //! integers.
 
 mod bias;
-mod blocks;
-mod gptq;
-mod operator_patterns;
 mod bias_correction;
+mod blocks;
 mod dynamic;
 mod embedding;
 mod float16;
 mod gather;
-mod mixed_precision;
+mod gptq;
 mod input_noise;
 mod integers;
-mod weight_clip_search;
+mod mixed_precision;
+mod operator_patterns;
 mod operators;
-mod vnni_saturation;
 mod plan;
 mod qdq;
 mod qoperator;
@@ -30,6 +28,8 @@ mod scale;
 mod scheme;
 mod settings;
 mod simulated;
+mod vnni_saturation;
+mod weight_clip_search;
 mod weight_only;
 mod weights;
 
@@ -37,11 +37,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_blocks};
-pub use gptq::{gram_bytes, gram_views};
 pub use bias_correction::channel_axes;
+pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_blocks};
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{Float16Settings, quantize_float16};
+pub use gptq::{gram_bytes, gram_views};
 pub use input_noise::input_path_axes;
 pub use operators::{float_reason, is_quantized};
 pub(crate) use plan::clamp_bounds;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::settings::{Representation, Settings};
-use crate::calibrate::{Method, CalibrationStatistics, Range, SecondPassMissing};
+use crate::calibrate::{CalibrationStatistics, Method, Range, SecondPassMissing};
 
 /// The ranges of activations, or the statistics to compute them from.
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,9 @@ use super::settings::{
     without_meaning,
 };
 use super::{
-    DynamicSettings, Float16Settings, Plan, QuantizeError, Quantized, QuantizedTensor, ActivationRanges,
-    WeightSettings, vnni_saturation, quantize, quantize_blocks, quantize_dynamic, quantize_float16,
-    quantize_weights, to_integer_operators, with_float_weights,
+    ActivationRanges, DynamicSettings, Float16Settings, Plan, QuantizeError, Quantized,
+    QuantizedTensor, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_float16,
+    quantize_weights, to_integer_operators, vnni_saturation, with_float_weights,
 };
 use crate::calibrate::Method;
 use crate::graph::Model;
@@ -33,7 +33,9 @@ pub fn apply(
     let mut quantized = by_scheme(model, settings, ranges)?;
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));
-    quantized.notes.extend(vnni_saturation::note(&quantized.model));
+    quantized
+        .notes
+        .extend(vnni_saturation::note(&quantized.model));
     Ok(quantized)
 }
 

@@ -84,7 +84,9 @@ mod tests {
     /// The squared errors of two channels.
     fn errors(values: &[f32], parameters: &QuantizationParameters) -> Vec<f64> {
         let whole = super::super::scale::integer_bounds(parameters.element, true, false);
-        let channels = values.chunks_exact(values.len() / 2).zip(&parameters.scales);
+        let channels = values
+            .chunks_exact(values.len() / 2)
+            .zip(&parameters.scales);
         let error = |(values, &scale): (&[f32], &f32)| {
             let square = |&value: &f32| {
                 let integer = quantize_value(value, scale, 0, whole);

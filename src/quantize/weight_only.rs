@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::integers::{IntegerFormat, parameters};
 use super::operators::{EMBEDDING, float_reason};
-use super::rewrite::{NO_WEIGHT, Rewriter, NotQuantized};
+use super::rewrite::{NO_WEIGHT, NotQuantized, Rewriter};
 use super::settings::ElementType;
 use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;

@@ -14,7 +14,8 @@ use super::group::{FileKind, kind};
 use super::image::only_input;
 use super::image_placement::place;
 use super::{
-    Encoded, InputSpec, SampleError, SampleProblem, SampleSettings, decode, decode_image, image_size, npy,
+    Encoded, InputSpec, SampleError, SampleProblem, SampleSettings, decode, decode_image,
+    image_size, npy,
 };
 
 /// Maximum size of an array file that is decoded.
@@ -252,6 +253,9 @@ mod tests {
             beginning: Bytes::new(),
             size: 1 << 40,
         };
-        assert_eq!(check("a", &[far], &open(), &SampleSettings::default()), Ok(None));
+        assert_eq!(
+            check("a", &[far], &open(), &SampleSettings::default()),
+            Ok(None)
+        );
     }
 }

@@ -83,7 +83,9 @@ pub struct SampleSettings {
 }
 
 /// Treatment of a sample that cannot be read or run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum BadSamples {
     /// The sample is left out with its reason, and the run continues.

@@ -36,7 +36,9 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         calibration.settle()?;
         if calibration.done() == 0 {
-            return Err(calibration.first_error().map_or(Error::NoSamples, Error::from));
+            return Err(calibration
+                .first_error()
+                .map_or(Error::NoSamples, Error::from));
         }
         let strength = self.equalize.unwrap_or_default();
         let abs_max = calibration.channel_abs_max();

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::model_summary::shape_text;
 use super::{Error, RangeSource, Session};
-use crate::calibrate::{Histogram, Method, TensorStatistics, Range};
+use crate::calibrate::{Histogram, Method, Range, TensorStatistics};
 use crate::graph::Model;
 use crate::onnx;
 use crate::quantize::{self, ElementType, Plan, Settings, target_of};

@@ -50,7 +50,7 @@ pub use source::{Checksum, ModelFile, hexadecimal};
 pub use warm_up::warm_up;
 
 use crate::calibrate::run::CalibrationRun;
-use crate::calibrate::{Method, CalibrationStatistics, Range};
+use crate::calibrate::{CalibrationStatistics, Method, Range};
 use crate::compare::Comparison;
 use crate::graph::{Graph, Model};
 use crate::onnx;

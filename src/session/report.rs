@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::runner::StoredProfile;
 use super::{Forecast, QuantizationSummary};
-use crate::calibrate::{Method, CalibrationStatistics};
+use crate::calibrate::{CalibrationStatistics, Method};
 use crate::compare::Comparison;
 use crate::profile::{LayerTable, Profiler, Section, environment};
 use crate::samples::Skipped;

@@ -185,7 +185,7 @@ mod tests {
     use crate::calibrate::Method;
     use crate::quantize::Settings;
     use crate::samples;
-    use crate::session::{Session, ModelFile};
+    use crate::session::{ModelFile, Session};
 
     #[test]
     fn the_warm_up_model_passes_the_whole_pipeline() {

@@ -10,7 +10,7 @@ use octet::onnx;
 use octet::onnx::schema::*;
 use octet::quantize::Settings;
 use octet::samples::{self, Encoded, InputSpec};
-use octet::session::{Event, ProgressMonitor, Session, ModelFile, compare_sample};
+use octet::session::{Event, ModelFile, ProgressMonitor, Session, compare_sample};
 use octet::tensor::Tensor;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use octet::onnx;
 use octet::quantize::Settings;
 use octet::samples;
-use octet::session::{Session, ModelFile};
+use octet::session::{ModelFile, Session};
 use serde_json::json;
 
 use crate::networks::network;

@@ -7,7 +7,7 @@ use octet::onnx::schema::{DataType, ModelProto, NodeProto, TensorProto, ValueInf
 use octet::prepare::equalize::ChannelFactors;
 use octet::quantize::{Format, Scheme, Settings};
 use octet::samples::{self, Encoded};
-use octet::session::{Error, QuantizationResult, Session, ModelFile, compare_sample};
+use octet::session::{Error, ModelFile, QuantizationResult, Session, compare_sample};
 
 use super::graphs::{node, npy, numbers};
 use super::layers::{SHAPE, conv, conv_constants};
@@ -216,7 +216,12 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
     assert!(session.begin_extra_pass(Method::MinMax, false).unwrap());
     session.feed(vec![sample(0)], &()).unwrap();
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
-    assert!(refused.to_string().contains("completed 1 samples and the first 9"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("completed 1 samples and the first 9"),
+        "{refused}"
+    );
     assert_eq!(calibrate(&mut session, Some(0.5), 9), 2);
     // Ranges from outside belong to the model without factors.
     let ranges =

@@ -7,7 +7,7 @@ use octet::onnx::schema::*;
 use octet::onnx::{external, read, write};
 use octet::prepare::{PrepareError, Prepared, prepare};
 use octet::quantize::{Scheme, Settings};
-use octet::session::{Session, ModelFile};
+use octet::session::{ModelFile, Session};
 
 use super::{node, operators};
 

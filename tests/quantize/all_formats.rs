@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use octet::calibrate::Range;
 use octet::graph::Model;
 use octet::quantize::{
-    Plan, Quantized, ActivationRanges, Settings, quantize, to_integer_operators, with_float_weights,
+    ActivationRanges, Plan, Quantized, Settings, quantize, to_integer_operators, with_float_weights,
 };
 
 use crate::graphs::check_valid;

@@ -1,9 +1,9 @@
 //! A calibration observes all values that any settings may need.
 
-use octet::calibrate::{Method, TensorStatistics, CalibrationStatistics};
+use octet::calibrate::{CalibrationStatistics, Method, TensorStatistics};
 use octet::graph::Model;
 use octet::onnx::schema::*;
-use octet::quantize::{Plan, QuantizeError, ActivationRanges, Settings, apply};
+use octet::quantize::{ActivationRanges, Plan, QuantizeError, Settings, apply};
 use serde_json::{Value, json};
 
 use crate::graphs::{Random, check_valid, constant, model, node};
@@ -155,7 +155,11 @@ fn any_settings_can_follow_any_calibration() {
         let model = random_model(&mut random);
         let Some(seen) = seen(&model) else { continue };
         let settings = random_settings(&mut random, &model);
-        match apply(&model, &settings, Some(ActivationRanges::Observed(&seen, Method::MinMax))) {
+        match apply(
+            &model,
+            &settings,
+            Some(ActivationRanges::Observed(&seen, Method::MinMax)),
+        ) {
             Ok(quantized) => {
                 check_valid(&quantized.model);
                 done += 1;

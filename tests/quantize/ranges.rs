@@ -1,9 +1,9 @@
 //! Ranges of values that differ from their own observed range.
 
-use octet::calibrate::{Method, TensorStatistics, CalibrationStatistics, Range};
+use octet::calibrate::{CalibrationStatistics, Method, Range, TensorStatistics};
 use octet::graph::Model;
 use octet::onnx::schema::*;
-use octet::quantize::{Plan, Quantized, ActivationRanges, Settings, apply};
+use octet::quantize::{ActivationRanges, Plan, Quantized, Settings, apply};
 use serde_json::{Value, json};
 
 use crate::graphs::{constant, maker, model, node};
@@ -27,7 +27,12 @@ pub fn quantized(
             (name, seen)
         })
         .collect();
-    apply(model, &settings, Some(ActivationRanges::Observed(&seen, method))).unwrap()
+    apply(
+        model,
+        &settings,
+        Some(ActivationRanges::Observed(&seen, method)),
+    )
+    .unwrap()
 }
 
 /// The ends of a value's represented range, in hundredths.

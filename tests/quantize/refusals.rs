@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use octet::calibrate::Range;
 use octet::quantize::{
-    ElementType, LayerSettings, Operators, Plan, QuantizeError, ActivationRanges, Settings, TensorSettings,
-    apply, quantize,
+    ActivationRanges, ElementType, LayerSettings, Operators, Plan, QuantizeError, Settings,
+    TensorSettings, apply, quantize,
 };
 
 use crate::all_formats::quantize_all_formats;
@@ -97,7 +97,8 @@ fn unknown_operators_are_errors_and_absent_ones_are_noted() {
     let ranges: BTreeMap<String, Range> = ["x", "y"]
         .map(|name| (name.into(), Range::new(-1.0, 2.0)))
         .into();
-    let applied = |settings: Settings| apply(&whole, &settings, Some(ActivationRanges::Provided(&ranges)));
+    let applied =
+        |settings: Settings| apply(&whole, &settings, Some(ActivationRanges::Provided(&ranges)));
     let by_operator = |name: &str| Settings {
         by_operator: [(name.to_string(), LayerSettings::default())].into(),
         ..Settings::default()

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
-use octet::calibrate::{Method, CalibrationStatistics};
+use octet::calibrate::{CalibrationStatistics, Method};
 use octet::engine::Engine;
 use octet::graph::{Dim, Model};
 use octet::onnx::schema::{AttributeProto, DataType, TensorProto};
-use octet::quantize::{Plan, Quantized, ActivationRanges, Settings, apply, channel_axes, gram_views};
+use octet::quantize::{
+    ActivationRanges, Plan, Quantized, Settings, apply, channel_axes, gram_views,
+};
 use octet::samples::{self, Encoded, InputSpec};
 use octet::tensor::{Tensor, Values};
 

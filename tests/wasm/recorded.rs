@@ -10,7 +10,7 @@ use octet::onnx::schema::{
     TypeValue, ValueInfoProto,
 };
 use octet::samples::{self, Encoded};
-use octet::session::{Session, ModelFile};
+use octet::session::{ModelFile, Session};
 use octet::{onnx, quantize};
 
 /// sha256 of the model's file.

@@ -35,7 +35,7 @@ pub enum FailureKind {
 #[derive(Debug)]
 pub struct Failure {
     kind: FailureKind,
-    line: String,
+    pub(super) line: String,
 }
 
 impl Failure {

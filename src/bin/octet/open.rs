@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
-use octet::session::{Session, ModelFile};
+use octet::session::{ModelFile, Session};
 
 use super::{Failure, files};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use octet::samples::{
-    BadSamples, Encoded, FileStart, SampleError, SampleRef, SampleSettings, Skipped, bytes_to_check,
-    group,
+    BadSamples, Encoded, FileStart, SampleError, SampleRef, SampleSettings, Skipped,
+    bytes_to_check, group,
 };
 use octet::session::{Error, Session};
 

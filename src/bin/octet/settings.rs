@@ -2,11 +2,9 @@
 
 use clap::Args;
 use octet::calibrate::{Method, PowerOfTwo};
-use octet::quantize::{
-    Document, ElementType, Format, GuardSettings, Operators, Rounding, Scheme, Settings,
-};
+use octet::quantize::{Document, GuardSettings, Operators, Settings};
 
-use super::images::one_of;
+use super::settings_help::{help, method_help, parse};
 use super::{Failure, files};
 
 #[derive(Args)]
@@ -15,27 +13,15 @@ pub struct SettingsOptions {
     /// JSON inline; other options override it
     #[arg(long, value_name = "SETTINGS")]
     config: Option<String>,
-    /// Quantization scheme: static (weights and activations, with calibrated scales), dynamic
-    /// (activations are quantized at run time), weights (8-bit weights only), blocks (block-wise
-    /// weights, 4 bits unless --config says otherwise) or float16 [default: static]
-    #[arg(long, value_name = "SCHEME")]
+    #[arg(long, value_name = "SCHEME", help = help("scheme"))]
     scheme: Option<String>,
-    /// Method that chooses the range of a tensor: auto (least expected error; early activations get
-    /// 16 bits, which makes a run slower), minmax (minimum to maximum, as ONNX Runtime),
-    /// moving-average, percentile[:99.999], entropy, mse, mse-power-of-two,
-    /// layerwise-percentile[:mae|:mse], or ONNX Runtime's own ort-percentile[:99.999] and
-    /// ort-entropy[:BINS/LEVELS] [default: auto]
-    #[arg(long, value_name = "METHOD")]
+    #[arg(long, value_name = "METHOD", help = method_help())]
     method: Option<String>,
-    /// Format of the result: qdq (QuantizeLinear and DequantizeLinear around float operators),
-    /// qoperator (integer operators) or simulated (same results with float weights) [default: qdq]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = help("format"))]
     format: Option<String>,
-    /// Type of activations: u8, i8, u16, i16, u4 or i4 [default: u8]
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", help = help("activations.type"))]
     activations: Option<String>,
-    /// Type of weights: i8, u8, i16, u16, i4 or u4 [default: i8]
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", help = help("weights.type"))]
     weights: Option<String>,
     /// Per-tensor scales for weights instead of per-channel ones
     #[arg(long)]
@@ -52,20 +38,13 @@ pub struct SettingsOptions {
     /// Turn mixed precision off: quantize also tensors for which 8 bits are too coarse
     #[arg(long)]
     no_guard: bool,
-    /// Bias correction: biases absorb the mean error of rounded weights [default: true with the
-    /// method auto]
-    #[arg(long, value_name = "true|false")]
+    #[arg(long, value_name = "true|false", help = help("bias_correction"))]
     bias_correction: Option<bool>,
-    /// Rounding of weights: nearest, or gptq (needs an extra pass over the samples) [default:
-    /// nearest]
-    #[arg(long, value_name = "ROUNDING")]
+    #[arg(long, value_name = "ROUNDING", help = help("rounding"))]
     rounding: Option<String>,
-    /// Equalize channels of neighbouring layers with this strength, 0 to 1 (needs an extra pass
-    /// over the samples) [default: off; 0.5 without a number]
-    #[arg(long, value_name = "STRENGTH", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "STRENGTH", num_args = 0..=1, require_equals = true, help = help("equalize"))]
     equalize: Option<Option<f32>>,
-    /// Operators to quantize: all, onnxruntime (its default list), or names separated by commas
-    #[arg(long, value_name = "OPERATORS")]
+    #[arg(long, value_name = "OPERATORS", help = help("operators"))]
     operators: Option<String>,
     /// Node to keep float, or a scope or pattern of names (repeatable)
     #[arg(long, value_name = "NAME")]
@@ -80,9 +59,7 @@ impl SettingsOptions {
             None => Settings::default(),
         };
         if let Some(scheme) = &self.scheme {
-            let found = SCHEMES.iter().find(|(name, _)| name == scheme);
-            let names = SCHEMES.map(|(name, _)| name);
-            settings.scheme = found.ok_or_else(|| one_of("--scheme", scheme, &names))?.1;
+            settings.scheme = parse("--scheme", scheme, "scheme")?;
         }
         if let Some(method) = &self.method {
             let parsed = method.parse::<Method>();
@@ -90,24 +67,13 @@ impl SettingsOptions {
                 Some(parsed.map_err(|error| Failure::usage(format!("--method: {error}")))?);
         }
         if let Some(format) = &self.format {
-            settings.format = match format.as_str() {
-                "qdq" => Format::Qdq,
-                "qoperator" => Format::QOperator,
-                "simulated" => Format::Simulated,
-                other => {
-                    return Err(one_of(
-                        "--format",
-                        other,
-                        &["qdq", "qoperator", "simulated"],
-                    ));
-                }
-            };
+            settings.format = parse("--format", format, "format")?;
         }
         if let Some(name) = &self.activations {
-            settings.activations.element = Some(element("--activations", name, &ELEMENTS)?);
+            settings.activations.element = Some(parse("--activations", name, "activations.type")?);
         }
         if let Some(name) = &self.weights {
-            settings.weights.element = Some(element("--weights", name, &ELEMENTS)?);
+            settings.weights.element = Some(parse("--weights", name, "weights.type")?);
         }
         if self.per_tensor {
             settings.weights.per_channel = Some(false);
@@ -133,11 +99,7 @@ impl SettingsOptions {
             settings.guard = GuardSettings::NONE;
         }
         if let Some(rounding) = &self.rounding {
-            settings.rounding = match rounding.as_str() {
-                "nearest" => Rounding::Nearest,
-                "gptq" => Rounding::Gptq,
-                other => return Err(one_of("--rounding", other, &["nearest", "gptq"])),
-            };
+            settings.rounding = parse("--rounding", rounding, "rounding")?;
         }
         if let Some(strength) = self.equalize {
             let strength = strength.unwrap_or(Settings::USUAL_STRENGTH);
@@ -152,35 +114,6 @@ impl SettingsOptions {
         settings.float.extend(self.keep_float.iter().cloned());
         Ok(settings)
     }
-}
-
-const SCHEMES: [(&str, Scheme); 5] = [
-    ("static", Scheme::Static),
-    ("dynamic", Scheme::Dynamic),
-    ("weights", Scheme::Weights),
-    ("blocks", Scheme::Blocks),
-    ("float16", Scheme::Float16),
-];
-
-const ELEMENTS: [(&str, ElementType); 6] = [
-    ("u8", ElementType::U8),
-    ("i8", ElementType::I8),
-    ("u16", ElementType::U16),
-    ("i16", ElementType::I16),
-    ("u4", ElementType::U4),
-    ("i4", ElementType::I4),
-];
-
-fn element(
-    option: &str,
-    value: &str,
-    known: &[(&str, ElementType)],
-) -> Result<ElementType, Failure> {
-    let found = known.iter().find(|(name, _)| *name == value);
-    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    found
-        .map(|(_, element)| *element)
-        .ok_or_else(|| one_of(option, value, &names))
 }
 
 /// Reads a document from a file or from the command line. JSON is valid YAML.

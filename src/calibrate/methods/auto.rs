@@ -10,7 +10,7 @@
 
 use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
-use super::super::{IntegerRange, TensorStatistics, Range};
+use super::super::{IntegerRange, Range, TensorStatistics};
 use super::headroom::Headroom;
 use super::{mse, percentile};
 
@@ -123,7 +123,11 @@ mod tests {
             let even = (-200_000..200_000).map(|i| i as f32 / 200_000.0);
             let most = even.clone().map(|value| value * factor);
             let values = Vec::from_iter(even.step_by(10).chain(most).chain([1.2]));
-            range(&TensorStatistics::from_values(&values), &IntegerRange::default()).max == 1.2
+            range(
+                &TensorStatistics::from_values(&values),
+                &IntegerRange::default(),
+            )
+            .max == 1.2
         };
         assert!(whole(1.0), "half of the values have 116 integers");
         assert!(!whole(0.1), "half of the values have 13 integers");

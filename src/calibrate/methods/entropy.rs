@@ -23,7 +23,7 @@ use octet_kernels::{Running, log2};
 #[cfg(test)]
 use super::super::distribution::Bin;
 use super::super::distribution::BinnedDistribution;
-use super::super::{IntegerRange, TensorStatistics, Range};
+use super::super::{IntegerRange, Range, TensorStatistics};
 
 /// `1 / (2·ln 2)`: one half, in bits.
 const HALF_IN_BITS: f64 = 0.5 * std::f64::consts::LOG2_E;
@@ -301,7 +301,10 @@ mod tests {
             values.extend(std::iter::repeat_n(x, copies));
         }
         values.push(80.0);
-        let actual = range(&TensorStatistics::from_values(&values), &IntegerRange::default());
+        let actual = range(
+            &TensorStatistics::from_values(&values),
+            &IntegerRange::default(),
+        );
         assert!(actual.max > 2.0 && actual.max < 40.0, "{actual:?}");
         let mirrored = range(
             &TensorStatistics::from_values(&values),
@@ -314,7 +317,10 @@ mod tests {
     fn outliers_on_both_sides_are_clipped() {
         let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
         values.extend([-40.0, 50.0]);
-        let actual = range(&TensorStatistics::from_values(&values), &IntegerRange::default());
+        let actual = range(
+            &TensorStatistics::from_values(&values),
+            &IntegerRange::default(),
+        );
         assert!(actual.min <= -0.99 && actual.max >= 0.99, "{actual:?}");
     }
 

@@ -10,7 +10,7 @@
 
 use octet_kernels::log2;
 
-use super::super::{TensorStatistics, Range};
+use super::super::{Range, TensorStatistics};
 
 /// Expected values beyond the ends of the observed range.
 pub(super) struct Headroom {

@@ -3,7 +3,7 @@
 
 use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
-use super::super::{IntegerRange, TensorStatistics, Range};
+use super::super::{IntegerRange, Range, TensorStatistics};
 use super::{Measure, percentile};
 
 /// Candidates.

@@ -17,7 +17,7 @@ mod percentile;
 use serde::{Deserialize, Serialize};
 
 use super::numpy_histogram::HistogramLayout;
-use super::{IntegerRange, TensorStatistics, PowerOfTwo, Range};
+use super::{IntegerRange, PowerOfTwo, Range, TensorStatistics};
 
 pub use list::{METHODS, MethodEntry};
 pub use name::MethodError;

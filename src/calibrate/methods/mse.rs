@@ -9,7 +9,7 @@
 use super::super::distribution::BinnedDistribution;
 use super::super::expected_error::{ExpectedError, Power};
 use super::super::integer_range::{exponent_of, power_of_two};
-use super::super::{IntegerRange, TensorStatistics, Range};
+use super::super::{IntegerRange, Range, TensorStatistics};
 
 /// Factor by which an end shrinks, and number of times: down to 1/200 of the range.
 const SHRINK: (f64, usize) = (0.8, 24);
@@ -195,7 +195,10 @@ mod tests {
         // steps of 1/255 a quarter of that. Clipping the outlier to 1 costs 1/2^20 = 1e-6.
         let mut values: Vec<f32> = (0..1 << 20).map(|i| i as f32 / 1_048_576.0).collect();
         values.push(2.0);
-        let actual = range(&TensorStatistics::from_values(&values), &IntegerRange::default());
+        let actual = range(
+            &TensorStatistics::from_values(&values),
+            &IntegerRange::default(),
+        );
         assert!(
             actual.min == 0.0 && (actual.max - 1.0).abs() < 0.08,
             "{actual:?}"
@@ -205,7 +208,10 @@ mod tests {
     #[test]
     fn uniform_values_are_not_clipped() {
         let values: Vec<f32> = (0..10_000).map(|i| i as f32 / 5_000.0 - 1.0).collect();
-        let actual = range(&TensorStatistics::from_values(&values), &IntegerRange::default());
+        let actual = range(
+            &TensorStatistics::from_values(&values),
+            &IntegerRange::default(),
+        );
         assert!(actual.min < -0.985 && actual.max > 0.985, "{actual:?}");
     }
 

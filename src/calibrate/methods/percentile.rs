@@ -2,7 +2,7 @@
 //! coarsen the scale.
 
 use super::super::distribution::BinnedDistribution;
-use super::super::{IntegerRange, TensorStatistics, Range};
+use super::super::{IntegerRange, Range, TensorStatistics};
 
 /// The range that holds `percent` percent of the values. Half of the others are clipped on each
 /// side. A symmetric target clips those of the greatest magnitude. Values are uniform within a bin.

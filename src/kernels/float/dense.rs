@@ -5,7 +5,7 @@
 use super::gemm::{MR, NR, NR_VECTORS, tile};
 use super::lanes::Lanes;
 use super::polyphase::Polyphase;
-use super::{Epilogue, Geometry, FloatBytes};
+use super::{Epilogue, FloatBytes, Geometry};
 
 /// Floats of packed panels at a time: half of a common L2 cache.
 const BLOCK: usize = 128 * 1024 / 4;

@@ -6,7 +6,7 @@
 
 use super::lanes::Lanes;
 use super::polyphase::Polyphase;
-use super::{Epilogue, Geometry, FloatBytes};
+use super::{Epilogue, FloatBytes, Geometry};
 
 /// Vectors per step. Enough independent sums hide the latency of an addition.
 const STEP_VECTORS: usize = 8;

@@ -7,7 +7,7 @@ use super::{BlockSettings, matrix_of, report_entry, tag};
 use crate::calibrate::CalibrationStatistics;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::integers::QuantizedNames;
-use crate::quantize::rewrite::{Rewriter, NotQuantized};
+use crate::quantize::rewrite::{NotQuantized, Rewriter};
 
 /// Makes a MatMul or Gemm read its weight through a DequantizeLinear.
 pub(super) fn rewrite<'a>(

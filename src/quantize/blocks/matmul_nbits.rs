@@ -8,7 +8,7 @@ use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::MICROSOFT;
 use crate::quantize::dynamic::plain_gemm;
 use crate::quantize::integers::QuantizedNames;
-use crate::quantize::rewrite::{Rewriter, NotQuantized};
+use crate::quantize::rewrite::{NotQuantized, Rewriter};
 
 /// Rewrites a MatMul or Gemm.
 pub(super) fn rewrite<'a>(

@@ -18,7 +18,7 @@ pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
 use matrix::{BlockMatrix, WeightBlocks};
 
 use super::gptq::{WeightRows, decibels, input_gram};
-use super::rewrite::{NO_WEIGHT, Rewriter, NotQuantized};
+use super::rewrite::{NO_WEIGHT, NotQuantized, Rewriter};
 use super::scale::integer_bounds;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use crate::calibrate::CalibrationStatistics;

@@ -2,7 +2,7 @@
 
 use super::{Dynamic, product, scaled};
 use crate::onnx::schema::{NodeProto, TensorProto};
-use crate::quantize::rewrite::{Rewriter, NotQuantized};
+use crate::quantize::rewrite::{NotQuantized, Rewriter};
 
 impl Dynamic<'_> {
     /// Rewrites a Conv with a constant weight.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Dynamic;
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::quantize::integers::{IntegerFormat, QuantizedNames, parameters};
-use crate::quantize::rewrite::{ConstantWeight, Rewriter, NotQuantized};
+use crate::quantize::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use crate::quantize::weights::quantized;
 use crate::quantize::{ElementType, MICROSOFT};
 
@@ -57,7 +57,11 @@ impl Dynamic<'_> {
     /// Writes the weights of all gates: [directions, 4 · hidden, inputs] becomes integers
     /// [directions, inputs, 4 · hidden]. There is one scale per row of a gate, or one per
     /// direction.
-    fn gates(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<QuantizedNames, NotQuantized> {
+    fn gates(
+        &self,
+        graph: &mut Rewriter,
+        weight: &ConstantWeight,
+    ) -> Result<QuantizedNames, NotQuantized> {
         let &[directions, rows, columns] = weight.shape.as_slice() else {
             return Err(SHAPE.into());
         };

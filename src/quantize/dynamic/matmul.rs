@@ -3,7 +3,7 @@
 use super::{Dynamic, product, scaled};
 use crate::onnx::schema::NodeProto;
 use crate::quantize::integers::{QuantizedNames, parameters};
-use crate::quantize::rewrite::{ConstantWeight, Rewriter, NotQuantized};
+use crate::quantize::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 
 impl Dynamic<'_> {
     /// Rewrites a MatMul with a constant second input.
@@ -59,7 +59,11 @@ impl Dynamic<'_> {
     }
 
     /// Writes the transposed matrix, which MatMulInteger needs.
-    fn transposed(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<QuantizedNames, NotQuantized> {
+    fn transposed(
+        &self,
+        graph: &mut Rewriter,
+        weight: &ConstantWeight,
+    ) -> Result<QuantizedNames, NotQuantized> {
         graph.shared(weight.name, "transposed", |graph| {
             let transposed = weight.tensor.transposed()?;
             let transposed = transposed.ok_or("its weight is not a matrix")?;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::integers::{IntegerFormat, QuantizedNames, parameters};
 use super::operators::{EMBEDDING, float_reason};
-use super::rewrite::{ConstantWeight, Rewriter, NotQuantized};
+use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::settings::ElementType;
 use super::weight_only::{DequantizedWeights, RECURRENT_WEIGHTS, read_dequantized};
 use super::weights::quantized;

@@ -10,7 +10,7 @@ mod precisions;
 
 use serde::{Deserialize, Serialize};
 
-use super::rewrite::{Rewriter, NotQuantized};
+use super::rewrite::{NotQuantized, Rewriter};
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
@@ -40,7 +40,10 @@ impl Default for Float16Settings {
 }
 
 /// Converts a prepared model, whose values all have types, to float16.
-pub fn quantize_float16(model: &Model, settings: &Float16Settings) -> Result<Quantized, QuantizeError> {
+pub fn quantize_float16(
+    model: &Model,
+    settings: &Float16Settings,
+) -> Result<Quantized, QuantizeError> {
     let rewriter = Rewriter::new(model, &[], None)?;
     super::rewrite::check_names(model, &settings.keep_float)?;
     let reasons: Vec<Option<&'static str>> = model

@@ -10,7 +10,7 @@ use super::numbers::{LARGEST, SMALLEST, to_float16};
 use super::report_entry;
 use crate::graph::{TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
-use crate::quantize::rewrite::{Rewriter, NotQuantized};
+use crate::quantize::rewrite::{NotQuantized, Rewriter};
 
 /// The precision of a float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,8 @@ impl FloatValues {
         let graph = &known.model.graph;
         let uses = &known.uses;
         let produced = graph.nodes.iter().zip(reasons);
-        let produced = produced.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
+        let produced =
+            produced.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
         let mut half = HashSet::new();
         for (name, reason) in produced.filter(|(name, _)| known.is_float(name)) {
             let wanted = if uses.is_output(name) {

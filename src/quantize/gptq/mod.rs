@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::ranges::ActivationRanges;
 use super::scale::{IntegerBounds, QuantizationParameters, encoded, quantize_value};
 use super::settings::Rounding;
-use crate::calibrate::{Im2colView, InputGram, CalibrationStatistics};
+use crate::calibrate::{CalibrationStatistics, Im2colView, InputGram};
 use crate::graph::{Model, SlidingWindow};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
@@ -255,7 +255,9 @@ pub(super) fn gram_statistics<'a>(
     let views = weight_views(model);
     match ranges {
         _ if views.is_empty() => Ok(None),
-        Some(ActivationRanges::Observed(seen, _)) if seen.values().any(|seen| seen.has_input_grams()) => {
+        Some(ActivationRanges::Observed(seen, _))
+            if seen.values().any(|seen| seen.has_input_grams()) =>
+        {
             Ok(Some(seen))
         }
         // Values of other types than float have no statistics.

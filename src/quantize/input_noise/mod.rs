@@ -62,7 +62,8 @@ fn input_paths(model: &Model) -> Vec<InputPath<'_>> {
 fn input_path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<InputPath<'a>> {
     let graph = &model.graph;
     let weight = node.input_at(1)?;
-    let weight_layout = LayerWeightLayout::from_node(node, &graph.initializers.get(weight)?.shape().ok()?)?;
+    let weight_layout =
+        LayerWeightLayout::from_node(node, &graph.initializers.get(weight)?.shape().ok()?)?;
     if node.int("transA").unwrap_or(0) != 0 {
         return None;
     }

@@ -150,7 +150,7 @@ fn noise_ratio(
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::calibrate::{Method, TensorStatistics, CalibrationStatistics};
+    use crate::calibrate::{CalibrationStatistics, Method, TensorStatistics};
     use crate::graph::{Dim, TensorType};
     use crate::onnx::schema::{DataType, GraphProto, ModelProto, ValueInfoProto};
 

@@ -50,7 +50,12 @@ pub(super) fn keep_infinite_float(
 }
 
 /// The reason why a value is infinite somewhere, if it is.
-fn infinite(model: &Model, uses: &Uses, name: &str, ranges: ActivationRanges<'_>) -> Option<String> {
+fn infinite(
+    model: &Model,
+    uses: &Uses,
+    name: &str,
+    ranges: ActivationRanges<'_>,
+) -> Option<String> {
     match ranges {
         ActivationRanges::Observed(observations, _) => {
             let seen = observations.get(name)?;
@@ -93,12 +98,12 @@ fn is_infinite(model: &Model, name: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use crate::calibrate::{TensorStatistics, Range};
+    use crate::calibrate::{Range, TensorStatistics};
     use crate::graph::Model;
     use crate::onnx::schema::{NodeProto, TensorProto};
     use crate::quantize::mixed_precision::tests::{model, refined_with, seen, typed};
     use crate::quantize::settings::{ElementType, GuardSettings};
-    use crate::quantize::{Plan, ActivationRanges, Settings, TensorSettings};
+    use crate::quantize::{ActivationRanges, Plan, Settings, TensorSettings};
 
     /// The statistics of scores, three of them masked.
     fn masked() -> TensorStatistics {

@@ -127,7 +127,8 @@ pub(super) fn apply_mixed_precision(
         notes.declined.extend(declined);
     }
     if rules.weights {
-        let (protected, declined) = weights::refine_weights(model, &uses, plan, &input_noise, rules)?;
+        let (protected, declined) =
+            weights::refine_weights(model, &uses, plan, &input_noise, rules)?;
         notes.protected.extend(protected);
         notes.declined.extend(declined);
     }

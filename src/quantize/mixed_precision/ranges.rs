@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::super::plan::{Plan, RangeSource};
-use crate::calibrate::{Method, CalibrationStatistics, Range};
+use crate::calibrate::{CalibrationStatistics, Method, Range};
 
 /// Allowed ratio between a range's expected squared error and the least one: 3 dB.
 const MAX_EXCESS_ERROR: f64 = 2.0;

@@ -57,7 +57,10 @@ fn refined_far(far: f32) -> (Plan, MixedPrecisionNotes) {
 }
 
 /// The plan and notes with these statistics for `a`.
-pub(super) fn refined_with(a: TensorStatistics, settings: &Settings) -> (Plan, MixedPrecisionNotes) {
+pub(super) fn refined_with(
+    a: TensorStatistics,
+    settings: &Settings,
+) -> (Plan, MixedPrecisionNotes) {
     let model = model();
     let mut plan = Plan::new(&model, settings).unwrap();
     let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
@@ -191,7 +194,8 @@ fn a_range_that_clips_too_much_is_widened() {
         method: Some(method),
         ..Default::default()
     };
-    let even = TensorStatistics::from_values(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
+    let even =
+        TensorStatistics::from_values(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
     let (plan, notes) = refined_with(even.clone(), &by(Method::Percentile(80.0)));
     let range = plan.representations["a"].range.unwrap();
     assert!(range.max > 0.99, "{range:?}");

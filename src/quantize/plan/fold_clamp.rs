@@ -155,7 +155,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::Plan;
-    use crate::calibrate::{Method, TensorStatistics, PowerOfTwo, Range};
+    use crate::calibrate::{Method, PowerOfTwo, Range, TensorStatistics};
     use crate::graph::{Model, TensorType};
     use crate::onnx::schema::*;
     use crate::quantize::Settings;

@@ -142,7 +142,10 @@ impl Plan {
     /// Computes the ranges that the settings don't give, and returns the names of their values.
     ///
     /// The tensors are processed in parallel, because some methods search for long.
-    pub(super) fn find_ranges(&mut self, ranges: ActivationRanges<'_>) -> Result<Vec<String>, QuantizeError> {
+    pub(super) fn find_ranges(
+        &mut self,
+        ranges: ActivationRanges<'_>,
+    ) -> Result<Vec<String>, QuantizeError> {
         self.follow_onnx_runtime(ranges);
         let wanted: Vec<(&String, &String, &Representation)> = self
             .forms

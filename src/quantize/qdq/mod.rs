@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
-use super::gptq::Gptq;
 use super::bias_correction::corrections;
+use super::gptq::Gptq;
 use super::plan::{Plan, RangeSource, TensorRole};
 use super::ranges::ActivationRanges;
 use super::scale::{QuantizationParameters, integer_bounds};
@@ -215,9 +215,7 @@ fn constant_integers<'a>(
             let represented = representation(plan, name)?;
             let symmetric = represented.is_symmetric(true);
             let used = integer_bounds(params.element, symmetric, represented.reduce_range);
-            if let Some((tensor, error_reduction)) =
-                gptq.integers(tensor, name, params, used)?
-            {
+            if let Some((tensor, error_reduction)) = gptq.integers(tensor, name, params, used)? {
                 let error_reduction = Some(error_reduction);
                 return Ok(ConstantIntegers {
                     tensor,

@@ -18,7 +18,8 @@ struct Windows {
 
 impl Windows {
     fn new(call: &NativeCall, kernel: Vec<usize>, extent: &[usize]) -> TractResult<Windows> {
-        let slides = SlidingWindow::from_node(call.node, &kernel).filter(|all| all.len() == extent.len());
+        let slides =
+            SlidingWindow::from_node(call.node, &kernel).filter(|all| all.len() == extent.len());
         let slides = slides.with_context(|| {
             format!("its window of {kernel:?} does not fit an input of size {extent:?}")
         })?;
