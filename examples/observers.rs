@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         parts: vec![(input.clone(), fs::read(input)?.into())],
     };
     let specs: Vec<InputSpec> = specs.collect();
-    let tensors = decode(&sample, &specs, &Settings::default())?;
+    let tensors = decode(&sample, &specs, &SampleSettings::default())?;
     let watched = Plan::observed_values(&model)?;
     let axes = channel_axes(&model);
     let axes: Vec<Option<usize>> = watched.iter().map(|name| axes.get(name).copied()).collect();

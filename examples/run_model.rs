@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             name: name.clone(),
             parts: vec![(name, fs::read(input)?.into())],
         };
-        tensors = decode(&sample, &inputs, &Settings::default())?;
+        tensors = decode(&sample, &inputs, &SampleSettings::default())?;
         write(
             &output,
             &outputs,

@@ -91,6 +91,7 @@ beside check "npm packages" scripts/node-modules.sh
 beside check "tools" scripts/tools.sh
 beside check "corpus" scripts/corpus.sh
 beside check "format" scripts/format.sh
+beside check "words" node scripts/prose.mjs
 after "npm packages" "tools"
 beside check "vendored scripts" node scripts/vendor.mjs
 beside check "wasm build threads" wasm build threads

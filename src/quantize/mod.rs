@@ -117,10 +117,10 @@ pub enum QuantizeError {
         "block-wise weights in the form dequantize need opset 21, but {reason}; or choose the form matmul_nbits"
     )]
     Blocks { reason: String },
-    #[error("the setting {setting} is {given}: choose {wanted}")]
+    #[error("the setting {setting} is {value}: choose {wanted}")]
     Setting {
         setting: &'static str,
-        given: String,
+        value: String,
         wanted: &'static str,
     },
     #[error("node `{node}`: {error}")]

@@ -95,7 +95,7 @@ fn by_scheme(
             quantize_blocks(
                 model,
                 &settings.blocks,
-                &|node| layers.of(node).blocks,
+                &|node| layers.resolve(node).blocks,
                 &keep_float,
                 operators.as_deref(),
                 seen,
@@ -153,7 +153,7 @@ fn selected(
 ) -> Result<(Vec<String>, Option<Vec<String>>), QuantizeError> {
     let layers = LayerResolver::new(settings, model)?;
     let nodes = &model.graph.nodes;
-    let float = nodes.iter().filter(|node| layers.of(node).float);
+    let float = nodes.iter().filter(|node| layers.resolve(node).float);
     let keep_float = float.map(|node| node.title().to_string()).collect();
     let operators = match &settings.operators {
         Operators::All => None,

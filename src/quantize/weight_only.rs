@@ -53,7 +53,7 @@ pub fn quantize_weights(
     if settings.element.bits() != 8 {
         return Err(QuantizeError::Setting {
             setting: "weights",
-            given: settings.element.data_type().name().into(),
+            value: settings.element.data_type().name().into(),
             wanted: "i8 or u8 for this scheme; fewer bits need the scheme blocks",
         });
     }

@@ -29,14 +29,14 @@ pub(super) const EXAMPLES: &[&str] = &[
 pub enum MethodError {
     #[error("there is no calibration method \"{0}\"; choose {names}", names = names())]
     Unknown(String),
-    #[error("the calibration method \"{given}\" is not valid; write it as {form}")]
-    Parameter { given: String, form: &'static str },
+    #[error("the calibration method \"{text}\" is not valid; write it as {form}")]
+    Parameter { text: String, form: &'static str },
     #[error(
-        "the calibration method \"{given}\" has {bins} bins and {levels} levels; give at least as many bins as levels, bins first, \
+        "the calibration method \"{text}\" has {bins} bins and {levels} levels; give at least as many bins as levels, bins first, \
          as in ort-entropy:2048/128"
     )]
     FewBins {
-        given: String,
+        text: String,
         bins: usize,
         levels: usize,
     },
@@ -63,12 +63,12 @@ impl FromStr for Method {
         let entry = METHODS.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| MethodError::Unknown(text.into()))?;
         let method = (entry.parse)(parameter).ok_or_else(|| MethodError::Parameter {
-            given: text.into(),
+            text: text.into(),
             form: entry.usage,
         })?;
         match method {
             Method::OrtEntropy { bins, levels } if bins < levels => Err(MethodError::FewBins {
-                given: text.into(),
+                text: text.into(),
                 bins,
                 levels,
             }),

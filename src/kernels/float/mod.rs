@@ -53,7 +53,7 @@ pub enum GeometryError {
         /// Name of the slice.
         of: &'static str,
         /// Actual length; for weights in bytes.
-        found: usize,
+        actual: usize,
         /// Required length.
         needed: usize,
     },
@@ -65,10 +65,10 @@ impl std::fmt::Display for GeometryError {
             GeometryError::Sizes(geometry) => {
                 write!(f, "invalid convolution geometry: {geometry:?}")
             }
-            GeometryError::Length { of, found, needed } => {
+            GeometryError::Length { of, actual, needed } => {
                 write!(
                     f,
-                    "the {of} of a convolution has length {found}, expected {needed}"
+                    "the {of} of a convolution has length {actual}, expected {needed}"
                 )
             }
         }
@@ -241,10 +241,10 @@ struct Epilogue<'a> {
     high: f32,
 }
 
-fn length(of: &'static str, found: usize, needed: usize) -> Result<(), GeometryError> {
-    match found == needed {
+fn length(of: &'static str, actual: usize, needed: usize) -> Result<(), GeometryError> {
+    match actual == needed {
         true => Ok(()),
-        false => Err(GeometryError::Length { of, found, needed }),
+        false => Err(GeometryError::Length { of, actual, needed }),
     }
 }
 

@@ -27,7 +27,7 @@ pub fn permute<T: Copy>(
                 return Err(Error::Mismatch {
                     what: "an axis repeated or out of range",
                     expected: shape.len(),
-                    found: axis,
+                    actual: axis,
                 });
             }
         }
@@ -89,7 +89,7 @@ pub fn select<T: Copy>(
             return Err(Error::Mismatch {
                 what: "a position out of range",
                 expected: size,
-                found: most,
+                actual: most,
             });
         }
     }

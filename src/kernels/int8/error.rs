@@ -14,7 +14,7 @@ pub enum Error {
         /// Required number of values.
         needed: usize,
         /// Actual number of values.
-        found: usize,
+        actual: usize,
     },
     /// Two sizes that must be equal differ, or a size exceeds its limit.
     Mismatch {
@@ -23,7 +23,7 @@ pub enum Error {
         /// Size or limit according to one argument.
         expected: usize,
         /// Size according to another argument.
-        found: usize,
+        actual: usize,
     },
     /// A size that must be at least one is zero.
     Zero {
@@ -50,13 +50,13 @@ impl fmt::Display for Error {
             Error::TooShort {
                 what,
                 needed,
-                found,
-            } => write!(to, "{what} holds {found} values, its shape needs {needed}"),
+                actual,
+            } => write!(to, "{what} holds {actual} values, its shape needs {needed}"),
             Error::Mismatch {
                 what,
                 expected,
-                found,
-            } => write!(to, "{what}: expected {expected}, found {found}"),
+                actual,
+            } => write!(to, "{what}: expected {expected}, actual {actual}"),
             Error::Zero { what } => write!(to, "{what} is zero"),
             Error::TooLarge { what } => {
                 write!(to, "{what} is larger than this machine can address")
@@ -85,24 +85,24 @@ pub(super) fn product(what: &'static str, sizes: &[usize]) -> Result<usize, Erro
 }
 
 /// Checks that a slice is long enough for its shape.
-pub(super) fn at_least(what: &'static str, found: usize, needed: usize) -> Result<(), Error> {
-    if found < needed {
+pub(super) fn at_least(what: &'static str, actual: usize, needed: usize) -> Result<(), Error> {
+    if actual < needed {
         return Err(Error::TooShort {
             what,
             needed,
-            found,
+            actual,
         });
     }
     Ok(())
 }
 
 /// Checks that two sizes are equal.
-pub(super) fn equal(what: &'static str, expected: usize, found: usize) -> Result<(), Error> {
-    if expected != found {
+pub(super) fn equal(what: &'static str, expected: usize, actual: usize) -> Result<(), Error> {
+    if expected != actual {
         return Err(Error::Mismatch {
             what,
             expected,
-            found,
+            actual,
         });
     }
     Ok(())
@@ -130,7 +130,7 @@ pub(super) fn span(
         return Err(Error::Mismatch {
             what: "a stride shorter than its rows",
             expected: length,
-            found: stride,
+            actual: stride,
         });
     }
     if count == 0 || length == 0 {

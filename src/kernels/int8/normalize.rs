@@ -254,7 +254,7 @@ fn rows(values: usize, length: usize, output: usize) -> Result<(), Error> {
         Some(rest) if rest > 0 => Err(Error::Mismatch {
             what: "values beyond whole rows",
             expected: 0,
-            found: rest,
+            actual: rest,
         }),
         _ => Ok(()),
     }

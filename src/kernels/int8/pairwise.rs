@@ -52,7 +52,7 @@ impl<'a> Operand<'a> {
             rest => Err(Error::Mismatch {
                 what: "outputs beyond whole repetitions of an operand",
                 expected: 0,
-                found: rest,
+                actual: rest,
             }),
         }
     }

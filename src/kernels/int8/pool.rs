@@ -30,12 +30,12 @@ fn check<T>(
     window.taps()?;
     let down = window.output(image.height, image.width)?;
     let up = window.output_rounded_up(image.height, image.width)?;
-    for (found, most) in [(height, down[0].max(up[0])), (width, down[1].max(up[1]))] {
-        if found > most {
+    for (actual, most) in [(height, down[0].max(up[0])), (width, down[1].max(up[1]))] {
+        if actual > most {
             return Err(Error::Mismatch {
                 what: "the output's size",
                 expected: most,
-                found,
+                actual,
             });
         }
     }

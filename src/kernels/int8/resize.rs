@@ -159,7 +159,7 @@ fn inside(
             return Err(Error::Mismatch {
                 what,
                 expected: size,
-                found: most.unwrap_or_default(),
+                actual: most.unwrap_or_default(),
             });
         }
     }

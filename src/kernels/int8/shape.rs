@@ -176,7 +176,7 @@ pub(super) fn count_of(
         return Err(Error::Mismatch {
             what,
             expected: all,
-            found: range.end.max(range.start),
+            actual: range.end.max(range.start),
         });
     }
     Ok(range.end - range.start)

@@ -113,7 +113,7 @@ impl BlockSettings {
         let wrong = |setting: &'static str, value: String, wanted: &'static str| {
             Err(QuantizeError::Setting {
                 setting,
-                given: value,
+                value,
                 wanted,
             })
         };

@@ -60,7 +60,7 @@ pub fn quantize_dynamic(
     if !matches!(settings.weights, ElementType::I8 | ElementType::U8) {
         return Err(QuantizeError::Setting {
             setting: "weights",
-            given: settings.weights.data_type().name().into(),
+            value: settings.weights.data_type().name().into(),
             wanted: "i8 or u8, the types of dynamic products",
         });
     }

@@ -7,7 +7,7 @@ use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::quantize::operator_patterns::OperatorPattern;
 use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
-use crate::quantize::settings::{Layer, LayerResolver, Operators, Representation};
+use crate::quantize::settings::{LayerResolver, Operators, Representation, ResolvedLayer};
 use crate::quantize::{NodeChoice, Settings};
 
 const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
@@ -19,7 +19,7 @@ pub(super) struct Planner<'a> {
     pub(super) settings: &'a Settings,
     pub(super) layers: &'a LayerResolver<'a>,
     /// The settings of each node.
-    pub(super) nodes: Vec<Layer>,
+    pub(super) nodes: Vec<ResolvedLayer>,
     /// The operator or operator pattern of each node.
     operators: Vec<String>,
     pub(super) uses: Uses,
@@ -56,7 +56,7 @@ impl<'a> Planner<'a> {
         };
         let operators: Vec<String> = graph.nodes.iter().enumerate().map(operator_of).collect();
         let nodes = graph.nodes.iter().zip(&operators);
-        let nodes = nodes.map(|(node, operator)| layers.of_operator(node, operator));
+        let nodes = nodes.map(|(node, operator)| layers.resolve_operator(node, operator));
         let nodes = nodes.collect();
         Planner {
             model,
@@ -266,7 +266,7 @@ impl<'a> Planner<'a> {
         let graph = &self.model.graph;
         let named = |&node: &usize| (&graph.nodes[node], self.operators[node].as_str());
         let named: Vec<_> = nodes.iter().map(named).collect();
-        self.layers.of_all(&named).activations
+        self.layers.resolve_all(&named).activations
     }
 
     pub(super) fn is_float(&self, name: &str) -> bool {

@@ -29,7 +29,7 @@ pub(super) use meaning::without_meaning;
 pub(super) use operators::without_effect;
 pub use read::SettingsError;
 pub use resolve::target_of;
-pub(super) use resolve::{Layer, LayerResolver, Representation, unknown_node};
+pub(super) use resolve::{LayerResolver, Representation, ResolvedLayer, unknown_node};
 
 use crate::calibrate::{Method, PowerOfTwo, Range};
 use crate::quantize::{BlockChoice, BlockMethod, BlockSettings};

@@ -34,7 +34,7 @@ pub(in crate::quantize) struct Representation {
 
 /// The merged settings of one node.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::quantize) struct Layer {
+pub(in crate::quantize) struct ResolvedLayer {
     pub float: bool,
     pub float_output: bool,
     pub constant_only: bool,
@@ -84,23 +84,27 @@ impl<'a> LayerResolver<'a> {
     }
 
     /// The settings of a node.
-    pub(in crate::quantize) fn of(&self, node: &NodeProto) -> Layer {
-        self.of_operator(node, &node.operator())
+    pub(in crate::quantize) fn resolve(&self, node: &NodeProto) -> ResolvedLayer {
+        self.resolve_operator(node, &node.operator())
     }
 
     /// The settings of a node that belongs to this operator, perhaps as part of an operator pattern.
-    pub(in crate::quantize) fn of_operator(&self, node: &NodeProto, operator: &str) -> Layer {
-        self.of_all(&[(node, operator)])
+    pub(in crate::quantize) fn resolve_operator(
+        &self,
+        node: &NodeProto,
+        operator: &str,
+    ) -> ResolvedLayer {
+        self.resolve_all(&[(node, operator)])
     }
 
     /// The settings of nodes that are fused into the first one. Narrower scopes override wider ones; in
     /// one scope, later nodes override earlier ones.
-    pub(in crate::quantize) fn of_all(&self, nodes: &[(&NodeProto, &str)]) -> Layer {
+    pub(in crate::quantize) fn resolve_all(&self, nodes: &[(&NodeProto, &str)]) -> ResolvedLayer {
         let settings = self.settings;
         let is_matched =
             |pattern: &str| nodes.iter().any(|(node, _)| matches(pattern, node.title()));
         let float = settings.float.iter().any(|pattern| is_matched(pattern));
-        let mut merged = Layer {
+        let mut merged = ResolvedLayer {
             float,
             float_output: false,
             constant_only: false,
@@ -110,7 +114,7 @@ impl<'a> LayerResolver<'a> {
             blocks: settings.blocks.clone(),
         };
         let mut merge = |layer: &LayerSettings| {
-            merged = Layer {
+            merged = ResolvedLayer {
                 float: layer.float.unwrap_or(merged.float),
                 float_output: layer.float_output.unwrap_or(merged.float_output),
                 constant_only: layer.constant_only.unwrap_or(merged.constant_only),
@@ -361,11 +365,11 @@ mod tests {
         ];
         let model = model(&titles);
         let layers = LayerResolver::new(&settings, &model).unwrap();
-        let found: Vec<Layer> = model
+        let found: Vec<ResolvedLayer> = model
             .graph
             .nodes
             .iter()
-            .map(|node| layers.of(node))
+            .map(|node| layers.resolve(node))
             .collect();
         use ElementType::{I4, I16, U4, U8, U16};
         assert_eq!(

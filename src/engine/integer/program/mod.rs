@@ -204,7 +204,7 @@ impl Program {
         fits.then_some(()).ok_or(Error::Mismatch {
             what: "the outputs of an integer region",
             expected: self.outputs.len(),
-            found: result.len(),
+            actual: result.len(),
         })
     }
 
@@ -221,7 +221,7 @@ impl Program {
         fits.then_some(()).ok_or(Error::Mismatch {
             what: "the inputs of an integer region",
             expected: self.inputs.len(),
-            found: input.len(),
+            actual: input.len(),
         })
     }
 

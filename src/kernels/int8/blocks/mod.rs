@@ -53,7 +53,7 @@ impl BlockwiseMatrix<'_> {
             return Err(Error::Mismatch {
                 what: "bits per weight (2, 4 or 8)",
                 expected: 4,
-                found: self.bits,
+                actual: self.bits,
             });
         }
         if self.block == 0 || self.depth == 0 {

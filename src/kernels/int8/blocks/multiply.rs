@@ -119,7 +119,7 @@ pub fn block_gemm(
         return Err(Error::Mismatch {
             what: "the end of the requested tiles",
             expected: weights.tiles(),
-            found: tiles.end.max(tiles.start),
+            actual: tiles.end.max(tiles.start),
         });
     }
     let tile = product("the output", &[count, NR])?;

@@ -44,7 +44,7 @@ impl ConvShape {
                 return Err(Error::Mismatch {
                     what,
                     expected: channels / self.groups * self.groups,
-                    found: channels,
+                    actual: channels,
                 });
             }
         }

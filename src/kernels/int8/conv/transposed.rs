@@ -135,11 +135,11 @@ pub(in crate::int8) fn transposed_size(
     size: [usize; 2],
 ) -> Result<(), Error> {
     let positions = window.output(size[0], size[1])?;
-    for (expected, found) in [image.height, image.width].into_iter().zip(positions) {
+    for (expected, actual) in [image.height, image.width].into_iter().zip(positions) {
         equal(
             "the output's size, as positions of the window",
             expected,
-            found,
+            actual,
         )?;
     }
     Ok(())

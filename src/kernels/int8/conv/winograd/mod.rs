@@ -189,7 +189,7 @@ impl Winograd {
             return Err(Error::Mismatch {
                 what: "the stride of a Winograd convolution",
                 expected: 1,
-                found: down.max(right),
+                actual: down.max(right),
             });
         }
         #[cfg(target_arch = "x86_64")]
