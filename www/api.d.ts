@@ -91,7 +91,7 @@ export interface RunOptions {
   runs?: number;
   /** Runs before the measured ones. Default: 2. */
   warmUp?: number;
-  /** How the sample's files are read. */
+  /** Reading of the sample's files. */
   samples?: SampleSettings;
   /** The kernels of float convolutions. Default: `octet`, which are faster. */
   floatKernels?: 'octet' | 'tract';
@@ -110,7 +110,7 @@ export interface Run {
 }
 
 export interface CompareOptions {
-  /** How the samples are read. */
+  /** Reading of the samples. */
   samples?: SampleSettings;
   /** Also measures the error of weights alone and of activations alone; two more runs a sample. */
   split?: boolean;

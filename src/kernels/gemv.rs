@@ -1,9 +1,7 @@
 //! GEMV: one row times a float matrix stored in a file.
 
+use crate::float::FloatBytes;
 use crate::pack::Matrix;
-
-/// A little-endian float as stored in a file.
-type FloatBytes = [u8; 4];
 
 /// Number of partial sums.
 const LANES: usize = 8;

@@ -17,7 +17,7 @@ use depthwise::Depthwise;
 pub(crate) use lanes::Lanes;
 
 /// A little-endian float as stored in a file.
-type FloatBytes = [u8; 4];
+pub(crate) type FloatBytes = [u8; 4];
 
 /// Geometry of a 2-D convolution. Pairs are (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
