@@ -4,7 +4,7 @@
 //! next large block must then grow the memory, so memory use depends on chance and grows with the
 //! number of runs. Here the largest blocks come from the end of the free memory and smaller ones
 //! from its beginning. The activations of many samples thus use the same places again.
-//! docs/benches.md has the measurements.
+//! docs/decisions/055-bench-history.md has the measurements.
 
 /// Size and alignment of blocks: one cache line, so that no two blocks share one.
 pub const GRAIN: usize = 64;
