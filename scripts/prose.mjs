@@ -4,12 +4,15 @@
 //   - A sentence of the documents has at most 30 words; a line has at most 100 columns.
 //   - No type name of the Rust code is declared twice.
 //   - Names that docs/glossary.md replaced are gone.
+//   - Links between documents lead to a file and to a heading.
+//
+// An argument is the root of another tree.
 
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = process.argv[2] ?? fileURLToPath(new URL('..', import.meta.url));
 const openings = /^(What|Whether|Which|Where|How|That|The same)\b/;
 const longest = { sentence: 30, line: 100 };
 
@@ -26,6 +29,7 @@ const shared = ['Error'];
 
 /** @param {string} folder @param {RegExp} name @returns {string[]} */
 function filesIn(folder, name) {
+  if (!existsSync(join(root, folder))) return [];
   const entries = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && name.test(entry.name));
   const paths = files.map((entry) => relative(root, join(entry.parentPath, entry.name)));
@@ -79,7 +83,7 @@ const problems = [];
 const report = (/** @type {string} */ path, /** @type {number} */ line, /** @type {string} */ what) => problems.push(`${path}:${line}: ${what}`);
 
 const sources = ['src', 'www', 'scripts', 'tests', 'benches', 'examples'].flatMap((folder) => filesIn(folder, /\.(rs|js|mjs|ts|py|sh)$/));
-const documents = [...filesIn('docs', /\.md$/), 'README.md', 'CHANGELOG.md', 'SECURITY.md'];
+const documents = [...filesIn('docs', /\.md$/), 'README.md', 'CHANGELOG.md', 'SECURITY.md'].filter((path) => existsSync(join(root, path)));
 
 /** @type {Map<string, string[]>} */
 const types = new Map();
@@ -114,6 +118,21 @@ for (const path of documents) {
     for (const sentence of sentences(words)) {
       const count = sentence.split(/\s+/).filter((word) => /\w/.test(word)).length;
       if (count > longest.sentence) report(path, line, `a sentence of ${count} words: “${sentence.slice(0, 60)}…”`);
+    }
+  }
+}
+
+/** The anchor of a heading, as GitHub makes it. @param {string} heading */
+const anchor = (heading) => heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase().trim().replace(/[^\p{L}\p{N}_\- ]/gu, '').replaceAll(' ', '-');
+const anchors = new Map(documents.map((path) => [path, new Set(readFileSync(join(root, path), 'utf8').split('\n').filter((line) => /^#+ /.test(line)).map((line) => anchor(line.replace(/^#+ /, ''))))]));
+for (const path of documents) {
+  for (const [index, line] of readFileSync(join(root, path), 'utf8').split('\n').entries()) {
+    for (const [, link] of line.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^(https?|mailto):/.test(link)) continue;
+      const [file, heading] = link.split('#');
+      const target = file ? join(dirname(path), file) : path;
+      if (!existsSync(join(root, target))) report(path, index + 1, `the link to ${link} leads nowhere`);
+      else if (heading && anchors.get(target)?.has(heading) === false) report(path, index + 1, `${target} has no heading for #${heading}`);
     }
   }
 }

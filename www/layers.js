@@ -133,17 +133,17 @@ const fixed = [
   { key: 'index', title: '#', width: 3.25, figure: true, shown: true, value: (row) => row.index + 1 },
   { key: 'name', title: 'Node', width: 12, shown: true, value: (row) => row.name },
   { key: 'operator', title: 'Operator', width: 6, shown: true, value: (row) => row.operator },
-  { key: 'state', title: 'Arithmetic', width: 6, shown: true, value: (row) => ({ integers: 'integers', float: 'float', unknown: '' })[row.state] },
+  { key: 'state', title: 'Arithmetic', width: 7, shown: true, value: (row) => ({ integers: 'integers', float: 'float', unknown: '' })[row.state] },
   { key: 'reason', title: 'Why float', width: 16, value: (row) => row.reason },
-  { key: 'element', title: 'Output type', width: 6.5, shown: true, value: (row) => row.tensor?.element.toLowerCase() ?? '' },
+  { key: 'element', title: 'Output type', width: 7.25, shown: true, value: (row) => row.tensor?.element.toLowerCase() ?? '' },
   { key: 'scale', title: 'Scale', width: 6.5, figure: true, shown: true, value: (row) => row.tensor?.scale ?? '' },
-  { key: 'zero', title: 'Zero point', width: 6.5, figure: true, value: (row) => row.tensor?.zeroPoint ?? '' },
-  { key: 'min', title: 'Range min', width: 6, figure: true, shown: true, value: (row) => row.tensor?.min ?? '' },
-  { key: 'max', title: 'Range max', width: 6, figure: true, shown: true, value: (row) => row.tensor?.max ?? '' },
+  { key: 'zero', title: 'Zero point', width: 7, figure: true, value: (row) => row.tensor?.zeroPoint ?? '' },
+  { key: 'min', title: 'Range min', width: 6.5, figure: true, shown: true, value: (row) => row.tensor?.min ?? '' },
+  { key: 'max', title: 'Range max', width: 6.5, figure: true, shown: true, value: (row) => row.tensor?.max ?? '' },
   { key: 'method', title: 'Range method', width: 8.5, shown: true, value: (row) => row.method },
   { key: 'kernel', title: 'Kernel', width: 9, value: (row) => row.kernel },
-  { key: 'weight', title: 'Weight type', width: 7, value: (row) => row.weight?.element.toLowerCase() ?? '' },
-  { key: 'scales', title: 'Weight scales', width: 7.5, figure: true, value: (row) => row.weight?.scales ?? '' },
+  { key: 'weight', title: 'Weight type', width: 7.25, value: (row) => row.weight?.element.toLowerCase() ?? '' },
+  { key: 'scales', title: 'Weight scales', width: 8.25, figure: true, value: (row) => row.weight?.scales ?? '' },
   { key: 'shape', title: 'Output shape', width: 9, value: (row) => row.shape },
   { key: 'weightShape', title: 'Weight shape', width: 9, value: (row) => row.weightShape },
 ];
@@ -158,6 +158,9 @@ export const measures = {
   ratio: 'Quantized ÷ float', ownKb: 'Output, kB', liveKb: 'Live memory after, kB', calls: 'Calls', fused: 'Nodes fused',
 };
 
+/** The width in rem of a column of figures: room for its title and the arrow of the order. @param {string} title */
+const widthOf = (title) => Math.max(6.5, 1.75 + title.length / 2);
+
 /** Columns that are hidden by default. */
 const aside = new Set(['reached', 'ownKb', 'liveKb', 'calls', 'fused']);
 
@@ -166,7 +169,7 @@ export const columns = computed(() => {
   const result = new Set(Object.values(measured()).flatMap((one) => Object.keys(one)));
   /** @type {Column[]} */
   const more = [...result].map((key) => ({
-    key, title: measures[key] ?? key, width: ['reached', 'maxDifference', 'ratio', 'liveKb', 'intMs', 'weightsOnly', 'activationsOnly'].includes(key) ? 9 : 6.5, figure: true, shown: !aside.has(key), value: (row) => row.measured[key] ?? '',
+    key, title: measures[key] ?? key, width: widthOf(measures[key] ?? key), figure: true, shown: !aside.has(key), value: (row) => row.measured[key] ?? '',
   }));
   // Next to the state of the layer, which they explain.
   return [...fixed.slice(0, 4), ...more, ...fixed.slice(4)];

@@ -6,7 +6,7 @@
 
 import { change } from '../settings-history.js';
 import { h } from '../dom.js';
-import { bytes, milliseconds, percent, plural, real } from '../format.js';
+import { bytes, count, milliseconds, percent, plural, real } from '../format.js';
 import { batch } from '../signals.js';
 import { measureError, measureTime } from '../measure.js';
 import { sentence } from '../messages.js';
@@ -84,7 +84,7 @@ function figures(found) {
   const worst = found.worst.slice(0, shown).flatMap((name) => found.layers.find((layer) => layer.layer === name) ?? []);
   return [
     table(['Output', 'Kind', 'SQNR', 'Cosine', 'Max difference', ...(classes ? ['Top-1 agreement'] : []), ...(right ? ['Accuracy, float → quantized'] : []), ...(boxes ? ['Boxes matched'] : [])], outputs, [2, 3, 4, 5, 6]),
-    h('p', { class: 'note' }, `On ${plural(found.samples, 'sample')}, the loaded ones.${boxes ? ' Counts float boxes with a score of 0.25 or more; a match has the same class and overlaps by half or more.' : ''}`),
+    h('p', { class: 'note' }, `Measured on ${found.samples === 1 ? 'the loaded sample' : `the ${count(found.samples)} loaded samples`}.${boxes ? ' Counts float boxes with a score of 0.25 or more; a match has the same class and overlaps by half or more.' : ''}`),
     splitView(found),
     found.layersFailed && h('p', { class: 'callout fair', id: 'no-layers' }, `Only the outputs could be compared, not the layers: ${sentence(found.layersFailed)}`),
     ...found.warnings.map(({ message, keepFloat }) => h('p', { class: 'callout fair' }, sentence(message), ' ',

@@ -52,9 +52,9 @@ export function typeChoices(row) {
       onchange: (/** @type {Event} */ event) => change(path, /** @type {HTMLSelectElement} */ (event.target).value || undefined, now) },
       h('option', { value: '' }, 'default'), ...types.map(([key, text]) => h('option', { value: key }, text))));
   return h('div', { class: 'three types' },
-    choice('Type of the layer', 'type-layer', ['by_node', row.name, 'activations', 'type']),
-    choice('Of this tensor', 'type-tensor', ['tensors', row.output, 'type']),
-    row.weightName ? choice('Of the weights', 'type-weights', ['by_node', row.name, 'weights', 'type']) : null,
+    choice('Layer type', 'type-layer', ['by_node', row.name, 'activations', 'type']),
+    choice('Tensor type', 'type-tensor', ['tensors', row.output, 'type']),
+    row.weightName ? choice('Weight type', 'type-weights', ['by_node', row.name, 'weights', 'type']) : null,
   );
 }
 
