@@ -29,7 +29,6 @@ const cases = [
   ['a type declared twice', { 'src/a.rs': 'struct Plan;\n', 'src/b.rs': 'struct Plan;\n' }, /Plan is declared 2 times/],
   ['a retired type', { 'src/a.rs': 'enum Kind {}\n' }, /Kind is retired/],
   ['a retired file', { 'src/quantize/compensate/mod.rs': '\n' }, /this name was replaced/],
-  ['a long sentence', { 'docs/a.md': `${long.replaceAll(' word word word word word', '\nword')}\n` }, null],
   ['a long sentence over lines', { 'docs/a.md': `${long.slice(0, 80)}\n${long.slice(80)}\n` }, /a sentence of 32 words/],
   ['a long line', { 'docs/a.md': `${'x'.repeat(101)}\n` }, /101 columns/],
   ['a long line of a table', { 'docs/a.md': `| ${'x'.repeat(101)} |\n` }, null],
