@@ -137,7 +137,7 @@ pub enum EngineError {
     Stopped,
 }
 
-/// LayerWeightLayout tract's chain of errors; the outermost names the node, the innermost the cause.
+/// Joins tract's chain of errors; the outermost names the node, the innermost the cause.
 fn chain(error: &tract_onnx::prelude::TractError) -> String {
     let mut links: Vec<String> = error.chain().map(ToString::to_string).collect();
     links.dedup();

@@ -197,7 +197,7 @@ impl SequenceRewriter<'_> {
         Some(names.iter().map(single).collect())
     }
 
-    /// LayerWeightLayout all elements with a Concat, along an existing axis or a new one.
+    /// Joins all elements with a Concat, along an existing axis or a new one.
     fn join(&mut self, node: &NodeProto, mut all: Vec<String>) -> Option<()> {
         let (title, axis) = (node.title(), node.int("axis")?);
         if node.int("new_axis") == Some(1) {

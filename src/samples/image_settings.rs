@@ -1,4 +1,4 @@
-//! SampleSettings for the conversion of images to tensors, and presets.
+//! Settings for the conversion of images to tensors, and presets.
 
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,7 @@ impl ImageSettings {
             (from.order, from.scale, from.mean, from.std);
     }
 
-    /// SampleSettings with which many models were trained, by name.
+    /// Settings with which many models were trained, by name.
     pub fn preset(name: &str) -> Option<ImageSettings> {
         let with = |order, scale, mean, std| {
             Some(ImageSettings {

@@ -65,10 +65,9 @@ pub struct InputSpec {
     pub shape: Vec<Dim>,
 }
 
-/// SampleSettings for reading samples.
+/// Settings for reading samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "SampleSettings")]
 pub struct SampleSettings {
     /// Preprocessing of images.
     pub image: ImageSettings,

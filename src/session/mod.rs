@@ -1,6 +1,6 @@
 //! The pipeline for its callers: the page, the command line and the library.
 //!
-//! A session holds one model. Opening reads and summarizes it. CalibrationRun prepares it and collects
+//! A session holds one model. Opening reads and summarizes it. Calibration prepares it and collects
 //! statistics. Quantization turns these into a new file; it can be repeated with other settings
 //! without another calibration. A call that fails leaves the session unchanged.
 
@@ -62,7 +62,7 @@ use crate::samples::ShapeMismatch;
 /// Range of each value, by its name.
 pub type ValueRanges = BTreeMap<String, Range>;
 
-/// ModelFile of the values' ranges.
+/// Source of the values' ranges.
 enum RangeSource {
     /// Statistics of a calibration, its method, and the equalized model that they belong to.
     Statistics(CalibrationStatistics, Method, Option<Equalized>),

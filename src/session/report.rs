@@ -149,7 +149,7 @@ impl Report {
             values: seen.len(),
             elements: seen.values().map(|one| one.count()).sum(),
         };
-        let comment = "ModelFile of the ranges.";
+        let comment = "Source of the ranges.";
         self.calibration = Some(Section::new("calibration", comment, &calibration));
         for (name, one) in seen {
             let odd = one.nan_count() + one.infinite_count();

@@ -10,7 +10,7 @@ use super::Failure;
 
 /// Options for the preprocessing of images.
 #[derive(Args)]
-#[command(next_help_heading = "Pictures as samples")]
+#[command(next_help_heading = "Images as samples")]
 pub struct ImageOptions {
     /// Preprocessing the model was trained with: imagenet, unit (0 to 1), signed (-1 to 1), clip,
     /// lite (EfficientNet-Lite), caffe (BGR, mean subtracted) or raw (0 to 255) [default: proposed
@@ -22,7 +22,7 @@ pub struct ImageOptions {
     image_size: Option<String>,
     /// Resizing to the input's size: shorter (resize the shorter side, crop the center), exact,
     /// letterbox or none [default: as for --image-preset]
-    #[arg(long, value_name = "WAY")]
+    #[arg(long, value_name = "MODE")]
     resize: Option<String>,
     /// With --resize letterbox: grey value of the padding, 0 to 255 [default: 114]
     #[arg(long, value_name = "GREY")]
@@ -31,10 +31,10 @@ pub struct ImageOptions {
     /// input's]
     #[arg(long, value_name = "PIXELS")]
     shorter_side: Option<u32>,
-    /// ChannelOrder of axes, nchw or nhwc [default: from the input's shape]
+    /// Order of axes, nchw or nhwc [default: from the input's shape]
     #[arg(long, value_name = "ORDER")]
     layout: Option<String>,
-    /// ChannelOrder of color channels, rgb or bgr [default: the preset's]
+    /// Order of color channels, rgb or bgr [default: the preset's]
     #[arg(long, value_name = "ORDER")]
     channels: Option<String>,
     /// Factor for each pixel value (0 to 255), applied first [default: the preset's]

@@ -4,7 +4,7 @@ use clap::Args;
 use octet::calibrate::{Method, PowerOfTwo};
 use octet::quantize::{Document, GuardSettings, Operators, Settings};
 
-use super::settings_help::{help, method_help, parse};
+use super::settings_help::{help, method_help, parse, type_help};
 use super::{Failure, files};
 
 #[derive(Args)]
@@ -19,9 +19,9 @@ pub struct SettingsOptions {
     method: Option<String>,
     #[arg(long, value_name = "FORMAT", help = help("format"))]
     format: Option<String>,
-    #[arg(long, value_name = "TYPE", help = help("activations.type"))]
+    #[arg(long, value_name = "TYPE", help = type_help("activations", "u8"))]
     activations: Option<String>,
-    #[arg(long, value_name = "TYPE", help = help("weights.type"))]
+    #[arg(long, value_name = "TYPE", help = type_help("weights", "i8"))]
     weights: Option<String>,
     /// Per-tensor scales for weights instead of per-channel ones
     #[arg(long)]

@@ -59,17 +59,28 @@ pub fn help(key: &str) -> String {
             .replace('`', "")
     };
     let mut help = sentence(&property["description"]);
-    for (value, meaning) in values(definition) {
-        let meaning = sentence(&meaning.into());
-        help += &format!(
-            "\n- {value}{}{meaning}",
-            if meaning.is_empty() { "" } else { ": " }
-        );
+    for (value, meaning) in values(definition)
+        .into_iter()
+        .filter(|(_, meaning)| !meaning.is_empty())
+    {
+        help += &format!("\n- {value}: {}", sentence(&meaning.into()));
     }
     match &property["default"] {
         Value::String(default) => help + &format!("\n[default: {default}]"),
         _ => help,
     }
+}
+
+/// The help of an option for an integer type.
+pub fn type_help(of: &str, default: &str) -> String {
+    let names: Vec<&str> = values(property("weights.type").1)
+        .iter()
+        .map(|(value, _)| *value)
+        .collect();
+    format!(
+        "The integer type of {of}: {} [default: {default}]",
+        names.join(", ")
+    )
 }
 
 /// The help of `--method`, with all methods.
@@ -101,6 +112,11 @@ mod tests {
         assert!(help.contains("- float16: Half-precision floats"), "{help}");
         assert!(help.ends_with("[default: static]"), "{help}");
         assert!(method_help().contains("- ort-entropy: "));
+        let types = type_help("weights", "i8");
+        assert_eq!(
+            types,
+            "The integer type of weights: u8, i8, u16, i16, u4, i4 [default: i8]"
+        );
     }
 
     #[test]

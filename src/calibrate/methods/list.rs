@@ -57,7 +57,7 @@ pub const METHODS: &[MethodEntry] = &[
         Method::Auto,
         "Least expected error (auto)",
         "The widest range whose expected squared error is within 10 % of the least, or within 50 % where most values \
-         have 20 integers or more. Adds headroom for unseen samples where that is expected to gain. The default."
+         have 20 integers or more. Adds headroom for unseen samples where that is expected to gain."
     ),
     plain!(
         "minmax",

@@ -94,7 +94,7 @@ fn to_nhwc<F: Copy, T: Copy + Default>(
     convert_layout((values, read), (output, write), false, conversion, Identity)
 }
 
-/// RowStride and columns of a tile: the bytes of a vector.
+/// Rows and columns of a tile: the bytes of a vector.
 const TILE: usize = LANES;
 
 /// Channels of an RGB picture without padding.

@@ -37,7 +37,7 @@ pub fn gram_bytes(model: &Model) -> u64 {
         .sum()
 }
 
-/// The inputs of layers with constant weights. LayerResolver with equal views of one value share an entry.
+/// The inputs of layers with constant weights. Layers with equal views of one value share an entry.
 fn weight_views(model: &Model) -> Vec<(&str, WeightRows)> {
     let mut layers: Vec<(&str, WeightRows)> = Vec::new();
     for node in &model.graph.nodes {

@@ -1,4 +1,4 @@
-//! ActivationRanges that clip too much become wider.
+//! Ranges that clip too much become wider.
 //!
 //! A calibration method may clip more than it gains. The test compares the expected squared error
 //! of the range with the least expected error of any range.
