@@ -75,7 +75,7 @@ function sentences(paragraph) {
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/^\s*([-*]|\d+\.|#+|>)\s/, '')
     .replace(/\b(e\.g|i\.e|vs|approx|incl)\./g, '$1');
-  return plain.split(/(?<=[.!?:;])["')*_]*\s+/);
+  return plain.split(/(?<=[.!?])["')*_]*\s+/);
 }
 
 /** @type {string[]} */
