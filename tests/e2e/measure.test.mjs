@@ -33,7 +33,7 @@ inBrowsers('measuring', (visit) => {
     assert.equal(found.run.totals.macs, 864);
     // Our convolution includes the clamp; tract uses a separate operator.
     assert.deepEqual([found.run, found.byTract].map((run) => run.layers.length), [1, 2]);
-    assert.match(found.byNobody, /`fast`: choose octet or tract/);
+    assert.match(found.byNobody, /`fast`; use octet or tract/);
     assert.ok(found.run.totals.resolutionMs > 0 && found.run.totals.peakBytes > 0);
     assert.equal(found.compared.samples, 4);
     assert.ok(found.compared.outputs[0].apart.sqnr > 20);
