@@ -127,10 +127,10 @@ inBrowsers('figures', (visit) => {
     await visit.quantized(convolution(), [picture(0)]);
     const first = await visit.downloaded('.onnx');
     await tab.click('#measure');
-    await visit.says('[aria-labelledby=accuracy-title]', /On 1 sample/);
+    await visit.says('[aria-labelledby=accuracy-title]', /Measured on the loaded sample/);
     await tab.select('#activations', 'u16');
     await visit.shows(2);
-    await visit.says('[aria-labelledby=accuracy-title]', /On 1 sample/);
+    await visit.says('[aria-labelledby=accuracy-title]', /Measured on the loaded sample/);
     const stages = await visit.stages();
     const chord = async (/** @type {import('puppeteer-core').KeyInput[]} */ ...keys) => {
       for (const key of keys) await tab.keyboard.down(key);
@@ -141,7 +141,7 @@ inBrowsers('figures', (visit) => {
     await visit.shows(1);
     assert.equal(await tab.$eval('#activations', (field) => /** @type {HTMLSelectElement} */ (field).value), 'u8');
     assert.deepEqual(await visit.downloaded('.onnx'), first);
-    assert.match(await visit.text('[aria-labelledby=accuracy-title]'), /On 1 sample/);
+    assert.match(await visit.text('[aria-labelledby=accuracy-title]'), /Measured on the loaded sample/);
     await chord('Control', 'y');
     await visit.shows(2);
     await chord('Control', 'z');

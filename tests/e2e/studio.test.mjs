@@ -83,7 +83,7 @@ inBrowsers('the studio', (visit, name) => {
     const section = '[aria-labelledby=accuracy-title]';
     assert.match(await visit.text(section), /Not measured yet/);
     await tab.click('#measure');
-    await visit.says(section, /Top-1 agreement.*_fc_out.*dB.*%.*On 2 samples/s);
+    await visit.says(section, /Top-1 agreement.*_fc_out.*dB.*%.*Measured on the 2 loaded samples/s);
     assert.equal((await tab.$$(`${section} button[aria-label^="Keep "]`)).length, 10);
     assert.match((await visit.downloaded('.yaml')).toString(), /comparison/i);
     const worst = await tab.$eval(`${section} button[aria-label^="Keep "]`, (button) => button.getAttribute('aria-label') ?? '');
@@ -283,7 +283,7 @@ inBrowsers('the studio', (visit, name) => {
     // Columns of measurements appear with the first figures.
     await open(visit, 'overview');
     await tab.$eval('#measure', (button) => /** @type {HTMLElement} */ (button).click());
-    await visit.says('[aria-labelledby=accuracy-title]', /On 1 sample/);
+    await visit.says('[aria-labelledby=accuracy-title]', /Measured on the loaded sample/);
     await open(visit, 'compare');
     await tab.select('#compare-left', '-1');
     await tab.select('#linked-measure', 'reached');

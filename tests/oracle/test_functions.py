@@ -145,7 +145,7 @@ def test_card_and_report_tell_of_functions(made, program, tmp_path):
     assert "lib::act 3" in card.stdout and "MatMul" in card.stdout and "LeakyRelu" in card.stdout, card.stdout
     report = tmp_path / "report.yaml"
     judge.quantize(program, tmp_path, path, samples, "--report", report)
-    assert "7 calls of the model's functions written out as the nodes they hold: lib::act 3, lib::dense 3, lib::both 1" in report.read_text()
+    assert "7 calls of the model's functions inlined: lib::act 3, lib::dense 3, lib::both 1" in report.read_text()
 
 
 @pytest.mark.parametrize("name", ["nested", "captures"])
@@ -249,9 +249,9 @@ BAD = {
     "more outputs than there are": (graph("y, z = lib.f(x)"), ["f (v) => (r) { r = Neg(v) }"], ("lib::f", "1 outputs", "called with 2")),
     "two functions of one name": (graph(), ["f (v) => (r) { r = Neg(v) }"] * 2, ("two functions", "lib::f")),
     "a body that reads what nothing makes": (
-        graph("q = Neg(x) y = lib.f(q)"), ["f (v) => (r) { r = Add(v, q) }"], ("no node computes", "/q")),
-    "a body that makes a value twice": (graph(), ["f (v) => (r) { r = Neg(v) r = Abs(v) }"], ("exists already",)),
-    "a body that makes its input": (graph(), ["f (v) => (r) { v = Neg(v) r = Abs(v) }"], ("exists already",)),
+        graph("q = Neg(x) y = lib.f(q)"), ["f (v) => (r) { r = Add(v, q) }"], ("which nothing produces", "/q")),
+    "a body that makes a value twice": (graph(), ["f (v) => (r) { r = Neg(v) r = Abs(v) }"], ("which already exists",)),
+    "a body that makes its input": (graph(), ["f (v) => (r) { v = Neg(v) r = Abs(v) }"], ("which already exists",)),
     "a body that goes round": (graph(), ["f (v) => (r) { a = Add(b, v) b = Neg(a) r = Abs(b) }"], ("cycle",)),
     "an output that nothing makes": (graph(), ["f (v) => (r) { a = Neg(v) }"], ("y", "no node produces")),
     "a function that is not there": (graph("y = lib.g(x)"), ["f (v) => (r) { r = Neg(v) }"], ("lib", "no operator")),

@@ -213,9 +213,9 @@ impl Plan {
             self.keep_float(&source);
             self.choices[index].quantized = false;
             self.choices[index].reason =
-                Some("ONNX Runtime's MaxPool takes no integers of four bits".to_string());
+                Some("ONNX Runtime's MaxPool supports no 4-bit integers".to_string());
             notes.push(format!(
-                "`{source}` stays float: ONNX Runtime would let the MaxPool `{}` work on its integers, which takes none of four bits",
+                "`{source}` stays float: ONNX Runtime would run the MaxPool `{}` on its integers, and supports none of four bits",
                 node.title()
             ));
         }

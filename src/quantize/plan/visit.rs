@@ -11,7 +11,7 @@ use crate::quantize::settings::{LayerResolver, Operators, Representation, Resolv
 use crate::quantize::{NodeChoice, Settings};
 
 const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
-const FLOAT_INPUT: &str = "what it reads is not quantized";
+const FLOAT_INPUT: &str = "its input is not quantized";
 const NOT_FLOAT: &str = "it does not work on float32 values";
 
 pub(super) struct Planner<'a> {
@@ -370,7 +370,7 @@ impl<'a> Planner<'a> {
 
     fn share(&mut self, node: usize, output: &str, input: &str) -> Result<(), &'static str> {
         if self.nodes[node].float_output {
-            return Err("the settings keep what it makes float");
+            return Err("the settings keep its output float");
         }
         match self.forms.get(input) {
             None => return Err(FLOAT_INPUT),
