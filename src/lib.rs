@@ -11,17 +11,18 @@
 #![allow(clippy::result_large_err, clippy::large_enum_variant)]
 #![allow(clippy::type_complexity)]
 
+pub use octet_onnx as onnx;
+pub use octet_onnx::in_memory as tensor;
+
 pub mod calibrate;
 pub mod compare;
 pub mod engine;
 pub mod graph;
-pub mod onnx;
 pub mod prepare;
 pub mod profile;
 pub mod quantize;
 pub mod samples;
 pub mod session;
-pub mod tensor;
 
 #[cfg(target_family = "wasm")]
 pub mod web;

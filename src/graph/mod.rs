@@ -1,7 +1,6 @@
 //! The model's graph: nodes in topological order, values by name, producers and consumers.
 
 mod edit;
-mod node;
 mod node_builder;
 mod order;
 mod shape_determined;
@@ -9,18 +8,22 @@ mod sliding_window;
 mod weight_layout;
 
 pub use edit::Names;
-pub(crate) use node::MICROSOFT;
 pub(crate) use node_builder::Steps;
+pub(crate) use shape_determined::{is_random, is_shape_determined};
 pub use sliding_window::{Around, SlidingWindow};
 pub use weight_layout::LayerWeightLayout;
 
+pub use crate::onnx::{Dim, TensorType, tensor_type_of};
+
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use crate::onnx::schema::{
-    DataType, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    SparseTensorProto, TensorProto, TypeValue, ValueInfoProto,
+    DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
+    TensorProto, ValueInfoProto,
 };
+
+/// Domain of ONNX Runtime's own operators.
+pub(crate) const MICROSOFT: &str = "com.microsoft";
 
 /// Errors in the graph of a model file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,37 +47,6 @@ pub enum GraphError {
     NoOutput { value: String },
     #[error("node {node} depends on its own output: the graph has a cycle; export the model again")]
     Cycle { node: String },
-}
-
-/// One dimension of a shape.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub enum Dim {
-    /// A number.
-    Known(usize),
-    /// A name. Equal names mean equal sizes throughout the model.
-    Named(String),
-    /// Unknown.
-    Unknown,
-}
-
-/// Formats the dimension as part of a shape: `[1, 3, height, ?]`.
-impl fmt::Debug for Dim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Dim::Known(size) => write!(f, "{size}"),
-            Dim::Named(name) => f.write_str(name),
-            Dim::Unknown => f.write_str("?"),
-        }
-    }
-}
-
-/// Element type and, if known, shape of a value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TensorType {
-    /// ONNX element type.
-    pub element: DataType,
-    /// Shape, or `None` if even the rank is unknown.
-    pub shape: Option<Vec<Dim>>,
 }
 
 /// Constants of a graph by name, in the order of the file.
@@ -286,7 +258,7 @@ impl Graph {
     /// Replaces the nodes, after a check and a topological sort.
     pub(crate) fn set_nodes(&mut self, mut nodes: Vec<NodeProto>) -> Result<(), GraphError> {
         for node in &mut nodes {
-            node.cut_absent_ends();
+            order::cut_absent_ends(node);
         }
         self.nodes = order::sorted(nodes, self)?;
         Ok(())
@@ -376,21 +348,4 @@ impl Graph {
         let mut outputs = self.nodes.iter().flat_map(|node| &node.output);
         outputs.all(|name| name.is_empty() || known.contains(name.as_str()))
     }
-}
-
-/// The tensor type that a `ValueInfoProto` declares, or `None` for sequences, maps and others.
-pub fn tensor_type_of(value: &ValueInfoProto) -> Option<TensorType> {
-    let Some(TypeValue::TensorType(t)) = value.r#type.as_ref()?.value.as_ref() else {
-        return None;
-    };
-    let element = DataType::try_from(t.elem_type?).ok()?;
-    let shape = t.shape.as_ref().map(|s| {
-        let dim = |d: &crate::onnx::schema::Dimension| match &d.value {
-            Some(DimensionValue::DimValue(v)) if *v >= 0 => Dim::Known(*v as usize),
-            Some(DimensionValue::DimParam(p)) if !p.is_empty() => Dim::Named(p.clone()),
-            _ => Dim::Unknown,
-        };
-        s.dim.iter().map(dim).collect()
-    });
-    Some(TensorType { element, shape })
 }

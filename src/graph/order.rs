@@ -103,3 +103,23 @@ pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodePro
 fn sparse_name(tensor: &SparseTensorProto) -> Option<&str> {
     tensor.values.as_ref()?.name.as_deref()
 }
+
+/// Removes trailing empty input and output names, which mean the same as absent ones. Includes
+/// subgraphs.
+pub(super) fn cut_absent_ends(node: &mut NodeProto) {
+    // The number of outputs of a Split determines its parts. The others must match their
+    // subgraphs.
+    let counted = ["Split", "If", "Loop", "Scan"];
+    if !counted.iter().any(|operator| node.is(operator)) {
+        for names in [&mut node.input, &mut node.output] {
+            let named = names.iter().rposition(|name| !name.is_empty());
+            names.truncate(named.map_or(0, |last| last + 1));
+        }
+    }
+    for attribute in &mut node.attribute {
+        let graphs = attribute.g.iter_mut().chain(&mut attribute.graphs);
+        for inner in graphs.flat_map(|graph| &mut graph.node) {
+            cut_absent_ends(inner);
+        }
+    }
+}

@@ -6,22 +6,20 @@ use std::collections::HashSet;
 use super::Graph;
 use crate::onnx::schema::NodeProto;
 
-impl NodeProto {
-    /// Returns true if the node's output differs from run to run.
-    pub(crate) fn is_random(&self) -> bool {
-        let operator = self.op_type.as_deref().unwrap_or_default();
-        ["Random", "Bernoulli", "Multinomial"]
-            .iter()
-            .any(|start| operator.starts_with(start))
-    }
+/// Returns true if the node's output differs from run to run.
+pub(crate) fn is_random(node: &NodeProto) -> bool {
+    let operator = node.op_type.as_deref().unwrap_or_default();
+    ["Random", "Bernoulli", "Multinomial"]
+        .iter()
+        .any(|start| operator.starts_with(start))
+}
 
-    /// Returns true if the node's output follows from shapes and from values in `shape_determined`.
-    pub(crate) fn is_shape_determined(&self, shape_determined: &HashSet<&str>) -> bool {
-        let known = |name: &String| name.is_empty() || shape_determined.contains(name.as_str());
-        let of_shapes = ["Shape", "Size"].iter().any(|one| self.is(one));
-        let computes = !self.is_random() && self.subgraphs().next().is_none();
-        of_shapes || computes && self.input.iter().all(known)
-    }
+/// Returns true if the node's output follows from shapes and from values in `shape_determined`.
+pub(crate) fn is_shape_determined(node: &NodeProto, shape_determined: &HashSet<&str>) -> bool {
+    let known = |name: &String| name.is_empty() || shape_determined.contains(name.as_str());
+    let of_shapes = ["Shape", "Size"].iter().any(|one| node.is(one));
+    let computes = !is_random(node) && node.subgraphs().next().is_none();
+    of_shapes || computes && node.input.iter().all(known)
 }
 
 impl Graph {
@@ -30,7 +28,7 @@ impl Graph {
         let constants = self.initializers.iter();
         let mut shape_determined: HashSet<&str> = constants.map(|tensor| tensor.title()).collect();
         for node in &self.nodes {
-            if node.is_shape_determined(&shape_determined) {
+            if is_shape_determined(node, &shape_determined) {
                 shape_determined.extend(node.output.iter().map(String::as_str));
             }
         }

@@ -5,7 +5,7 @@ use super::schema::{
 };
 
 /// Calls `visit` for every tensor in the order of the file, until it returns an error.
-pub(crate) fn each<E>(
+pub fn each<E>(
     model: &ModelProto,
     visit: &mut impl FnMut(&TensorProto) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -76,7 +76,7 @@ fn sparse<E>(
 }
 
 /// Calls `visit` for every tensor with mutable access, until it returns an error.
-pub(super) fn each_mut<E>(
+pub(crate) fn each_mut<E>(
     model: &mut ModelProto,
     visit: &mut impl FnMut(&mut TensorProto) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -2,10 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::onnx::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
-
-/// Domain of ONNX Runtime's own operators.
-pub(crate) const MICROSOFT: &str = "com.microsoft";
+use super::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
 impl NodeProto {
     /// Name of the operator; with other domains than ONNX's own it is `domain::Operator`.
@@ -75,26 +72,6 @@ impl NodeProto {
         self.attribute
             .iter()
             .flat_map(|a| a.g.iter().chain(&a.graphs))
-    }
-
-    /// Removes trailing empty input and output names, which mean the same as absent ones. Includes
-    /// subgraphs.
-    pub(super) fn cut_absent_ends(&mut self) {
-        // The number of outputs of a Split determines its parts. The others must match their
-        // subgraphs.
-        let counted = ["Split", "If", "Loop", "Scan"];
-        if !counted.iter().any(|operator| self.is(operator)) {
-            for names in [&mut self.input, &mut self.output] {
-                let named = names.iter().rposition(|name| !name.is_empty());
-                names.truncate(named.map_or(0, |last| last + 1));
-            }
-        }
-        for attribute in &mut self.attribute {
-            let graphs = attribute.g.iter_mut().chain(&mut attribute.graphs);
-            for node in graphs.flat_map(|graph| &mut graph.node) {
-                node.cut_absent_ends();
-            }
-        }
     }
 
     /// The values of the outer graph that the subgraphs use.

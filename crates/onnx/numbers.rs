@@ -2,7 +2,7 @@
 
 use super::schema::{DataType, TensorProto};
 use super::tensor::TensorError;
-use crate::tensor::{Tensor, Values};
+use crate::in_memory::{Tensor, Values};
 
 /// Floats decoded at a time.
 const BLOCK: usize = 4096;

@@ -1,6 +1,6 @@
 //! A tensor in memory: a decoded sample, or an output of a run.
 
-use crate::onnx::schema::DataType;
+use crate::schema::DataType;
 
 /// Elements of a [`Tensor`] in row-major order.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,7 @@ pub enum Values {
 
 impl Values {
     /// Number of elements.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Values::F32(v) => v.len(),
@@ -38,11 +39,13 @@ impl Values {
     }
 
     /// Returns true if there are no elements.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// ONNX element type.
+    #[inline]
     pub fn element_type(&self) -> DataType {
         match self {
             Values::F32(_) => DataType::Float,
@@ -69,32 +72,38 @@ pub struct Tensor {
 
 impl Tensor {
     /// A tensor, or `None` if the shape and the number of elements disagree.
+    #[inline]
     pub fn new(shape: Vec<usize>, values: Values) -> Option<Tensor> {
         let count = shape.iter().try_fold(1usize, |a, &d| a.checked_mul(d))?;
         (count == values.len()).then_some(Tensor { shape, values })
     }
 
     /// Size of each axis.
+    #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// Elements.
+    #[inline]
     pub fn values(&self) -> &Values {
         &self.values
     }
 
     /// Takes the elements.
+    #[inline]
     pub fn into_values(self) -> Values {
         self.values
     }
 
     /// ONNX element type.
+    #[inline]
     pub fn element_type(&self) -> DataType {
         self.values.element_type()
     }
 
     /// The elements as `f32`, if this is their type.
+    #[inline]
     pub fn as_f32(&self) -> Option<&[f32]> {
         match &self.values {
             Values::F32(v) => Some(v),

@@ -126,10 +126,7 @@ fn attach_one(
 }
 
 /// Finds the file of a location.
-pub(crate) fn find<'a>(
-    files_by_name: &'a BTreeMap<String, Bytes>,
-    path: &str,
-) -> Option<&'a Bytes> {
+pub fn find<'a>(files_by_name: &'a BTreeMap<String, Bytes>, path: &str) -> Option<&'a Bytes> {
     let plain = path.trim_start_matches("./");
     let last = plain.rsplit('/').next().unwrap_or(plain);
     files_by_name

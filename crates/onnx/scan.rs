@@ -220,7 +220,7 @@ impl Scanner<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::schema::*;
+    use crate::schema::*;
     use prost::Message;
 
     #[test]

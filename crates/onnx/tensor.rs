@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::numbers::append;
 use super::schema::{DataLocation, DataType, TensorProto};
-use crate::tensor::{Tensor, Values};
+use crate::in_memory::{Tensor, Values};
 
 /// Errors in a tensor message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -220,7 +220,7 @@ impl TensorProto {
 
     /// The transpose of a float matrix, with the same name. Returns `None` for tensors of another
     /// rank.
-    pub(crate) fn transposed(&self) -> Result<Option<TensorProto>, TensorError> {
+    pub fn transposed(&self) -> Result<Option<TensorProto>, TensorError> {
         let &[rows, columns] = self.shape()?.as_slice() else {
             return Ok(None);
         };

@@ -6,19 +6,21 @@ use super::schema::{DataType, TensorProto};
 use super::tensor::TensorError;
 
 /// The least normal float16, 2^-14.
-pub(crate) const LEAST_NORMAL_HALF: f32 = 6.103_515_6e-5;
+pub const LEAST_NORMAL_HALF: f32 = 6.103_515_6e-5;
 /// The least positive float16, 2^-24.
-pub(crate) const SMALLEST_HALF: f32 = 5.960_464_5e-8;
+pub const SMALLEST_HALF: f32 = 5.960_464_5e-8;
 /// The greatest float16 plus half a step: from here on, rounding gives infinity.
-pub(crate) const TOO_LARGE_FOR_HALF: f32 = 65520.0;
+pub const TOO_LARGE_FOR_HALF: f32 = 65520.0;
 
 impl DataType {
     /// Returns true for 16-bit floats.
+    #[inline]
     pub fn is_half(self) -> bool {
         matches!(self, DataType::Float16 | DataType::Bfloat16)
     }
 
     /// Returns true for floats of 16, 32 or 64 bits.
+    #[inline]
     pub fn is_float(self) -> bool {
         self.is_half() || matches!(self, DataType::Float | DataType::Double)
     }
@@ -34,7 +36,8 @@ impl DataType {
 
     /// Rounds to the nearest value of this 16-bit float type, ties to even; overflow gives
     /// infinity. Other types return the value unchanged.
-    pub(crate) fn rounded(self, value: f32) -> f32 {
+    #[inline]
+    pub fn rounded(self, value: f32) -> f32 {
         match self {
             DataType::Float16 => widen_half(narrow_half(value)),
             DataType::Bfloat16 if value.is_finite() => {
@@ -51,7 +54,7 @@ impl DataType {
 
 impl TensorProto {
     /// Converts 16-bit floats to float32 and keeps everything else. Returns `None` for other types.
-    pub(crate) fn widened(&self) -> Result<Option<TensorProto>, TensorError> {
+    pub fn widened(&self) -> Result<Option<TensorProto>, TensorError> {
         let element = DataType::try_from(self.data_type.unwrap_or(0)).ok();
         let Some(widen) = element.and_then(DataType::widen) else {
             return Ok(None);
@@ -79,7 +82,8 @@ impl TensorProto {
 }
 
 /// Converts IEEE half precision to single precision, exactly.
-pub(crate) fn widen_half(half: u16) -> f32 {
+#[inline]
+pub fn widen_half(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let magnitude = u32::from(half & 0x7fff);
     // Shift exponent and fraction into place. A multiplication then corrects the exponent bias (127
@@ -93,7 +97,8 @@ pub(crate) fn widen_half(half: u16) -> f32 {
 }
 
 /// Bits of the float16 nearest to a value, ties to even; overflow gives infinity.
-pub(crate) fn narrow_half(value: f32) -> u16 {
+#[inline]
+pub fn narrow_half(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16) as u16 & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
