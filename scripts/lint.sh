@@ -10,4 +10,4 @@ scripts/types.sh # wants pkg/: make build
 have cargo-clippy || fail "no clippy: Debian's compiler has none; use a rustup toolchain for it"
 # A target folder of its own: check builds share nothing with real ones, and clippy needs its own
 # compiler.
-CARGO_TARGET_DIR=$OCTET_CACHE/target/clippy cargo-clippy clippy --locked --all-targets --features cli -- --deny warnings
+CARGO_TARGET_DIR=$OCTET_CACHE/target/clippy cargo-clippy clippy --locked --all-targets --features cli --package octet --package octet-graph --package octet-onnx -- --deny warnings

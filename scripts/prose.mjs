@@ -21,7 +21,7 @@ const retired = [
   'Form', 'Writer', 'Layout', 'Parts', 'Known', 'Kind', 'Sums', 'Found', 'Made', 'Said', 'Given', 'Told',
 ];
 
-/** Names of files and folders under src and www that were replaced. */
+/** Names of files and folders under crates, src and www that were replaced. */
 const retiredPaths = /\/(guard|compensate|inlets|composed|spread|parts|moments|meeting|reach|bulk|further|wishes|team|places|stripes|holes|ticking|card|look|ready|release|sides|kept|slot|foot|tried|filling|telling|aside)(\/|\.(rs|js)$)/;
 
 /** Type names that may be declared in several crates. */
@@ -82,19 +82,19 @@ function sentences(paragraph) {
 const problems = [];
 const report = (/** @type {string} */ path, /** @type {number} */ line, /** @type {string} */ what) => problems.push(`${path}:${line}: ${what}`);
 
-const sources = ['src', 'www', 'scripts', 'tests', 'benches', 'examples'].flatMap((folder) => filesIn(folder, /\.(rs|js|mjs|ts|py|sh)$/));
+const sources = ['crates', 'src', 'www', 'scripts', 'tests', 'benches', 'examples'].flatMap((folder) => filesIn(folder, /\.(rs|js|mjs|ts|py|sh)$/));
 const documents = [...filesIn('docs', /\.md$/), 'README.md', 'CHANGELOG.md', 'SECURITY.md'].filter((path) => existsSync(join(root, path)));
 
 /** @type {Map<string, string[]>} */
 const types = new Map();
 for (const path of sources) {
   // settings/guard.rs holds the public key `guard`.
-  if (/^(src|www)\//.test(path) && retiredPaths.test(path) && !path.endsWith('settings/guard.rs')) report(path, 1, 'this name was replaced; see docs/glossary.md');
+  if (/^(crates|src|www)\//.test(path) && retiredPaths.test(path) && !path.endsWith('settings/guard.rs')) report(path, 1, 'this name was replaced; see docs/glossary.md');
   const text = readFileSync(join(root, path), 'utf8');
   for (const { line, opening } of docComments(text)) {
     if (openings.test(opening)) report(path, line, `the comment opens with “${opening.slice(0, 40)}”; begin with its subject`);
   }
-  if (!path.startsWith('src/')) continue;
+  if (!/^(crates|src)\//.test(path)) continue;
   for (const [index, line] of text.split('\n').entries()) {
     const name = line.match(/^\s*(?:pub(?:\([a-z ]+\))? )?(?:struct|enum|trait|type|union) ([A-Z]\w*)/)?.[1];
     if (!name || /^\s*type \w+ = [^;]*;/.test(line) && !/^(pub|type)/.test(line)) continue; // a type of a trait

@@ -82,7 +82,7 @@ after() {
     for name in "$@"; do wait "${process[$name]}" || true; done
 }
 wasm() { node scripts/wasm.mjs "$@"; }
-native() { cargo test --release --locked --features cli --package octet --package octet-kernels --package inventory --package rustfft "$@"; }
+native() { cargo test --release --locked --features cli --package octet --package octet-graph --package octet-onnx --package octet-kernels --package inventory --package rustfft "$@"; }
 
 # Two builds at a time, since one leaves a core idle while it compiles tract-core. Downloads start
 # first.

@@ -120,7 +120,8 @@ const packageFolder = (variant) => join(checkout, 'pkg', variant.name);
 /** A checksum of all sources of the wasm. */
 function sources() {
   const read = (/** @type {string} */ path) => (/\.(rs|toml)$/.test(path) ? [path] : []);
-  const inside = readdirSync(join(checkout, 'src'), { recursive: true, encoding: 'utf8' }).flatMap(read).map((file) => join('src', file));
+  const under = (/** @type {string} */ folder) => readdirSync(join(checkout, folder), { recursive: true, encoding: 'utf8' }).flatMap(read).map((file) => join(folder, file));
+  const inside = ['crates', 'src'].flatMap(under);
   const hash = createHash('sha256');
   for (const file of ['Cargo.lock', 'Cargo.toml', 'wasm-pack.toml', ...inside.sort()]) hash.update(`${file}\n`).update(readFileSync(join(checkout, file)));
   return hash.digest('hex').slice(0, 16);

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-FOLDER = Path(__file__).resolve().parents[2] / "src" / "onnx" / "schema"
+FOLDER = Path(__file__).resolve().parents[2] / "crates" / "onnx" / "schema"
 SCHEMA = "\n".join(path.read_text() for path in sorted(FOLDER.glob("*.rs")))
 KINDS = {
     FieldDescriptor.TYPE_INT32: "int32", FieldDescriptor.TYPE_INT64: "int64", FieldDescriptor.TYPE_UINT64: "uint64",

@@ -27,6 +27,7 @@ const cases = [
   ['a relative clause in JavaScript', { 'www/a.js': '/**\n * What it is.\n */\n' }, /www\/a\.js:1: the comment opens with/],
   ['the second line of a comment', { 'src/a.rs': '/// Tells a kind:\n/// What it is.\nfn f() {}\n' }, null],
   ['a type declared twice', { 'src/a.rs': 'struct Plan;\n', 'src/b.rs': 'struct Plan;\n' }, /Plan is declared 2 times/],
+  ['a type declared in two crates', { 'crates/onnx/a.rs': 'struct Plan;\n', 'src/b.rs': 'struct Plan;\n' }, /Plan is declared 2 times/],
   ['a retired type', { 'src/a.rs': 'enum Kind {}\n' }, /Kind is retired/],
   ['a retired file', { 'src/quantize/compensate/mod.rs': '\n' }, /this name was replaced/],
   ['a long sentence over lines', { 'docs/a.md': `${long.slice(0, 80)}\n${long.slice(80)}\n` }, /a sentence of 32 words/],

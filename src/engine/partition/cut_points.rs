@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::super::control::holds_graphs;
-use crate::graph::{Graph, Uses};
+use crate::graph::{Graph, Uses, is_shape_determined};
 use crate::onnx::schema::NodeProto;
 
 /// The cuts of a graph.
@@ -52,7 +52,7 @@ impl CutPoints {
             if control || (is_data_dependent(node) && node.output.iter().any(read)) {
                 ends.insert(place);
             }
-            if control || node.is_shape_determined(&settled) {
+            if control || is_shape_determined(node, &settled) {
                 settled.extend(node.output.iter().map(String::as_str));
             }
         }

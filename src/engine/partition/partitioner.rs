@@ -7,7 +7,7 @@ use super::super::integer::sub_byte;
 use super::super::{EngineError, Watched};
 use super::cut_points::{self, CutPoints};
 use super::{ControlEnd, GraphPart, Partition};
-use crate::graph::{Model, Uses};
+use crate::graph::{Model, Uses, is_random};
 use crate::onnx::schema::{NodeProto, ValueInfoProto};
 
 /// Partitions a prepared model with watched values; `None` if it runs as a whole.
@@ -162,7 +162,7 @@ impl<'a> Partitioner<'a> {
                     || self.model.graph.initializers.contains(name)
                     || found.contains(name.as_str())
             };
-            if !node.is_random() && !holds_graphs(node) && node.input.iter().all(known) {
+            if !is_random(node) && !holds_graphs(node) && node.input.iter().all(known) {
                 found.extend(node.output.iter().map(String::as_str));
             }
         }

@@ -1,0 +1,183 @@
+//! 16-bit floats. float16 has 1 sign bit, 5 exponent bits and 10 fraction bits; bfloat16 is the
+//! upper half of a float32. Float32 represents all of their values.
+
+use super::numbers::append;
+use super::schema::{DataType, TensorProto};
+use super::tensor::TensorError;
+
+/// The least normal float16, 2^-14.
+pub const LEAST_NORMAL_HALF: f32 = 6.103_515_6e-5;
+/// The least positive float16, 2^-24.
+pub const SMALLEST_HALF: f32 = 5.960_464_5e-8;
+/// The greatest float16 plus half a step: from here on, rounding gives infinity.
+pub const TOO_LARGE_FOR_HALF: f32 = 65520.0;
+
+impl DataType {
+    /// Returns true for 16-bit floats.
+    #[inline]
+    pub fn is_half(self) -> bool {
+        matches!(self, DataType::Float16 | DataType::Bfloat16)
+    }
+
+    /// Returns true for floats of 16, 32 or 64 bits.
+    #[inline]
+    pub fn is_float(self) -> bool {
+        self.is_half() || matches!(self, DataType::Float | DataType::Double)
+    }
+
+    /// The conversion from the bits of this 16-bit float type to f32, or `None` for other types.
+    pub(super) fn widen(self) -> Option<fn(u16) -> f32> {
+        match self {
+            DataType::Float16 => Some(widen_half),
+            DataType::Bfloat16 => Some(|bits| f32::from_bits(u32::from(bits) << 16)),
+            _ => None,
+        }
+    }
+
+    /// Rounds to the nearest value of this 16-bit float type, ties to even; overflow gives
+    /// infinity. Other types return the value unchanged.
+    #[inline]
+    pub fn rounded(self, value: f32) -> f32 {
+        match self {
+            DataType::Float16 => widen_half(narrow_half(value)),
+            DataType::Bfloat16 if value.is_finite() => {
+                let bits = value.to_bits();
+                let even = (bits >> 16) & 1;
+                // A fraction that rounds up to the next power of two correctly carries into the
+                // exponent.
+                f32::from_bits((bits + 0x7fff + even) & 0xffff_0000)
+            }
+            _ => value,
+        }
+    }
+}
+
+impl TensorProto {
+    /// Converts 16-bit floats to float32 and keeps everything else. Returns `None` for other types.
+    pub fn widened(&self) -> Result<Option<TensorProto>, TensorError> {
+        let element = DataType::try_from(self.data_type.unwrap_or(0)).ok();
+        let Some(widen) = element.and_then(DataType::widen) else {
+            return Ok(None);
+        };
+        self.present()?;
+        let mut raw = Vec::new();
+        match &self.raw_data {
+            Some(halves) => append(&mut raw, halves.as_chunks().0, |bits| {
+                widen(u16::from_le_bytes(bits)).to_le_bytes()
+            }),
+            None => append(&mut raw, &self.int32_data, |bits| {
+                widen(bits as u16).to_le_bytes()
+            }),
+        }
+        Ok(Some(TensorProto {
+            dims: self.dims.clone(),
+            data_type: Some(DataType::Float as i32),
+            raw_data: Some(raw.into()),
+            name: self.name.clone(),
+            doc_string: self.doc_string.clone(),
+            metadata_props: self.metadata_props.clone(),
+            ..TensorProto::default()
+        }))
+    }
+}
+
+/// Converts IEEE half precision to single precision, exactly.
+#[inline]
+pub fn widen_half(half: u16) -> f32 {
+    let sign = u32::from(half & 0x8000) << 16;
+    let magnitude = u32::from(half & 0x7fff);
+    // Shift exponent and fraction into place. A multiplication then corrects the exponent bias (127
+    // - 15 = 112) and normalises subnormals. Infinities and NaNs need the full exponent.
+    let widened = if magnitude >= 0x7c00 {
+        f32::from_bits(magnitude << 13 | 0x7f80_0000)
+    } else {
+        f32::from_bits(magnitude << 13) * f32::from_bits((112 + 127) << 23)
+    };
+    f32::from_bits(widened.to_bits() | sign)
+}
+
+/// Bits of the float16 nearest to a value, ties to even; overflow gives infinity.
+#[inline]
+pub fn narrow_half(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let sign = (bits >> 16) as u16 & 0x8000;
+    let magnitude = bits & 0x7fff_ffff;
+    let half = if magnitude > 0x7f80_0000 {
+        0x7e00
+    } else if magnitude >= TOO_LARGE_FOR_HALF.to_bits() {
+        0x7c00
+    } else if magnitude >= 0x3880_0000 {
+        // From 2^-14 on: drop 13 bits of the fraction, and change the exponent bias from 127 to 15.
+        // A fraction that rounds up to the next power of two correctly carries into the exponent.
+        let even = (magnitude >> 13) & 1;
+        (((magnitude + 0xfff + even) >> 13) - (112 << 10)) as u16
+    } else {
+        // Below, float16 values are integer multiples of 2^-24.
+        (f32::from_bits(magnitude) / SMALLEST_HALF).round_ties_even() as u16
+    };
+    sign | half
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn float16_values_round_trip_and_ties_go_to_even() {
+        for half in 0..0x7c00u16 {
+            let value = widen_half(half);
+            assert_eq!(narrow_half(value), half);
+            assert_eq!(narrow_half(-value), half | 0x8000);
+            if half + 1 < 0x7c00 {
+                let between = (value + widen_half(half + 1)) / 2.0;
+                assert_eq!(narrow_half(between), half + half % 2, "{between}");
+                assert_eq!(narrow_half(between.next_down()), half);
+                assert_eq!(narrow_half(between.next_up()), half + 1);
+            }
+        }
+        assert_eq!(narrow_half(f32::INFINITY), 0x7c00);
+        assert!(widen_half(narrow_half(f32::NAN)).is_nan());
+    }
+
+    #[test]
+    fn floats_round_to_the_nearest_value_of_their_type() {
+        for (element, value, wanted) in [
+            (DataType::Float16, 0.1, 0.099_975_586),
+            (DataType::Float16, 65519.0, 65504.0),
+            (DataType::Float16, 65520.0, f32::INFINITY),
+            (DataType::Bfloat16, 1.003_906_3, 1.0),
+            (DataType::Bfloat16, 1.011_718_8, 1.015_625),
+            (DataType::Bfloat16, 0.1, 0.100_097_656),
+            (DataType::Bfloat16, f32::MAX, f32::INFINITY),
+            (DataType::Float, 0.1, 0.1),
+        ] {
+            assert_eq!(element.rounded(value), wanted, "{element:?}");
+            assert_eq!(element.rounded(-value), -wanted, "{element:?}");
+        }
+        assert!(DataType::Bfloat16.rounded(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn widening_works_for_both_fields_and_keeps_the_rest() {
+        let halves = [0x3c00u16, 0xc000, 0x0001, 0x8000, 0x7c00];
+        let numbers = [1.0, -2.0, SMALLEST_HALF, -0.0, f32::INFINITY];
+        let raw: Vec<u8> = halves.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+        let packed = TensorProto {
+            doc_string: Some("said".into()),
+            ..TensorProto::from_raw("h", DataType::Float16, &[5], raw.into())
+        };
+        let spread = TensorProto {
+            raw_data: None,
+            int32_data: halves.iter().map(|&bits| bits.into()).collect(),
+            ..packed.clone()
+        };
+        let wanted = TensorProto {
+            doc_string: Some("said".into()),
+            ..TensorProto::from_f32("h", &[5], &numbers)
+        };
+        for tensor in [packed, spread] {
+            assert_eq!(tensor.widened().unwrap(), Some(wanted.clone()));
+        }
+        assert_eq!(wanted.widened().unwrap(), None);
+    }
+}

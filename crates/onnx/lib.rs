@@ -1,0 +1,27 @@
+//! The ONNX file format, read and written without loss of fields.
+//!
+//! Tensor bytes are shared between the model, the file read and the file written; they are never
+//! copied.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod construct;
+pub mod external;
+mod file_format;
+pub mod half;
+pub mod in_memory;
+mod node;
+mod numbers;
+mod read;
+mod rename;
+mod scan;
+pub mod schema;
+pub mod tensor;
+pub mod tensors;
+mod value_type;
+mod write;
+
+pub use read::{ReadError, read};
+pub use scan::{LIMITS, Limits, ScanError};
+pub use value_type::{Dim, TensorType, tensor_type_of};
+pub use write::{Pieces, WriteError, pieces, write};
