@@ -673,7 +673,7 @@ export interface SampleRef {
   parts: string[];
 }
 
-/** SampleSettings for reading samples. */
+/** Settings for reading samples. */
 export interface SampleSettings {
   /** Treatment of samples that cannot be read or run. */
   badSamples?: BadSamples;
