@@ -16,10 +16,10 @@ mkdir -p "$OCTET_CACHE" "$OCTET_E2E_OUT"
 # All of tract depends on these packages, and cargo compares file times, which are new in every
 # checkout. So tract would be compiled again in each. Hence their files get the time at which the
 # cache last saw them change.
-for package in fourier inventory; do
-    content=$(cat "$checkout/src/$package"/* | sha256sum)
+for package in rustfft inventory; do
+    content=$(cat "$checkout/patches/$package"/* | sha256sum)
     [ "$(cat "$OCTET_CACHE/$package" 2>/dev/null || true)" = "$content" ] || printf '%s\n' "$content" >"$OCTET_CACHE/$package"
-    touch -r "$OCTET_CACHE/$package" "$checkout/src/$package"/*
+    touch -r "$OCTET_CACHE/$package" "$checkout/patches/$package"/*
 done
 
 # The oldest compiler that builds this crate and its dependencies.

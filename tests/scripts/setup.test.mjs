@@ -21,7 +21,7 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url));
 function machine(programs, path = process.env.PATH) {
   const folder = mkdtempSync(join(tmpdir(), 'octet-'));
   const [bin, own] = [join(folder, 'bin'), join(folder, 'checkout')];
-  for (const part of ['scripts', 'src/fourier', 'src/inventory']) cpSync(join(checkout, part), join(own, part), { recursive: true });
+  for (const part of ['scripts', 'patches']) cpSync(join(checkout, part), join(own, part), { recursive: true });
   mkdirSync(bin);
   for (const [name, text] of Object.entries(programs)) writeFileSync(join(bin, name), `#!/bin/bash\n${text}\n`, { mode: 0o755 });
   /** @type {Record<string, string | undefined>} */

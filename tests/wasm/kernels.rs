@@ -1,7 +1,7 @@
 //! The int8 kernels give the same integers in this browser with every instruction set it supports.
 
 // The cases of the native tests, from the same seeds.
-#[path = "../../src/kernels/tests/checks/mod.rs"]
+#[path = "../../crates/kernels/tests/checks/mod.rs"]
 mod checks;
 
 use checks::{Gemm, Random, Windowed};
