@@ -8,12 +8,12 @@
 use std::time::Instant;
 use std::{env, error::Error, fs};
 
-use octet::calibrate::TensorStatistics;
-use octet::engine::Engine;
 use octet::graph::{Model, tensor_type_of};
 use octet::prepare::prepare;
 use octet::quantize::{Plan, channel_axes};
+use octet::runtime::Engine;
 use octet::samples::{Encoded, InputSpec, SampleSettings, decode};
+use octet::stats::TensorStatistics;
 use octet_kernels::Ends;
 
 fn main() -> Result<(), Box<dyn Error>> {

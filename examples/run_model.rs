@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::{env, error::Error, fs};
 
-use octet::engine::Engine;
 use octet::graph::{Model, tensor_type_of};
 use octet::onnx::schema::TensorProto;
 use octet::prepare::prepare;
+use octet::runtime::Engine;
 use octet::samples::{Encoded, InputSpec, SampleSettings, decode};
 use octet::tensor::{Tensor, Values};
 use octet_kernels::int8::Form;

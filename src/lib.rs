@@ -1,11 +1,11 @@
 //! Octet quantizes ONNX models on one core: in a web page, as a wasm package and on the command
 //! line.
 //!
-//! The folders follow the architecture (`docs/architecture.md`); `onnx`, `graph` and `prepare` are
-//! crates below this one. Data flows one way: `onnx` → `graph` → `prepare` → `calibrate` →
-//! `quantize` → `onnx`. `engine` runs models for `calibrate`, `profile` measures every stage, and
-//! `session` runs the whole pipeline. `web` and the binary are interfaces to `session`; the core
-//! does not depend on them.
+//! This crate holds the stages that need an engine, and the interfaces; the layers below are crates
+//! in `crates/` (`docs/architecture.md`). Data flows one way: `onnx` → `graph` → `prepare` →
+//! `calibrate` → `quantize` → `onnx`. `runtime` runs models for `calibrate`, `profile` measures every
+//! stage, and `session` runs the whole pipeline. `web` and the binary are interfaces to `session`;
+//! the core does not depend on them.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 // Errors are rare, and a session holds one instance of each large variant.
@@ -16,13 +16,14 @@ pub use octet_graph as graph;
 pub use octet_graph::prepare;
 pub use octet_onnx as onnx;
 pub use octet_onnx::in_memory as tensor;
+pub use octet_quantize as quantize;
+pub use octet_runtime as runtime;
+pub use octet_samples as samples;
+pub use octet_stats as stats;
 
 pub mod calibrate;
 pub mod compare;
-pub mod engine;
 pub mod profile;
-pub mod quantize;
-pub mod samples;
 pub mod session;
 
 #[cfg(target_family = "wasm")]

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
-use octet::calibrate::{CalibrationStatistics, Method};
-use octet::engine::Engine;
 use octet::graph::Dim;
 use octet::onnx::schema::DataType;
+use octet::runtime::Engine;
 use octet::samples::{self, BadSamples, Encoded, InputSpec};
+use octet::stats::{CalibrationStatistics, Method};
 
 mod graphs;
 

@@ -4,9 +4,9 @@
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use octet::engine::{Engine, EngineError, infer_types};
 use octet::graph::{Dim, Model};
 use octet::onnx::schema::*;
+use octet::runtime::{Engine, EngineError, infer_types};
 use octet::tensor::{Tensor, Values};
 
 fn port(name: &str, shape: &[i64]) -> ValueInfoProto {

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use octet::engine::{Engine, FusedNode};
 use octet::graph::Model;
 use octet::onnx::schema::{AttributeProto, NodeProto, TensorProto};
+use octet::runtime::{Engine, FusedNode};
 use octet::tensor::{Tensor, Values};
 
 mod graphs;

@@ -6,10 +6,10 @@ mod graphs;
 use std::collections::BTreeMap;
 
 use graphs::{check_valid, constant, maker, model, node};
-use octet::calibrate::{CalibrationStatistics, Method, Range, TensorStatistics};
 use octet::graph::Model;
 use octet::onnx::schema::{AttributeProto, AttributeType, TensorProto};
 use octet::quantize::{ActivationRanges, Quantized, Settings, apply, channel_axes};
+use octet::stats::{CalibrationStatistics, Method, Range, TensorStatistics};
 
 const ROWS: usize = 8;
 
@@ -125,7 +125,7 @@ fn it_is_done_where_it_is_wanted_and_by_auto() {
 #[test]
 fn without_means_it_says_that_nothing_was_done() {
     let model = gemm();
-    let ranges = ["x", "y"].map(|name| (name.to_string(), octet::calibrate::Range::new(-9.0, 9.0)));
+    let ranges = ["x", "y"].map(|name| (name.to_string(), octet::stats::Range::new(-9.0, 9.0)));
     let ranges = ranges.into();
     let settings = Settings {
         bias_correction: Some(true),

@@ -5,7 +5,7 @@
 #[path = "wasm/recorded.rs"]
 mod recorded;
 
-use octet::calibrate::TensorStatistics;
+use octet::stats::TensorStatistics;
 
 #[test]
 fn the_model_file_is_the_recorded_one() {

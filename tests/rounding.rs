@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError};
-use octet::calibrate::{Method, Range, TensorStatistics};
 use octet::quantize::{
     ActivationRanges, ElementType, Rounding, Scheme, Settings, SettingsError, apply, gram_views,
 };
+use octet::stats::{Method, Range, TensorStatistics};
 
 mod graphs;
 #[path = "rounding/layers.rs"]

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::run::FeedError;
-use super::{HistogramLayout, Im2colView, InputGram, NumpyHistogram, TensorStatistics};
+use crate::stats::{HistogramLayout, Im2colView, InputGram, NumpyHistogram, TensorStatistics};
 
 /// Statistics that an extra pass over the same samples collects.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::extra_pass::ExtraStatistics;
 use super::run::{FeedError, ValueCallback, WatchedValue};
 use super::skipped::SkippedSamples;
-use super::{NumpyHistogram, TensorStatistics};
-use crate::engine::{Engine, EngineError};
+use crate::runtime::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec};
+use crate::stats::{NumpyHistogram, TensorStatistics};
 use crate::tensor::Tensor;
 
 /// Everything that the passes of a calibration have in common.

@@ -15,9 +15,11 @@ use super::extra_pass::ExtraStatistics;
 use super::pass::{Pass, PassState, Task};
 pub use super::skipped::ExplainShapes;
 use super::skipped::SkippedSamples;
-use super::{CalibrationStatistics, ChannelAbsMax, HistogramLayout, Range, TensorStatistics};
-use crate::engine::{Engine, EngineError};
+use crate::runtime::{Engine, EngineError};
 use crate::samples::{self, BadSamples, Encoded, InputSpec, SampleError, Skipped};
+use crate::stats::{
+    CalibrationStatistics, ChannelAbsMax, HistogramLayout, Range, TensorStatistics,
+};
 
 /// Reason for which a sample could not be used.
 #[derive(Debug, thiserror::Error)]

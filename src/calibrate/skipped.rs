@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::run::FeedError;
-use crate::engine::EngineError;
+use crate::runtime::EngineError;
 use crate::samples::{SampleError, SampleProblem, ShapeMismatch, Skipped};
 
 /// Explains why the model does not accept inputs of these shapes. Returns `None` if the cause is

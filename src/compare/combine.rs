@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::CompareError;
 use super::node_order::interleaved;
 use super::simulate::{FakeQuantization, Simulated, simulate};
-use crate::engine::Watched;
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
 use crate::quantize;
+use crate::runtime::Watched;
 
 /// A float value and the positions of its counterparts among the watched values.
 #[derive(Clone, Debug)]

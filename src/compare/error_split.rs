@@ -4,9 +4,9 @@
 use super::difference::Difference;
 use super::outputs::floats;
 use super::simulate::simulate;
-use crate::engine::{Engine, EngineError};
 use crate::graph::Model;
 use crate::onnx::schema::TensorProto;
+use crate::runtime::{Engine, EngineError};
 use crate::tensor::Tensor;
 
 /// Both variants and the differences of their outputs.

@@ -24,10 +24,10 @@ pub use output_kinds::OutputKind;
 pub use outputs::OutputError;
 pub use warnings::{Warning, slower};
 
-use crate::engine::{Engine, EngineError};
 use crate::graph::Model;
 use crate::prepare::equalize::{ChannelFactors, EqualizeError};
 use crate::prepare::{PrepareError, raise_opset};
+use crate::runtime::{Engine, EngineError};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
 use error_split::ErrorSplit;

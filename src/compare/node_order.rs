@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::engine::Watched;
 use crate::onnx::schema::NodeProto;
+use crate::runtime::Watched;
 
 /// Orders nodes depth first from the watched values and their counterparts, in the order of the
 /// float model. Each node follows soon after its inputs.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::layer_ports::{conversion, layer_ports};
 use super::recording::{Repeats, RunRecord};
 use super::timing_summary::TimingSummary;
-use crate::engine::{PlanStep, PlanSteps};
 use crate::onnx::schema::NodeProto;
+use crate::runtime::{PlanStep, PlanSteps};
 
 /// A tensor that enters or leaves a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -311,7 +311,7 @@ mod tests {
             product: false,
             on_integers: false,
             inputs: vec![],
-            outputs: vec![crate::engine::StepValue {
+            outputs: vec![crate::runtime::StepValue {
                 element: "float32".into(),
                 shape: vec![1, 4],
                 bytes: 16,

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::memory;
-use crate::engine::Timing;
+use crate::runtime::Timing;
 
 /// One execution of a step. Memory counts from the live bytes at the start of the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::{Error, Event, ProgressMonitor, RangeSource, Session, sample_checks};
 use crate::calibrate::run::{CalibrationRun, ExtraPass, WatchedValue};
-use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::prepare::equalize;
 use crate::profile::{Record, Stopwatch, memory};
 use crate::quantize;
 use crate::samples::{self, Encoded, ShapeMismatch, Skipped};
+use crate::stats::{Method, Range, SecondPassMissing};
 
 /// Result of a calibration.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]

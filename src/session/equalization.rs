@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use super::{Error, RangeSource, Session};
-use crate::engine::Engine;
 use crate::graph::Model;
 use crate::prepare::equalize::ChannelFactors;
 use crate::quantize::{Plan, Settings};
+use crate::runtime::Engine;
 
 /// A model after equalization.
 pub(super) struct Equalized {

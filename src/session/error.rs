@@ -1,16 +1,16 @@
 //! The session's error: a sentence to show and a kind to act on.
 
-use crate::calibrate::SecondPassMissing;
 use crate::calibrate::run::FeedError;
 use crate::compare::CompareError;
-use crate::engine::EngineError;
 use crate::graph::GraphError;
 use crate::onnx::external::ExternalError;
 use crate::onnx::{ReadError, WriteError};
 use crate::prepare::PrepareError;
 use crate::prepare::equalize::EqualizeError;
 use crate::quantize::QuantizeError;
+use crate::runtime::EngineError;
 use crate::samples::SampleError;
+use crate::stats::SecondPassMissing;
 
 /// Error of a session. The sentence states the problem, its place, its cause and the next step.
 #[derive(Debug, thiserror::Error)]

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::model_summary::shape_text;
 use super::{Error, RangeSource, Session};
-use crate::calibrate::{Histogram, Method, Range, TensorStatistics};
 use crate::graph::Model;
 use crate::onnx;
 use crate::quantize::{self, ElementType, Plan, Settings, target_of};
+use crate::stats::{Histogram, Method, Range, TensorStatistics};
 
 /// Maximum number of bars in a histogram that is shown.
 const BARS: usize = 192;

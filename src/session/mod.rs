@@ -50,7 +50,6 @@ pub use source::{Checksum, ModelFile, hexadecimal};
 pub use warm_up::warm_up;
 
 use crate::calibrate::run::CalibrationRun;
-use crate::calibrate::{CalibrationStatistics, Method, Range};
 use crate::compare::Comparison;
 use crate::graph::{Graph, Model};
 use crate::onnx;
@@ -58,6 +57,7 @@ use crate::onnx::schema::ValueInfoProto;
 use crate::profile::{Profiler, Record, Section, SystemClock, memory};
 use crate::quantize::{self, NodeChoice, QuantizedTensor, Scheme};
 use crate::samples::ShapeMismatch;
+use crate::stats::{CalibrationStatistics, Method, Range};
 
 /// Range of each value, by its name.
 pub type ValueRanges = BTreeMap<String, Range>;

@@ -6,7 +6,7 @@ use super::Error;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::{ModelProto, ValueInfoProto};
 use crate::prepare::{Functions, Prepared, Upcast, prepare};
-use crate::{engine, engine::EngineError, quantize};
+use crate::{quantize, runtime, runtime::EngineError};
 
 /// Prepared model with a type for each value. `declared` keeps the types that the file declares:
 /// only these are written out again.
@@ -41,7 +41,7 @@ impl PreparedModel {
         // plan, so it runs only if types are missing.
         let types = match model.graph.is_typed() {
             true => {
-                engine::validate_unrun(&model)?;
+                runtime::validate_unrun(&model)?;
                 Some(BTreeMap::new())
             }
             false => typed_by_engine(&model)?,
@@ -76,7 +76,7 @@ impl PreparedModel {
             if let Some(reason) = self.functions.remaining_call() {
                 return Err(Error::Prepare(reason.clone()));
             }
-            engine::infer_types(&self.model)?;
+            runtime::infer_types(&self.model)?;
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl PreparedModel {
 /// Types inferred by the engine; `None` if it doesn't know all operators. Schemes that need no
 /// samples never run the model; our own rules and the declared types suffice for them.
 fn typed_by_engine(model: &Model) -> Result<Option<BTreeMap<String, TensorType>>, Error> {
-    match engine::infer_types(model) {
+    match runtime::infer_types(model) {
         Ok(types) => Ok(Some(types)),
         Err(EngineError::UnknownOperators { .. } | EngineError::Plan { .. }) => Ok(None),
         Err(other) => Err(other.into()),

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::runner::StoredProfile;
 use super::{Forecast, QuantizationSummary};
-use crate::calibrate::{CalibrationStatistics, Method};
 use crate::compare::Comparison;
 use crate::profile::{LayerTable, Profiler, Section, environment};
 use crate::samples::Skipped;
+use crate::stats::{CalibrationStatistics, Method};
 use crate::{quantize, samples};
 
 /// Data of a run so far.

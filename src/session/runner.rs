@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::{Error, ProgressMonitor, Session, warm_up};
-use crate::engine::{self, Engine, EngineError, FloatKernels};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{Functions, PrepareError, prepare};
@@ -11,6 +10,7 @@ use crate::profile::layers::{LayerMeasurements, LayerPort, LayerTable, ModelValu
 use crate::profile::recording::{Recording, Repeats, RunRecord};
 use crate::profile::trace::Traced;
 use crate::profile::{Clock, SystemClock, TimingSummary, clock_resolution_ms};
+use crate::runtime::{self, Engine, EngineError, FloatKernels};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 
@@ -308,7 +308,7 @@ impl<'a> TypedModel<'a> {
         Ok(TypedModel {
             model,
             uses: model.graph.uses(),
-            types: engine::infer_types_of(model, inputs)?,
+            types: runtime::infer_types_of(model, inputs)?,
         })
     }
 

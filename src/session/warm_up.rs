@@ -182,10 +182,10 @@ fn varied_weights(count: usize) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use crate::calibrate::Method;
     use crate::quantize::Settings;
     use crate::samples;
     use crate::session::{ModelFile, Session};
+    use crate::stats::Method;
 
     #[test]
     fn the_warm_up_model_passes_the_whole_pipeline() {

@@ -68,9 +68,7 @@ fn the_tables_of_the_settings_are_current() {
 
 #[test]
 fn the_list_of_methods_is_current() {
-    let choices = octet::calibrate::METHODS
-        .iter()
-        .flat_map(|entry| entry.choices);
+    let choices = octet::stats::METHODS.iter().flat_map(|entry| entry.choices);
     let rows = choices.map(|(value, label)| format!("  ['{value}', '{label}'],\n"));
     let text = format!(
         "// @ts-check\n/** Calibration methods with labels. Generated from the Rust list by `make contracts`. \

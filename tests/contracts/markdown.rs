@@ -89,7 +89,7 @@ fn values(name: &str, schema: &Value) -> Vec<String> {
 
 /// One row for each calibration method.
 fn methods() -> Vec<String> {
-    let rows = octet::calibrate::METHODS
+    let rows = octet::stats::METHODS
         .iter()
         .map(|entry| format!("| `{}` | {} |", entry.name, entry.meaning));
     let head = ["| method | range |".to_string(), "|---|---|".to_string()];

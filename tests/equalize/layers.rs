@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use octet::engine::{self, Engine};
 use octet::graph::{Dim, Model, TensorType};
 use octet::onnx::schema::*;
 use octet::prepare::equalize::{ChannelFactors, channels};
+use octet::runtime::{self, Engine};
 use octet::tensor::{Tensor, Values};
 
 use super::graphs::{check_valid, model, node, numbers};
@@ -34,7 +34,7 @@ pub fn typed(mut model: Model, shape: &[usize]) -> Model {
         shape: Some(shape.iter().copied().map(Dim::Known).collect()),
     };
     model.graph.inputs = vec![ValueInfoProto::new("x", &input)];
-    let types = engine::infer_types(&model).unwrap();
+    let types = runtime::infer_types(&model).unwrap();
     model.graph.value_info = types
         .iter()
         .map(|(name, found)| ValueInfoProto::new(name, found))

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use octet::calibrate::{Method, Range};
 use octet::onnx::schema::{DataType, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use octet::prepare::equalize::ChannelFactors;
 use octet::quantize::{Format, Scheme, Settings};
 use octet::samples::{self, Encoded};
 use octet::session::{Error, ModelFile, QuantizationResult, Session, compare_sample};
+use octet::stats::{Method, Range};
 
 use super::graphs::{node, npy, numbers};
 use super::layers::{SHAPE, conv, conv_constants};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use octet::calibrate::Range;
 use octet::graph::Model;
 use octet::quantize::{
     ActivationRanges, Plan, Quantized, Settings, quantize, to_integer_operators, with_float_weights,
 };
+use octet::stats::Range;
 
 use crate::graphs::check_valid;
 

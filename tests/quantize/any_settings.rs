@@ -1,9 +1,9 @@
 //! A calibration observes all values that any settings may need.
 
-use octet::calibrate::{CalibrationStatistics, Method, TensorStatistics};
 use octet::graph::Model;
 use octet::onnx::schema::*;
 use octet::quantize::{ActivationRanges, Plan, QuantizeError, Settings, apply};
+use octet::stats::{CalibrationStatistics, Method, TensorStatistics};
 use serde_json::{Value, json};
 
 use crate::graphs::{Random, check_valid, constant, model, node};

@@ -1,7 +1,7 @@
 //! Tensors read only by a Concat take the scale of its output, so they are rounded once.
 
-use octet::calibrate::Method;
 use octet::onnx::schema::*;
+use octet::stats::Method;
 use serde_json::{Value, json};
 
 use crate::graphs::{constant, model, node};

@@ -1,9 +1,9 @@
 //! Settings take effect, or a note says why they don't.
 
-use octet::calibrate::Method;
 use octet::graph::Model;
 use octet::onnx::schema::TensorProto;
 use octet::quantize::Quantized;
+use octet::stats::Method;
 use serde_json::{Value, json};
 
 use crate::graphs::{constant, model, node};

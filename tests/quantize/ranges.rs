@@ -1,9 +1,9 @@
 //! Ranges of values that differ from their own observed range.
 
-use octet::calibrate::{CalibrationStatistics, Method, Range, TensorStatistics};
 use octet::graph::Model;
 use octet::onnx::schema::*;
 use octet::quantize::{ActivationRanges, Plan, Quantized, Settings, apply};
+use octet::stats::{CalibrationStatistics, Method, Range, TensorStatistics};
 use serde_json::{Value, json};
 
 use crate::graphs::{constant, maker, model, node};

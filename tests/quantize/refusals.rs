@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use octet::calibrate::Range;
 use octet::quantize::{
     ActivationRanges, ElementType, LayerSettings, Operators, Plan, QuantizeError, Settings,
     TensorSettings, apply, quantize,
 };
+use octet::stats::Range;
 
 use crate::all_formats::quantize_all_formats;
 use crate::graphs::{constant, model, node};

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
-use octet::calibrate::{CalibrationStatistics, Method};
-use octet::engine::Engine;
 use octet::graph::{Dim, Model};
 use octet::onnx::schema::{AttributeProto, DataType, TensorProto};
 use octet::quantize::{
     ActivationRanges, Plan, Quantized, Settings, apply, channel_axes, gram_views,
 };
+use octet::runtime::Engine;
 use octet::samples::{self, Encoded, InputSpec};
+use octet::stats::{CalibrationStatistics, Method};
 use octet::tensor::{Tensor, Values};
 
 use super::graphs::{check_valid, model, node, npy, numbers};

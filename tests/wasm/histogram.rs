@@ -1,6 +1,6 @@
 //! Tensor statistics have identical bits in the browser, for any division of the data.
 
-use octet::calibrate::TensorStatistics;
+use octet::stats::TensorStatistics;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use crate::recorded;

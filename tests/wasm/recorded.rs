@@ -3,7 +3,6 @@
 //! constants.
 
 use bytes::Bytes;
-use octet::calibrate::{Method, TensorStatistics};
 use octet::onnx::schema::{
     AttributeProto, AttributeType, DataType, Dimension, DimensionValue, GraphProto, ModelProto,
     NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
@@ -11,6 +10,7 @@ use octet::onnx::schema::{
 };
 use octet::samples::{self, Encoded};
 use octet::session::{ModelFile, Session};
+use octet::stats::{Method, TensorStatistics};
 use octet::{onnx, quantize};
 
 /// sha256 of the model's file.

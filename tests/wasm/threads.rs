@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 use wasm_bindgen_test::wasm_bindgen_test;
 
-use octet::calibrate::TensorStatistics;
+use octet::stats::TensorStatistics;
 
 use crate::{pool, recorded};
 

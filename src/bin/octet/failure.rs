@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
-use octet::engine::EngineError;
 use octet::quantize::QuantizeError;
+use octet::runtime::EngineError;
 use octet::session::Error;
 
 /// The exit codes, as `octet --help` prints them.

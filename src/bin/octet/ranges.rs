@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use octet::calibrate::Range;
+use octet::stats::Range;
 
 use super::{Failure, files};
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use octet::engine::FloatKernels;
 use octet::profile::columns::{self, Column};
 use octet::profile::{LayerTable, Repeats, text};
+use octet::runtime::FloatKernels;
 use octet::samples;
 use octet::tensor::Tensor;
 

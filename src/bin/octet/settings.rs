@@ -1,8 +1,8 @@
 //! Options that form the settings document: a file, overridden by single options.
 
 use clap::Args;
-use octet::calibrate::{Method, PowerOfTwo};
 use octet::quantize::{Document, GuardSettings, Operators, Settings};
+use octet::stats::{Method, PowerOfTwo};
 
 use super::settings_help::{help, method_help, parse, type_help};
 use super::{Failure, files};

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use octet::calibrate::METHODS;
 use octet::quantize::Settings;
+use octet::stats::METHODS;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Error, ProgressMonitor, Session};
-use crate::calibrate::{ChannelMeans, ChannelVariance, Method, TensorStatistics};
-use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
 use crate::prepare::equalize;
 use crate::profile::macs::macs;
 use crate::profile::{Clock, SystemClock, memory};
 use crate::quantize::{self, Plan};
+use crate::runtime::{self, Engine, Probe};
 use crate::samples::{self, Encoded};
+use crate::stats::{ChannelMeans, ChannelVariance, Method, TensorStatistics};
 use crate::tensor::Tensor;
 use file_forecast::{FileForecast, bits_of_weights};
 
@@ -175,7 +175,7 @@ impl Session {
         let (engine, watched) = (Arc::clone(&planned.engine), planned.watched.clone());
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let graph = &ready.model.graph;
-        let types = engine::infer_types_of(&ready.model, &inputs)?;
+        let types = runtime::infer_types_of(&ready.model, &inputs)?;
         let see = |slot: usize, values: &[f32]| seen[slot].observe(values);
         let probe = engine.probe(&run_plan, inputs, PROBE_MS, now, see, stop)?;
         let shape = |name: &str| -> Option<Vec<u64>> {

@@ -1,0 +1,308 @@
+//! Reads QuantizeLinear and DequantizeLinear nodes: the integers and parameters behind a real
+//! value.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::super::quantization::{Int8Quantization, Int16Quantization, SIGN};
+use super::ir::{Constant, Operand};
+use crate::FloatEvaluator;
+use octet_graph::{Dim, Graph, Model, TensorType, Uses};
+use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// Reason why a node is no integer step, for display.
+pub type Reason = String;
+
+/// A graph with types, and access to its quantization parameters.
+pub(super) struct Reader<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) uses: Uses,
+    pub(super) opset: i64,
+    types: &'a BTreeMap<String, TensorType>,
+    /// Values that are watched from outside.
+    watched: HashSet<&'a str>,
+    /// Nodes that must stay float because their step failed to compile.
+    pub(super) refused: HashSet<usize>,
+    dequantized: HashMap<&'a str, usize>,
+    /// Evaluates float nodes.
+    pub(super) floats: &'a dyn FloatEvaluator,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        types: &'a BTreeMap<String, TensorType>,
+        watched: &'a [String],
+        refused: HashSet<usize>,
+        floats: &'a dyn FloatEvaluator,
+    ) -> Reader<'a> {
+        let graph = &model.graph;
+        let nodes = graph.nodes.iter().enumerate();
+        Reader {
+            graph,
+            uses: graph.uses(),
+            opset: model.opset(),
+            types,
+            watched: watched.iter().map(String::as_str).collect(),
+            refused,
+            dequantized: nodes
+                .filter(|(_, node)| node.is("DequantizeLinear"))
+                .filter_map(|(index, node)| Some((node.output.first()?.as_str(), index)))
+                .collect(),
+            floats,
+        }
+    }
+
+    /// Shape of a value if all dimensions are known.
+    pub(super) fn shape(&self, value: &str) -> Result<Vec<usize>, Reason> {
+        let found = match self.graph.initializers.get(value) {
+            Some(tensor) => tensor.shape().ok(),
+            None => self.types.get(value).and_then(known_shape),
+        };
+        found.ok_or_else(|| format!("the shape of {value} is not known before the run"))
+    }
+
+    pub(super) fn element(&self, value: &str) -> Option<DataType> {
+        match self.graph.initializers.get(value) {
+            Some(tensor) => tensor.element().ok(),
+            None => self.types.get(value).map(|found| found.element),
+        }
+    }
+
+    /// The initializer of that name.
+    pub(super) fn constant(&self, value: &str) -> Option<&'a TensorProto> {
+        self.graph.initializers.get(value)
+    }
+
+    /// True for model outputs and watched values.
+    pub(super) fn is_observed(&self, value: &str) -> bool {
+        self.uses.is_output(value) || self.watched.contains(value)
+    }
+
+    /// The only reader of a value, if the value is its first input.
+    pub(super) fn only_reader(&self, value: &str) -> Option<usize> {
+        match *self.uses.consumers(value) {
+            [(reader, 0)] if !self.is_observed(value) => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// Parameters of a Q or DQ node with one scale and eight bits; `integers` is its integer side.
+    pub(super) fn quantization(
+        &self,
+        node: &NodeProto,
+        integers: &str,
+    ) -> Result<Int8Quantization, Reason> {
+        let (scale, element, zero_point) = self.linear(node, integers)?;
+        let signed = match element {
+            DataType::Uint8 => false,
+            DataType::Int8 => true,
+            other => {
+                let (title, name) = (node.title(), other.name());
+                return Err(format!("{title} has integers of type {name}"));
+            }
+        };
+        Ok(Int8Quantization {
+            scale,
+            zero_point: zero_point as u8 ^ if signed { SIGN } else { 0 },
+            signed,
+        })
+    }
+
+    /// Parameters of a Q or DQ node with one scale and 16 bits.
+    pub(super) fn int16_parameters(&self, node: &NodeProto) -> Result<Int16Quantization, Reason> {
+        let integers = match node.is("QuantizeLinear") {
+            true => node.output.first().map_or("", String::as_str),
+            false => node.input_at(0).unwrap_or_default(),
+        };
+        let (scale, element, zero_point) = self.linear(node, integers)?;
+        match element {
+            DataType::Uint16 => Ok(Int16Quantization::new(scale, zero_point, false)),
+            DataType::Int16 => Ok(Int16Quantization::new(scale, zero_point, true)),
+            other => {
+                let (title, name) = (node.title(), other.name());
+                Err(format!("{title} has integers of type {name}"))
+            }
+        }
+    }
+
+    /// The single scale of a Q or DQ node, its integer type and its zero point.
+    fn linear(&self, node: &NodeProto, integers: &str) -> Result<(f32, DataType, i64), Reason> {
+        let title = node.title();
+        let [scale] = self.numbers(node, 1)?[..] else {
+            return Err(format!("{title} has one scale per channel"));
+        };
+        if !(scale.is_normal() && scale > 0.0) {
+            return Err(format!(
+                "the scale of {title} is {scale}, not a positive number"
+            ));
+        }
+        let element = self
+            .zero_point_type(node)
+            .or_else(|| self.element(integers))
+            .unwrap_or(DataType::Uint8);
+        let zero_point = match node.input_at(2) {
+            None => 0,
+            Some(name) => match self.constant(name).map(TensorProto::to_i64) {
+                Some(Ok(values)) if values.len() == 1 => values[0],
+                Some(Ok(values)) => {
+                    return Err(format!(
+                        "{title} has {} zero points for one scale",
+                        values.len()
+                    ));
+                }
+                _ => return Err(format!("the zero point of {title} is not constant")),
+            },
+        };
+        Ok((scale, element, zero_point))
+    }
+
+    fn zero_point_type(&self, node: &NodeProto) -> Option<DataType> {
+        self.element(node.input_at(2)?)
+    }
+
+    pub(super) fn numbers(&self, node: &NodeProto, slot: usize) -> Result<Vec<f32>, Reason> {
+        let name = node.input_at(slot).unwrap_or_default();
+        self.constant(name)
+            .and_then(|tensor| tensor.to_f32().ok())
+            .ok_or_else(|| format!("the scale of {} is not a float constant", node.title()))
+    }
+
+    /// The DequantizeLinear that produces a real value.
+    pub(super) fn dequantizer(&self, real: &str) -> Option<&'a NodeProto> {
+        self.dequantized
+            .get(real)
+            .map(|&index| &self.graph.nodes[index])
+    }
+
+    /// The integers behind a real value: eight bits, one scale.
+    pub(super) fn operand(&self, real: &str) -> Result<Operand, Reason> {
+        let node = self
+            .dequantizer(real)
+            .ok_or_else(|| format!("its input {real} is not quantized"))?;
+        let integers = node.input_at(0).unwrap_or_default();
+        let quantization = self.quantization(node, integers)?;
+        let Some(tensor) = self.constant(integers) else {
+            if self.element(integers).is_none() {
+                return Err(format!("the type of {integers} is not known"));
+            }
+            return Ok(Operand::Int8(integers.to_owned(), quantization));
+        };
+        Ok(Operand::Constant(self.quantized(
+            integers,
+            tensor,
+            quantization,
+        )?))
+    }
+
+    /// A byte constant with this quantization.
+    pub(super) fn quantized(
+        &self,
+        name: &str,
+        tensor: &TensorProto,
+        quantization: Int8Quantization,
+    ) -> Result<Constant, Reason> {
+        let flip = if quantization.signed { SIGN } else { 0 };
+        let values = tensor.to_i64().map_err(|error| error.to_string())?;
+        Ok(Constant {
+            name: name.to_owned(),
+            shape: tensor.shape().map_err(|error| error.to_string())?,
+            integers: values.into_iter().map(|v| v as u8 ^ flip).collect(),
+            quantization,
+        })
+    }
+
+    /// A constant quantized to `to`, for operations that commute with rounding. Rounding is
+    /// monotonic; a constant with NaN is rejected.
+    pub(super) fn rounded(&self, real: &str, to: Int8Quantization) -> Option<Operand> {
+        let (shape, values) = self.reals(real)?;
+        let sound = !values.iter().any(|value| value.is_nan());
+        sound.then(|| {
+            Operand::Constant(Constant {
+                name: real.to_owned(),
+                shape,
+                integers: values.iter().map(|&value| to.integer(value)).collect(),
+                quantization: to,
+            })
+        })
+    }
+
+    /// Reals of a constant: an initializer, or a dequantized one.
+    pub(super) fn reals(&self, real: &str) -> Option<(Vec<usize>, Vec<f32>)> {
+        let tensor = match (self.constant(real), self.dequantizer(real)) {
+            (Some(tensor), _) => tensor.clone(),
+            (None, Some(node)) => super::super::constants::dequantized(self.graph, node)?,
+            _ => return None,
+        };
+        Some((tensor.shape().ok()?, tensor.to_f32().ok()?))
+    }
+
+    /// A scalar constant of floats or integers, such as the exponent of a Pow.
+    pub(super) fn number(&self, real: &str) -> Option<f32> {
+        let reals = self.reals(real).map(|(_, values)| values);
+        let whole = || {
+            let integers = self.constant(real)?.to_i64().ok()?;
+            Some(integers.iter().map(|&integer| integer as f32).collect())
+        };
+        match reals.or_else(whole)?[..] {
+            [number] => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A list of integers: an attribute in old opsets, an input in new ones.
+    pub(super) fn list(&self, node: &NodeProto, key: &str, slot: usize) -> Option<Vec<i64>> {
+        match node.ints(key) {
+            Some(list) => Some(list.to_vec()),
+            None => self.constant(node.input_at(slot)?)?.to_i64().ok(),
+        }
+    }
+
+    /// Quantizes a bias to the accumulator: `scales[channel]` is the real value of one unit. The
+    /// rounding error, half a unit, is far below one step of the output.
+    pub(super) fn bias(
+        &self,
+        real: &str,
+        scales: &[f32],
+        channels: usize,
+        factor: f64,
+    ) -> Result<Vec<i32>, Reason> {
+        let (shape, values) = self
+            .reals(real)
+            .ok_or_else(|| format!("its bias {real} is not constant"))?;
+        // An equal count of values could also belong to the row axis.
+        if !(values.len() == 1 || is_row(&shape, channels)) {
+            return Err(format!(
+                "its bias has the shape {shape:?} for {channels} channels"
+            ));
+        }
+        // If the model's bias already has the accumulator's scale, this reproduces its integers.
+        let at = |list: &[f32], channel: usize| f64::from(list[channel.min(list.len() - 1)]);
+        (0..channels)
+            .map(|channel| {
+                let scale = at(scales, channel);
+                let real = at(&values, channel) * factor;
+                let steps = if real == 0.0 {
+                    0.0
+                } else {
+                    (real / scale).round_ties_even()
+                };
+                let fits = steps.abs() <= f64::from(i32::MAX);
+                fits.then_some(steps as i32)
+                    .ok_or_else(|| "its bias does not fit into 32 bits".to_owned())
+            })
+            .collect()
+    }
+}
+
+/// True for the shape of a single row: all axes but the last have size 1.
+pub(super) fn is_row(shape: &[usize], values: usize) -> bool {
+    matches!(shape, [before @ .., last] if *last == values && before.iter().all(|&size| size == 1))
+}
+
+fn known_shape(found: &TensorType) -> Option<Vec<usize>> {
+    let size = |dim: &Dim| match dim {
+        Dim::Known(size) => Some(*size),
+        _ => None,
+    };
+    found.shape.as_ref()?.iter().map(size).collect()
+}

@@ -1,0 +1,300 @@
+//! Programs: compiled regions with instructions, packed weights and an arena.
+//!
+//! A program is compiled for fixed input shapes. It is immutable while it runs, so several threads
+//! can run it at once, each with its own arena. A finished run leaves its arena for the next.
+
+mod arena;
+mod arithmetic;
+mod batched_products;
+mod buffer_placement;
+mod compiler;
+mod dynamic;
+mod execute;
+mod instruction;
+mod int16;
+mod layout;
+mod layout_preferences;
+mod lower;
+mod products;
+mod row_tiling;
+mod slices;
+mod spin_pool;
+mod split_rows;
+mod step_output;
+mod weighted_products;
+
+pub use slices::OutputSlice;
+pub use spin_pool::wake_ahead;
+pub use spin_pool::with_pool;
+pub use split_rows::{cost_of_product, split_rows};
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use octet_kernels::int8::Error;
+
+use super::pattern::{ElementKind, Ir, IrValue};
+use super::region::Region;
+use buffer_placement::{Buffer, BufferLocation, place_buffers, split_arena};
+use compiler::Compiler;
+use instruction::{BufferElement, InputSource, Instruction};
+use slices::InputSlice;
+
+/// An input of a region.
+pub enum RegionInput<'a> {
+    /// Integers of eight bits, in the type of the graph.
+    Bytes(&'a [u8]),
+    /// 32-bit floats.
+    Floats(&'a [f32]),
+}
+
+/// Callback after each instruction, with the index of its step in the region.
+pub type InstructionClock<'a> = &'a mut dyn FnMut(usize);
+
+/// A compiled region.
+pub struct Program {
+    instructions: Vec<Instruction>,
+    buffers: Vec<Buffer>,
+    /// Lengths of the arenas, in the order of [`BufferElement::ALL`].
+    sizes: [usize; 3],
+    outputs: Vec<(usize, IrValue)>,
+    inputs: Vec<IrValue>,
+    /// Index into the IR's steps, for each step of the region.
+    steps: Vec<usize>,
+    free_arenas: Mutex<Vec<Arena>>,
+}
+
+#[derive(Default)]
+struct Arena {
+    bytes: Vec<u8>,
+    floats: Vec<f32>,
+    sums: Vec<i32>,
+}
+
+/// A short form, because tract prints its operators. A derived implementation would print all
+/// weights, and add code to do so.
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} instructions", self.instructions.len())
+    }
+}
+
+/// A step that cannot be compiled, with the reason.
+pub struct LoweringError {
+    pub(super) step: usize,
+    pub(super) reason: String,
+}
+
+impl Program {
+    /// Number of instructions in one run.
+    pub fn instructions(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// Compiles a region.
+    pub(super) fn new(ir: &Ir, region: &Region) -> Result<Program, LoweringError> {
+        let refused = |(step, error): (usize, Error)| LoweringError {
+            step,
+            reason: error.to_string(),
+        };
+        let last = region.steps.last().copied().unwrap_or(0);
+        let mut compiler = Compiler::new(ir, region);
+        compiler.lower_all(region).map_err(refused)?;
+        let value = |name: &String| ir.values.get(name).cloned();
+        let mut outputs = Vec::new();
+        for name in &region.outputs {
+            let buffer = compiler
+                .output(name)
+                .map_err(|error| refused((last, error)))?;
+            outputs.extend(value(name).map(|value| (buffer, value)));
+        }
+        let Compiler {
+            instructions,
+            buffers,
+            ..
+        } = compiler;
+        let inputs = region.inputs.iter().filter_map(value).collect();
+        let leaving: Vec<usize> = outputs.iter().map(|(buffer, _)| *buffer).collect();
+        let (buffers, sizes) = place_buffers(&instructions, &buffers, &leaving);
+        Ok(Program {
+            instructions,
+            buffers,
+            sizes,
+            outputs,
+            inputs,
+            steps: region.steps.clone(),
+            free_arenas: Mutex::default(),
+        })
+    }
+
+    /// Types and shapes of the outputs.
+    pub fn outputs(&self) -> impl Iterator<Item = &IrValue> {
+        self.outputs.iter().map(|(_, value)| value)
+    }
+
+    /// ISA and algorithm of the kernel of a step of the IR, for kernels with variants.
+    pub(super) fn form(&self, step: usize) -> Option<String> {
+        let place = self.steps.iter().position(|&s| s == step)?;
+        self.instructions
+            .iter()
+            .filter(|instruction| instruction.step == place)
+            .find_map(|instruction| instruction.work.form())
+    }
+
+    /// Runs the program. It overwrites all of `result`, which has one slice per output.
+    pub fn run(
+        &self,
+        input: &[RegionInput],
+        result: &mut [OutputSlice],
+        mut clock: Option<InstructionClock>,
+    ) -> Result<(), Error> {
+        self.check(input)?;
+        self.check_outputs(result)?;
+        let free_arenas = || {
+            self.free_arenas
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let mut arena = free_arenas().pop().unwrap_or_default();
+        let [bytes, floats, sums] = self.sizes;
+        arena.bytes.resize(bytes, 0);
+        arena.floats.resize(floats, 0.0);
+        arena.sums.resize(sums, 0);
+        with_pool(|| {
+            self.instructions.iter().try_for_each(|instruction| {
+                self.step(instruction, input, &mut arena, result)?;
+                if let Some(clock) = &mut clock {
+                    clock(instruction.step);
+                }
+                Ok(())
+            })
+        })?;
+        for (result, (buffer, value)) in result.iter_mut().zip(&self.outputs) {
+            let Buffer { place, length, .. } = self.buffers[*buffer];
+            if let BufferLocation::Arena(offset) = place {
+                match result {
+                    OutputSlice::Bytes(to) => to.copy_from_slice(&arena.bytes[offset..][..length]),
+                    OutputSlice::Floats(to) => {
+                        to.copy_from_slice(&arena.floats[offset..][..length])
+                    }
+                    OutputSlice::Accumulators(to) => {
+                        to.copy_from_slice(&arena.sums[offset..][..length])
+                    }
+                }
+            }
+            if let (OutputSlice::Bytes(bytes), ElementKind::Byte { signed: true }) =
+                (result, value.kind)
+            {
+                octet_kernels::int8::flip(bytes);
+            }
+        }
+        free_arenas().push(arena);
+        Ok(())
+    }
+
+    fn check_outputs(&self, result: &[OutputSlice]) -> Result<(), Error> {
+        let fits = result.len() == self.outputs.len()
+            && result
+                .iter()
+                .zip(&self.outputs)
+                .all(|(result, (buffer, _))| {
+                    let Buffer {
+                        element, length, ..
+                    } = self.buffers[*buffer];
+                    (result.element(), result.len()) == (element, length)
+                });
+        fits.then_some(()).ok_or(Error::Mismatch {
+            what: "the outputs of an integer region",
+            expected: self.outputs.len(),
+            actual: result.len(),
+        })
+    }
+
+    fn check(&self, input: &[RegionInput]) -> Result<(), Error> {
+        let fits = input.len() == self.inputs.len()
+            && input.iter().zip(&self.inputs).all(|(input, value)| {
+                let count: usize = value.shape.iter().product();
+                match (input, value.kind) {
+                    (RegionInput::Bytes(bytes), ElementKind::Byte { .. }) => bytes.len() == count,
+                    (RegionInput::Floats(floats), ElementKind::Float) => floats.len() == count,
+                    _ => false,
+                }
+            });
+        fits.then_some(()).ok_or(Error::Mismatch {
+            what: "the inputs of an integer region",
+            expected: self.inputs.len(),
+            actual: input.len(),
+        })
+    }
+
+    fn step(
+        &self,
+        instruction: &Instruction,
+        input: &[RegionInput],
+        arena: &mut Arena,
+        result: &mut [OutputSlice],
+    ) -> Result<(), Error> {
+        let Buffer {
+            element,
+            place,
+            length,
+        } = self.buffers[instruction.output];
+        // Buffers with overlapping lifetimes are disjoint, so every input lies before or behind the
+        // output. Buffers written directly to an output are not read here.
+        let part = |of| match place {
+            BufferLocation::Arena(offset) if of == element => (offset, length),
+            _ => (0, 0),
+        };
+        let (bytes, byte_output) = split_arena(&mut arena.bytes, part(BufferElement::Byte));
+        let (floats, float_output) = split_arena(&mut arena.floats, part(BufferElement::Float));
+        let (sums, sum_output) = split_arena(&mut arena.sums, part(BufferElement::Accumulator));
+        let slice = |source: &'_ InputSource| -> Option<InputSlice<'_>> {
+            Some(match source {
+                InputSource::Constant(_) | InputSource::Reals(_) => return None,
+                InputSource::Input(at) => match input.get(*at)? {
+                    RegionInput::Bytes(bytes) => InputSlice::Bytes(bytes),
+                    RegionInput::Floats(floats) => InputSlice::Floats(floats),
+                },
+                InputSource::Buffer(buffer) => {
+                    let Buffer {
+                        element,
+                        place: BufferLocation::Arena(offset),
+                        length,
+                    } = self.buffers[*buffer]
+                    else {
+                        return None;
+                    };
+                    match element {
+                        BufferElement::Byte => InputSlice::Bytes(bytes.at(offset, length)),
+                        BufferElement::Float => InputSlice::Floats(floats.at(offset, length)),
+                        BufferElement::Accumulator => {
+                            InputSlice::Accumulators(sums.at(offset, length))
+                        }
+                    }
+                }
+            })
+        };
+        let mut inputs = Vec::with_capacity(instruction.inputs.len());
+        for source in &instruction.inputs {
+            inputs.push(match source {
+                InputSource::Constant(constant) => InputSlice::Bytes(constant),
+                InputSource::Reals(reals) => InputSlice::Floats(reals),
+                source => slice(source).ok_or(Error::Zero {
+                    what: "an input of an instruction",
+                })?,
+            });
+        }
+        let output = match (place, element) {
+            (BufferLocation::Output(at), _) => match result.get_mut(at) {
+                Some(OutputSlice::Bytes(bytes)) => OutputSlice::Bytes(bytes),
+                Some(OutputSlice::Floats(floats)) => OutputSlice::Floats(floats),
+                Some(OutputSlice::Accumulators(sums)) => OutputSlice::Accumulators(sums),
+                None => return Err(compiler::MISSING),
+            },
+            (_, BufferElement::Byte) => OutputSlice::Bytes(byte_output),
+            (_, BufferElement::Float) => OutputSlice::Floats(float_output),
+            (_, BufferElement::Accumulator) => OutputSlice::Accumulators(sum_output),
+        };
+        execute::execute(&instruction.work, &inputs, output)
+    }
+}

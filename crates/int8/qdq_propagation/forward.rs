@@ -1,0 +1,97 @@
+//! Forward QDQ propagation: a pair before a data-movement node is copied behind it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{PairParameters, around_softmax, is_data_movement, is_min_max};
+use octet_graph::{Graph, Steps};
+use octet_onnx::schema::NodeProto;
+
+/// Visits the nodes in topological order, so a pair passes any number of data-movement nodes.
+pub(super) fn propagate(graph: &mut Graph) {
+    let asking = values_read_as_reals(graph);
+    let around = around_softmax(graph);
+    let mut steps = Steps::new(graph.names());
+    let mut known: HashMap<String, PairParameters> = HashMap::new();
+    let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
+    for (index, mut node) in nodes {
+        let passed = moved_pair(&node, graph, &known).filter(|_| !around.contains(&index));
+        let passed = passed.cloned();
+        if node.is("DequantizeLinear") {
+            let pair = PairParameters::from_node(graph, &node);
+            known.extend(node.output.first().cloned().zip(pair));
+        }
+        let Some(pair) = passed else {
+            steps.nodes.push(node);
+            continue;
+        };
+        let mut renamed = Vec::new();
+        for output in &mut node.output {
+            if asking.contains(output) {
+                let real = steps.names.fresh(&format!("{output}_as_moved"));
+                renamed.push((real.clone(), std::mem::replace(output, real)));
+            }
+        }
+        steps.nodes.push(node);
+        for (real, output) in renamed {
+            pair.write(&real, &output, &mut steps);
+            known.insert(output, pair.clone());
+        }
+    }
+    steps.into_graph(graph);
+}
+
+/// Values that some node reads as reals.
+fn values_read_as_reals(graph: &Graph) -> HashSet<String> {
+    let uses = graph.uses();
+    let result = graph.nodes.iter().flat_map(|node| &node.output);
+    result
+        .filter(|name| {
+            let mut readers = uses.consumers(name).iter();
+            readers.any(|&(reader, _)| !graph.nodes[reader].is("QuantizeLinear"))
+        })
+        .cloned()
+        .collect()
+}
+
+/// The pair before all inputs that a node moves.
+fn moved_pair<'a>(
+    node: &NodeProto,
+    graph: &Graph,
+    known: &'a HashMap<String, PairParameters>,
+) -> Option<&'a PairParameters> {
+    let pair = known.get(node.input_at(0)?)?;
+    // True if the node's outputs contain only values of its inputs, or zeros.
+    let same = is_data_movement(node)
+        || is_min_max(node)
+        || node.is("Split")
+        || node.is("Gather")
+        || node.is("Relu")
+        || (node.is("Resize") || node.is("Upsample")) && picks_nearest(node)
+        || node.is("Pad") && fills_with_zero(node, graph)
+        || node.is("Concat")
+            && node.input.iter().all(|name| {
+                let other = known.get(name);
+                other.is_some_and(|other| other.is_equal(pair, graph))
+            });
+    same.then_some(pair)
+}
+
+fn picks_nearest(node: &NodeProto) -> bool {
+    node.text("mode").unwrap_or("nearest") == "nearest"
+        && node.text("coordinate_transformation_mode") != Some("tf_crop_and_resize")
+}
+
+fn fills_with_zero(node: &NodeProto, graph: &Graph) -> bool {
+    if node.text("mode").unwrap_or("constant") != "constant" {
+        return true;
+    }
+    let zero = |value: &f32| *value == 0.0;
+    match node.input_at(2) {
+        Some(name) => graph
+            .initializers
+            .get(name)
+            .and_then(|tensor| tensor.to_f32().ok())
+            .is_some_and(|values| values.iter().all(zero)),
+        None => zero(&node.float("value").unwrap_or(0.0)),
+    }
+}

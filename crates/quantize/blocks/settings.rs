@@ -1,0 +1,168 @@
+//! Settings of block-wise weights.
+
+use serde::{Deserialize, Serialize};
+
+use crate::QuantizeError;
+
+/// The representation of block-wise weights in the file.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockForm {
+    /// ONNX Runtime's operator com.microsoft::MatMulNBits.
+    #[default]
+    #[serde(rename = "matmul_nbits")]
+    MatMulNBits,
+    /// ONNX's own DequantizeLinear of opset 21, for 4 and 8 bits.
+    Dequantize,
+}
+
+/// The method that computes scale and zero point of a block.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum BlockMethod {
+    /// From minimum and maximum: ONNX Runtime's integers, bit for bit.
+    #[default]
+    Rtn,
+    /// Half-quadratic (HQQ): a fractional zero point that fits most numbers and ignores a few
+    /// outliers.
+    Hqq,
+    /// A search over scales; errors of large numbers count more.
+    Search,
+    /// The scales of `search`, with GPTQ's rounding.
+    Gptq,
+}
+
+/// The settings of block-wise weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BlockSettings {
+    /// The representation in the file.
+    pub form: BlockForm,
+    /// Bits of one number: 2, 4 or 8.
+    pub bits: u8,
+    /// The numbers that share a scale: a power of two from 16 to 256.
+    pub size: usize,
+    /// The zero point is the middle of the integers, and the file has no zero points. By default
+    /// true for every method but `hqq`, which computes zero points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symmetric: Option<bool>,
+    /// The method that computes scales and zero points.
+    pub method: BlockMethod,
+    /// The precision of MatMulNBits: 0 runtime's choice, 1 float32, 2 float16, 3 bfloat16, 4 int8.
+    pub accuracy_level: u8,
+}
+
+impl Default for BlockSettings {
+    fn default() -> BlockSettings {
+        BlockSettings {
+            form: BlockForm::default(),
+            bits: 4,
+            size: 32,
+            symmetric: None,
+            method: BlockMethod::default(),
+            accuracy_level: 0,
+        }
+    }
+}
+
+/// Settings of block-wise weights for some nodes. Those left out are as for all nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BlockChoice {
+    /// Bits of one number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits: Option<u8>,
+    /// The numbers that share a scale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<usize>,
+    /// Zero in the middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symmetric: Option<bool>,
+    /// The method that computes scales and zero points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<BlockMethod>,
+    /// The precision of MatMulNBits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy_level: Option<u8>,
+}
+
+impl BlockSettings {
+    /// These settings, with those of `choice` in place of them where it has any.
+    pub(crate) fn with(&self, choice: &BlockChoice) -> BlockSettings {
+        BlockSettings {
+            form: self.form,
+            bits: choice.bits.unwrap_or(self.bits),
+            size: choice.size.unwrap_or(self.size),
+            symmetric: choice.symmetric.or(self.symmetric),
+            method: choice.method.unwrap_or(self.method),
+            accuracy_level: choice.accuracy_level.unwrap_or(self.accuracy_level),
+        }
+    }
+
+    /// True if the zero point is the middle of the integers.
+    pub(super) fn is_symmetric(&self) -> bool {
+        self.symmetric.unwrap_or(self.method != BlockMethod::Hqq)
+    }
+
+    /// Checks that the settings are valid together.
+    pub(super) fn check(&self) -> Result<(), QuantizeError> {
+        let wrong = |setting: &'static str, value: String, wanted: &'static str| {
+            Err(QuantizeError::Setting {
+                setting,
+                value,
+                wanted,
+            })
+        };
+        match (self.form, self.bits) {
+            (BlockForm::MatMulNBits, 2 | 4 | 8) | (BlockForm::Dequantize, 4 | 8) => {}
+            (BlockForm::MatMulNBits, bits) => {
+                return wrong("bits", bits.to_string(), "2, 4 or 8");
+            }
+            (BlockForm::Dequantize, bits) => {
+                return wrong("bits", bits.to_string(), "4 or 8, or the form matmul_nbits");
+            }
+        }
+        if !self.size.is_power_of_two() || !(16..=256).contains(&self.size) {
+            let value = self.size.to_string();
+            return wrong("size", value, "16, 32, 64, 128 or 256");
+        }
+        if self.accuracy_level > 4 {
+            let value = self.accuracy_level.to_string();
+            return wrong("accuracy_level", value, "a number from 0 to 4");
+        }
+        if self.method == BlockMethod::Hqq
+            && (self.is_symmetric() || self.bits == 8 || self.form != BlockForm::MatMulNBits)
+        {
+            let wanted = "rtn, search or gptq; hqq needs 2 or 4 bits, asymmetric weights and the form \
+                          matmul_nbits, because its zero points are fractional";
+            return wrong("method", "hqq".to_owned(), wanted);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hqq_is_asymmetric_by_default() {
+        for (method, symmetric) in [
+            (BlockMethod::Rtn, true),
+            (BlockMethod::Hqq, false),
+            (BlockMethod::Search, true),
+            (BlockMethod::Gptq, true),
+        ] {
+            let settings = BlockSettings {
+                method,
+                ..BlockSettings::default()
+            };
+            assert_eq!(settings.is_symmetric(), symmetric);
+            settings.check().unwrap();
+        }
+    }
+}

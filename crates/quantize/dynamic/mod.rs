@@ -1,0 +1,211 @@
+//! Dynamic quantization: integer weights in the file, activations quantized at each inference.
+//!
+//! A DynamicQuantizeLinear before each product computes scale and zero point of the activation, so
+//! no samples are needed. Integers, arithmetic and names are those of ONNX Runtime's
+//! `quantize_dynamic`. Two things go beyond it. With per-channel scales, signed convolution weights
+//! have one per channel too. Stacks of matrices get per-channel scales in a shape that its kernels
+//! accept.
+
+mod conv;
+mod lstm;
+mod matmul;
+
+pub(super) use matmul::plain_gemm;
+
+use serde::{Deserialize, Serialize};
+
+use super::integers::{IntegerFormat, QuantizedNames, parameters};
+use super::operators::{EMBEDDING, float_reason};
+use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
+use super::settings::ElementType;
+use super::weight_only::{DequantizedWeights, RECURRENT_WEIGHTS, read_dequantized};
+use super::weights::quantized;
+use super::{QuantizeError, Quantized, embedding, gather};
+use octet_graph::Model;
+use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// The settings of dynamic quantization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DynamicSettings {
+    /// The integer type of weights; an LSTM's are always signed.
+    pub weights: ElementType,
+    /// One scale for each output channel of a weight, instead of one for all.
+    pub per_channel: bool,
+    /// 7-bit weights, for processors whose sums of 8-bit products saturate.
+    pub reduce_range: bool,
+    /// Names of nodes that stay float.
+    pub keep_float: Vec<String>,
+    /// Only these operators are quantized; by default all that can be.
+    pub operators: Option<Vec<String>>,
+}
+
+impl Default for DynamicSettings {
+    fn default() -> DynamicSettings {
+        DynamicSettings {
+            weights: ElementType::I8,
+            per_channel: true,
+            reduce_range: false,
+            keep_float: Vec::new(),
+            operators: None,
+        }
+    }
+}
+
+/// Quantizes a prepared model, whose values all have types, dynamically.
+pub fn quantize_dynamic(
+    model: &Model,
+    settings: &DynamicSettings,
+) -> Result<Quantized, QuantizeError> {
+    if !matches!(settings.weights, ElementType::I8 | ElementType::U8) {
+        return Err(QuantizeError::Setting {
+            setting: "weights",
+            value: settings.weights.data_type().name().into(),
+            wanted: "i8 or u8, the types of dynamic products",
+        });
+    }
+    let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
+    let dynamic = Dynamic { settings };
+    let mut written = DequantizedWeights::new();
+    rewriter.run(|graph, node| match node.operator().as_str() {
+        "MatMul" => dynamic.matmul(graph, node),
+        "Gemm" => dynamic.gemm(graph, node),
+        "Conv" => dynamic.conv(graph, node),
+        "LSTM" => dynamic.lstm(graph, node),
+        // No runtime has a dynamic form of these; they get weight-only quantization.
+        "GRU" | "RNN" => {
+            let axis = Some(1).filter(|_| settings.per_channel);
+            let form = IntegerFormat {
+                element: ElementType::I8,
+                symmetric: true,
+                ..dynamic.form(axis)
+            };
+            read_dequantized(graph, node, &RECURRENT_WEIGHTS, form, &mut written)
+        }
+        "Gather" => gather::rewrite(graph, node, TABLE),
+        EMBEDDING => embedding::rewrite(graph, node, TABLE),
+        operator => Err(reason(operator).into()),
+    })
+}
+
+/// Embedding tables have the type of activations, as in ONNX Runtime.
+const TABLE: IntegerFormat = IntegerFormat {
+    element: ElementType::U8,
+    axis: None,
+    symmetric: false,
+    reduce_range: false,
+};
+
+/// The reason why nodes of an operator stay float in this scheme.
+fn reason(operator: &str) -> &'static str {
+    match operator {
+        "ConvTranspose" => "ONNX has no integer operator for it",
+        _ => float_reason(operator)
+            .unwrap_or("only products with a weight are quantized dynamically"),
+    }
+}
+
+struct Dynamic<'s> {
+    settings: &'s DynamicSettings,
+}
+
+impl Dynamic<'_> {
+    /// The integer format of weights, with a scale per channel along `axis`, if given.
+    fn form(&self, axis: Option<usize>) -> IntegerFormat {
+        let element = self.settings.weights;
+        IntegerFormat {
+            element,
+            axis: axis.filter(|_| self.settings.per_channel),
+            symmetric: element == ElementType::I8,
+            reduce_range: self.settings.reduce_range,
+        }
+    }
+
+    /// Writes a weight in its original layout, with a scale per channel along `axis`.
+    fn weight(
+        &self,
+        graph: &mut Rewriter,
+        weight: &ConstantWeight,
+        axis: Option<usize>,
+    ) -> Result<QuantizedNames, NotQuantized> {
+        graph.in_original_layout(weight, "plain", self.form(axis))
+    }
+
+    /// Writes a weight for an operator of ONNX Runtime that takes a single zero point.
+    ///
+    /// The zero points of signed weights are all 0, so they can still have a scale per channel. The
+    /// scales get the shape `beside`, which broadcasts along the output's channels.
+    fn around_zero(
+        &self,
+        graph: &mut Rewriter,
+        weight: &ConstantWeight,
+        axis: usize,
+        beside: &[usize],
+    ) -> Result<QuantizedNames, NotQuantized> {
+        let form = self.form(Some(axis));
+        if form.axis.is_none() || form.element != ElementType::I8 {
+            return self.weight(graph, weight, None);
+        }
+        graph.shared(weight.name, "around zero", |graph| {
+            let params = parameters(weight.tensor, form)?;
+            let names = graph.fresh_names(weight.name);
+            graph.constant(quantized(weight.tensor, &names.integers, &params)?);
+            graph.constant(TensorProto::from_f32(&names.scale, beside, &params.scales));
+            graph.constant(TensorProto::from_i8(&names.zero_point, &[], &[0]));
+            graph.report_weight(weight.name, &params);
+            Ok(names)
+        })
+    }
+}
+
+/// Quantizes an activation at run time. All readers of the value share one node.
+fn activation(graph: &mut Rewriter, name: &str) -> Result<QuantizedNames, NotQuantized> {
+    graph.shared(name, "activation", |graph| {
+        let names = graph.fresh_names(name);
+        let title = graph.fresh(&format!("{name}_QuantizeLinear"));
+        let outputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);
+        graph.push(NodeProto::new(
+            "DynamicQuantizeLinear",
+            &title,
+            &[name],
+            &outputs,
+        ));
+        Ok(names)
+    })
+}
+
+/// Adds an integer operator on a quantized activation and a weight. Returns the names of its
+/// accumulators and of the activation's scale.
+fn product(
+    graph: &mut Rewriter,
+    node: NodeProto,
+    input: &str,
+    weights: &QuantizedNames,
+    output: &str,
+) -> Result<(String, String), NotQuantized> {
+    let activation = activation(graph, input)?;
+    let sums = graph.fresh(&format!("{output}_output_quantized"));
+    graph.push(NodeProto {
+        input: vec![
+            activation.integers,
+            weights.integers.clone(),
+            activation.zero_point,
+            weights.zero_point.clone(),
+        ],
+        output: vec![sums.clone()],
+        ..node
+    });
+    Ok((sums, activation.scale))
+}
+
+/// Dequantizes int32 accumulators: `output` = float(`sums`) · activation scale · weight scale.
+fn scaled(graph: &mut Rewriter, title: &str, sums: &str, scales: [&str; 2], output: &str) {
+    let cast = graph.fresh(&format!("{sums}_cast_output"));
+    let cast_title = graph.fresh(&format!("{sums}_cast"));
+    graph.push(NodeProto::cast(&cast_title, sums, &cast, DataType::Float));
+    let product_title = graph.fresh(&format!("{title}_scales_mul"));
+    let product = graph.fresh(&format!("{product_title}:0"));
+    graph.push(NodeProto::new("Mul", &product_title, &scales, &[&product]));
+    let title = graph.fresh(&format!("{title}_output_scale_mul"));
+    graph.push(NodeProto::new("Mul", &title, &[&cast, &product], &[output]));
+}

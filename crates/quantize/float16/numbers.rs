@@ -1,0 +1,75 @@
+//! float16 numbers.
+
+pub(super) use octet_onnx::half::SMALLEST_HALF as SMALLEST;
+use octet_onnx::half::{TOO_LARGE_FOR_HALF as TOO_LARGE, narrow_half};
+
+/// The largest finite float16.
+pub(super) const LARGEST: f32 = 65504.0;
+
+/// float16 numbers, with counts of those that did not fit.
+pub(super) struct Float16Bytes {
+    pub(super) bytes: Vec<u8>,
+    /// Finite numbers that became ±[`LARGEST`].
+    pub(super) too_large: usize,
+    /// Numbers that became ±[`SMALLEST`] because rounding would have made them zero.
+    pub(super) too_small: usize,
+}
+
+/// Converts numbers to float16. Finite numbers stay finite, and nonzero numbers stay nonzero.
+pub(super) fn to_float16(values: &[f32]) -> Float16Bytes {
+    let mut converted = Float16Bytes {
+        bytes: Vec::with_capacity(values.len() * 2),
+        too_large: 0,
+        too_small: 0,
+    };
+    for &value in values {
+        let mut fitting = value;
+        if value.is_finite() && value.abs() >= TOO_LARGE {
+            converted.too_large += 1;
+            fitting = LARGEST.copysign(value);
+        } else if value != 0.0 && value.abs() <= SMALLEST / 2.0 {
+            converted.too_small += 1;
+            fitting = SMALLEST.copysign(value);
+        }
+        converted.bytes.extend(narrow_half(fitting).to_le_bytes());
+    }
+    converted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octet_onnx::half::widen_half;
+
+    #[test]
+    fn numbers_out_of_range_become_its_ends_and_are_counted() {
+        let converted = to_float16(&[
+            65519.0,
+            65520.0,
+            -1e38,
+            f32::NEG_INFINITY,
+            1e-8,
+            -3e-8,
+            4e-8,
+            0.0,
+        ]);
+        let numbers: Vec<f32> = converted
+            .bytes
+            .chunks(2)
+            .map(|b| widen_half(u16::from_le_bytes([b[0], b[1]])))
+            .collect();
+        let (large, small) = (LARGEST, SMALLEST);
+        let wanted = [
+            large,
+            large,
+            -large,
+            f32::NEG_INFINITY,
+            small,
+            -small,
+            small,
+            0.0,
+        ];
+        assert_eq!(numbers, wanted);
+        assert_eq!((converted.too_large, converted.too_small), (2, 1));
+    }
+}

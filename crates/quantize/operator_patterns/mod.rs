@@ -1,0 +1,167 @@
+//! Operator patterns: finds layer and RMS normalizations, GELUs and gates (Swish, HardSwish, Mish)
+//! that exporters wrote as chains of simpler operators.
+//!
+//! ONNX has operators for them only since opsets 14 to 24. Inside a chain the values change their
+//! scale at each step, from squared differences to an error function between -1 and 1. Rounding
+//! each of them to 8 bits costs more than all products around them. As one operator, into which
+//! runtimes fuse the chain again, they have one input and one output.
+
+mod gelu;
+mod layer_norm;
+mod swish;
+
+use octet_graph::{Graph, Uses};
+use octet_onnx::schema::NodeProto;
+
+/// The reasons why the nodes of a chain, except the last, have no integers.
+const IN_A_NORM: &str = "it is inside a layer normalization, which is quantized as one operator";
+const IN_AN_RMS_NORM: &str =
+    "it is inside an RMS normalization, which is quantized as one operator";
+const IN_A_GELU: &str = "it is inside a GELU, which is quantized as one operator";
+const IN_A_GATE: &str =
+    "it is inside a Swish, HardSwish or Mish, which is quantized as one operator";
+
+/// A chain of nodes that is equal to one operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OperatorPattern {
+    /// The equal ONNX operator.
+    pub(super) operator: &'static str,
+    /// The input of the chain.
+    pub(super) input: String,
+    /// The nodes. The output of the last one is the output of the chain.
+    pub(super) nodes: Vec<usize>,
+}
+
+impl OperatorPattern {
+    /// The reason why an inner node has no integers.
+    pub(super) fn reason(&self) -> &'static str {
+        match self.operator {
+            "Gelu" => IN_A_GELU,
+            "Swish" | "HardSwish" | "Mish" => IN_A_GATE,
+            "RMSNormalization" => IN_AN_RMS_NORM,
+            _ => IN_A_NORM,
+        }
+    }
+
+    /// The producer of the output.
+    pub(super) fn last(&self) -> usize {
+        self.nodes.last().copied().unwrap_or(0)
+    }
+}
+
+/// All chains of a graph whose inner values have no use outside.
+pub(super) fn find_patterns(graph: &Graph, uses: &Uses) -> Vec<OperatorPattern> {
+    let finder = PatternFinder { graph, uses };
+    let mut patterns = Vec::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let chain = match node.op_type.as_deref() {
+            Some("Sqrt" | "Pow") => finder.layer_norm(index, node),
+            Some("Erf") => finder.gelu(index, node),
+            Some("Tanh") => finder.gelu_by_tanh(index, node),
+            Some("Sigmoid") => finder.swish(index, node),
+            Some("HardSigmoid") => finder.hard_swish(index, node),
+            Some("Clip") => finder.hard_swish_by_clip(index, node),
+            Some("Softplus") => finder.mish(index, node),
+            _ => None,
+        };
+        patterns.extend(chain.filter(|chain| finder.is_closed(chain)));
+    }
+    patterns
+}
+
+fn is_near(number: f64, wanted: f64) -> bool {
+    (number - wanted).abs() < 1e-3 * wanted.abs()
+}
+
+struct PatternFinder<'a> {
+    graph: &'a Graph,
+    uses: &'a Uses,
+}
+
+impl<'a> PatternFinder<'a> {
+    /// The producer of a value, if it is this operator.
+    fn producer(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
+        let index = self.uses.producer(value)?;
+        let node = &self.graph.nodes[index];
+        node.is(operator).then_some((index, node))
+    }
+
+    /// The only consumer of a value, if it is this operator.
+    fn only_consumer(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
+        let mut nodes = self.uses.consumers(value).iter().map(|&(node, _)| node);
+        let index = nodes.next()?;
+        let node = &self.graph.nodes[index];
+        (node.is(operator) && nodes.all(|other| other == index)).then_some((index, node))
+    }
+
+    fn is_constant(&self, name: &str) -> bool {
+        self.graph.initializers.contains(name)
+    }
+
+    /// The value of a constant with one element.
+    fn number(&self, name: &str) -> Option<f64> {
+        let tensor = self.graph.initializers.get(name)?;
+        let values: Vec<f64> = match tensor.to_f32() {
+            Ok(values) => values.into_iter().map(f64::from).collect(),
+            // An exponent may be an integer.
+            Err(_) => tensor
+                .to_i64()
+                .ok()?
+                .into_iter()
+                .map(|n| n as f64)
+                .collect(),
+        };
+        (values.len() == 1).then(|| values[0])
+    }
+
+    /// True if a name is a constant with one element near `wanted`.
+    fn is_number(&self, name: &str, wanted: f64) -> bool {
+        self.number(name)
+            .is_some_and(|number| is_near(number, wanted))
+    }
+
+    /// The other input of a binary node.
+    fn other_operand(&self, node: &'a NodeProto, name: &str) -> Option<&'a str> {
+        let (one, two) = (node.input_at(0)?, node.input_at(1)?);
+        match (one == name, two == name) {
+            (true, _) => Some(two),
+            (_, true) => Some(one),
+            _ => None,
+        }
+    }
+
+    /// The input of a binary node whose other input is this constant.
+    fn operand_beside(&self, node: &'a NodeProto, number: f64) -> Option<&'a str> {
+        let (one, two) = (node.input_at(0)?, node.input_at(1)?);
+        match (self.is_number(two, number), self.is_number(one, number)) {
+            (true, _) => Some(one),
+            (_, true) => Some(two),
+            _ => None,
+        }
+    }
+
+    /// True if two means have equal axes and equal `keepdims`.
+    fn are_alike(&self, one: &NodeProto, two: &NodeProto) -> bool {
+        let axes = |node: &NodeProto| match node.input_at(1) {
+            Some(name) => self
+                .graph
+                .initializers
+                .get(name)
+                .and_then(|t| t.to_i64().ok()),
+            None => node.ints("axes").map(<[i64]>::to_vec),
+        };
+        let keeps = |node: &NodeProto| node.int("keepdims").unwrap_or(1) != 0;
+        axes(one).is_some_and(|of_one| axes(two) == Some(of_one)) && keeps(one) == keeps(two)
+    }
+
+    /// True if no inner value has a use outside.
+    fn is_closed(&self, chain: &OperatorPattern) -> bool {
+        let inner = chain.nodes.iter().filter(|&&node| node != chain.last());
+        inner
+            .flat_map(|&node| &self.graph.nodes[node].output)
+            .all(|value| {
+                let mut users = self.uses.consumers(value).iter();
+                !self.uses.is_output(value) && users.all(|(user, _)| chain.nodes.contains(user))
+            })
+    }
+}

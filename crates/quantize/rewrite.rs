@@ -1,0 +1,283 @@
+//! Rewrites a graph node by node, for the schemes without calibration.
+//!
+//! Each node is either rewritten or copied, with the reason why it stays float. Values keep their
+//! names. Constants that lose their last reader are removed; those that subgraphs read stay.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::integers::QuantizedNames;
+use super::settings::unknown_node;
+use super::{MICROSOFT, NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
+use octet_graph::{Model, Names, Uses};
+use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_onnx::tensor::TensorError;
+
+/// The reason for operators without a weight.
+pub(super) const NO_WEIGHT: &str = "it has no weight";
+
+/// The outcomes of a node that was not quantized.
+#[derive(Debug)]
+pub(super) enum NotQuantized {
+    /// The node stays float, for this reason; it is copied.
+    KeepFloat(&'static str),
+    /// The node stays float, for this reason, and was written with new names of its values.
+    Rewritten(&'static str),
+    /// The model can't be quantized.
+    Failed(QuantizeError),
+}
+
+impl From<&'static str> for NotQuantized {
+    fn from(reason: &'static str) -> NotQuantized {
+        NotQuantized::KeepFloat(reason)
+    }
+}
+
+impl From<TensorError> for NotQuantized {
+    fn from(error: TensorError) -> NotQuantized {
+        NotQuantized::Failed(error.into())
+    }
+}
+
+impl From<QuantizeError> for NotQuantized {
+    fn from(error: QuantizeError) -> NotQuantized {
+        NotQuantized::Failed(error)
+    }
+}
+
+/// A quantizable constant: float32, finite, not empty.
+pub(super) struct ConstantWeight<'a> {
+    pub(super) name: &'a str,
+    pub(super) tensor: &'a TensorProto,
+    pub(super) shape: Vec<usize>,
+}
+
+/// A graph that is being rewritten.
+pub(super) struct Rewriter<'a> {
+    pub(super) model: &'a Model,
+    pub(super) uses: Uses,
+    names: Names,
+    element: HashMap<&'a str, DataType>,
+    keep_float: &'a [String],
+    operators: Option<&'a [String]>,
+    nodes: Vec<NodeProto>,
+    constants: Vec<TensorProto>,
+    choices: Vec<NodeChoice>,
+    tensors: Vec<QuantizedTensor>,
+    pub(super) shared_constants: HashMap<(String, String), QuantizedNames>,
+}
+
+impl<'a> Rewriter<'a> {
+    /// Starts a rewrite. Fails for a model that is quantized already, and for unknown names in
+    /// `keep_float`.
+    pub(super) fn new(
+        model: &'a Model,
+        keep_float: &'a [String],
+        operators: Option<&'a [String]>,
+    ) -> Result<Rewriter<'a>, QuantizeError> {
+        refuse_quantized(model)?;
+        check_names(model, keep_float)?;
+        let graph = &model.graph;
+        Ok(Rewriter {
+            model,
+            uses: graph.uses(),
+            names: graph.names(),
+            element: graph.element_types(),
+            keep_float,
+            operators,
+            nodes: Vec::with_capacity(graph.nodes.len()),
+            constants: Vec::new(),
+            choices: Vec::with_capacity(graph.nodes.len()),
+            tensors: Vec::new(),
+            shared_constants: HashMap::new(),
+        })
+    }
+
+    /// Calls `rewrite` for every node, copies those that stay float, and assembles the model.
+    pub(super) fn run(
+        mut self,
+        mut rewrite: impl FnMut(&mut Rewriter<'a>, &'a NodeProto) -> Result<(), NotQuantized>,
+    ) -> Result<Quantized, QuantizeError> {
+        let model = self.model;
+        for node in &model.graph.nodes {
+            let done = match self.excluded(node) {
+                Some(reason) => Err(NotQuantized::KeepFloat(reason)),
+                None => rewrite(&mut self, node),
+            };
+            let reason = match done {
+                Ok(()) => None,
+                Err(NotQuantized::KeepFloat(reason)) => {
+                    self.nodes.push(node.clone());
+                    Some(reason.to_owned())
+                }
+                Err(NotQuantized::Rewritten(reason)) => Some(reason.to_owned()),
+                Err(NotQuantized::Failed(error)) => return Err(error),
+            };
+            self.choices.push(NodeChoice {
+                node: node.title().to_owned(),
+                operator: node.operator(),
+                quantized: reason.is_none(),
+                reason,
+            });
+        }
+        self.finish()
+    }
+
+    /// The reason why the settings keep a node float.
+    fn excluded(&self, node: &NodeProto) -> Option<&'static str> {
+        if self.keep_float.iter().any(|name| name == node.title()) {
+            return Some("the settings keep it float");
+        }
+        let wanted = self.operators?;
+        let operator = node.operator();
+        (!wanted.contains(&operator)).then_some("the settings leave its operator float")
+    }
+
+    /// The wanted name, or a similar one that is free.
+    pub(super) fn fresh(&mut self, wanted: &str) -> String {
+        self.names.fresh(wanted)
+    }
+
+    /// Appends a node.
+    pub(super) fn push(&mut self, node: NodeProto) {
+        self.nodes.push(node);
+    }
+
+    /// Adds a constant.
+    pub(super) fn constant(&mut self, tensor: TensorProto) {
+        self.constants.push(tensor);
+    }
+
+    /// Adds a tensor to the report.
+    pub(super) fn report(&mut self, tensor: QuantizedTensor) {
+        self.tensors.push(tensor);
+    }
+
+    /// The element type of a tensor; `None` if it is unknown.
+    pub(super) fn element(&self, name: &str) -> Option<DataType> {
+        self.element.get(name).copied()
+    }
+
+    /// True if a tensor is known to be float32.
+    pub(super) fn is_float(&self, name: &str) -> bool {
+        self.element(name) == Some(DataType::Float)
+    }
+
+    /// Checks that input and output of a node are float32 activations.
+    pub(super) fn float_activations(&self, node: &NodeProto) -> Result<(), NotQuantized> {
+        let input = node.input_at(0).unwrap_or_default();
+        let output = node.output.first().map_or("", String::as_str);
+        if !self.is_float(input) || !self.is_float(output) {
+            return Err("it does not work on float32 values".into());
+        }
+        if self.model.graph.initializers.contains(input) {
+            return Err("its input is a constant".into());
+        }
+        Ok(())
+    }
+
+    /// The constant in an input slot, checked to be quantizable.
+    pub(super) fn weight(
+        &self,
+        node: &'a NodeProto,
+        slot: usize,
+    ) -> Result<ConstantWeight<'a>, NotQuantized> {
+        let name = node.input_at(slot).unwrap_or_default();
+        let Some(tensor) = self.model.graph.initializers.get(name) else {
+            return Err("its weight is not a constant".into());
+        };
+        if !self.is_float(name) {
+            return Err("its weight is not float32".into());
+        }
+        let (mut empty, mut finite) = (true, true);
+        tensor.each_f32_block(|block| {
+            empty &= block.is_empty();
+            // No early exit, so that the loop is vectorized.
+            finite &= block
+                .iter()
+                .fold(true, |all, value| all & value.is_finite());
+        })?;
+        if empty {
+            return Err("its weight is empty".into());
+        }
+        if !finite {
+            return Err(
+                "one of its constants is infinite or NaN, which no integer represents".into(),
+            );
+        }
+        let shape = tensor.shape()?;
+        Ok(ConstantWeight {
+            name,
+            tensor,
+            shape,
+        })
+    }
+
+    /// The reason why the node with the largest constants stays float, for the error message.
+    ///
+    /// Nodes without a weight count last: the constant of an Add may be as large as a weight, but
+    /// its reason doesn't help.
+    fn largest_weight_reason(&self) -> String {
+        let constants = &self.model.graph.initializers;
+        let weight = |node: &NodeProto| -> usize {
+            let read = node.input.iter().filter_map(|name| constants.get(name));
+            read.filter_map(|tensor| tensor.byte_len().ok()).sum()
+        };
+        let nodes = self.model.graph.nodes.iter().zip(&self.choices);
+        let heaviest = nodes.max_by_key(|(node, choice)| {
+            let weighs = choice.reason.as_deref() != Some(NO_WEIGHT);
+            (weighs, weight(node))
+        });
+        let reason = heaviest.and_then(|(_, choice)| choice.reason.clone());
+        reason.unwrap_or_else(|| "it has no nodes".to_owned())
+    }
+
+    fn finish(self) -> Result<Quantized, QuantizeError> {
+        if self.choices.iter().all(|choice| !choice.quantized) {
+            let reason = self.largest_weight_reason();
+            return Err(QuantizeError::Nothing { reason });
+        }
+        let mut out = self.model.clone();
+        let before = &self.uses;
+        out.graph.nodes = self.nodes;
+        let after = out.graph.uses();
+        // Constants that lost their last reader. Constants that never had a reader stay.
+        let gone: HashSet<String> = out
+            .graph
+            .initializers
+            .iter()
+            .filter_map(|tensor| tensor.name.clone())
+            .filter(|name| !before.consumers(name).is_empty())
+            .filter(|name| after.consumers(name).is_empty() && !after.is_output(name))
+            .collect();
+        out.graph
+            .initializers
+            .retain(|tensor| !gone.contains(tensor.name.as_deref().unwrap_or_default()));
+        for tensor in self.constants {
+            out.graph.initializers.insert(tensor);
+        }
+        let theirs = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
+        if out.graph.nodes.iter().any(theirs) {
+            out.import(MICROSOFT, 1);
+        }
+        Ok(Quantized {
+            model: out,
+            tensors: self.tensors,
+            nodes: self.choices,
+            ranges: BTreeMap::new(),
+            notes: Vec::new(),
+            guarded: 0,
+        })
+    }
+}
+
+/// Checks that every node in the settings exists; the error suggests a similar name.
+pub(super) fn check_names(model: &Model, keep_float: &[String]) -> Result<(), QuantizeError> {
+    let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+    if let Some(name) = keep_float
+        .iter()
+        .find(|name| !titles.contains(name.as_str()))
+    {
+        return Err(unknown_node(name, &titles));
+    }
+    Ok(())
+}

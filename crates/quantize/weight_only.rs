@@ -1,0 +1,154 @@
+//! Weight-only quantization to 8 bits: each weight is stored as integers and goes through a
+//! DequantizeLinear. The operators compute in float as before. Any runtime with opset 13 runs the
+//! model.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::integers::{IntegerFormat, parameters};
+use super::operators::{EMBEDDING, float_reason};
+use super::rewrite::{NO_WEIGHT, NotQuantized, Rewriter};
+use super::settings::ElementType;
+use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
+use octet_graph::Model;
+use octet_onnx::schema::{AttributeProto, NodeProto};
+
+/// The settings of weight-only quantization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WeightSettings {
+    /// The integer type: i8 or u8.
+    pub element: ElementType,
+    /// The zero point is the middle of the integer range; by default for signed types.
+    pub symmetric: Option<bool>,
+    /// Uses one bit less.
+    pub reduce_range: bool,
+    /// One scale for each output channel of a weight, instead of one for all.
+    pub per_channel: bool,
+    /// Names of nodes that stay float.
+    pub keep_float: Vec<String>,
+    /// Only these operators are quantized; by default all that can be.
+    pub operators: Option<Vec<String>>,
+}
+
+impl Default for WeightSettings {
+    fn default() -> WeightSettings {
+        WeightSettings {
+            element: ElementType::I8,
+            symmetric: None,
+            reduce_range: false,
+            per_channel: true,
+            keep_float: Vec::new(),
+            operators: None,
+        }
+    }
+}
+
+/// The form of a prepared model whose weights are 8-bit integers.
+pub fn quantize_weights(
+    model: &Model,
+    settings: &WeightSettings,
+) -> Result<Quantized, QuantizeError> {
+    if settings.element.bits() != 8 {
+        return Err(QuantizeError::Setting {
+            setting: "weights",
+            value: settings.element.data_type().name().into(),
+            wanted: "i8 or u8 for this scheme; fewer bits need the scheme blocks",
+        });
+    }
+    let opset = model.opset();
+    if settings.per_channel && opset < FIRST_OPSET_WITH_AXIS {
+        return Err(QuantizeError::Opset { opset });
+    }
+    let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
+    let mut written = HashMap::new();
+    rewriter.run(|graph, node| {
+        let form = IntegerFormat {
+            element: settings.element,
+            axis: channels(graph, node).filter(|_| settings.per_channel),
+            symmetric: settings.symmetric.unwrap_or(settings.element.is_signed()),
+            reduce_range: settings.reduce_range,
+        };
+        match node.operator().as_str() {
+            "Gather" => {
+                let axis = Some(1).filter(|_| settings.per_channel);
+                gather::rewrite(graph, node, IntegerFormat { axis, ..form })
+            }
+            EMBEDDING => embedding::rewrite(graph, node, form),
+            "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => {
+                read_dequantized(graph, node, &[1], form, &mut written)
+            }
+            "LSTM" | "GRU" | "RNN" => {
+                read_dequantized(graph, node, &RECURRENT_WEIGHTS, form, &mut written)
+            }
+            operator => Err(reason(operator).into()),
+        }
+    })
+}
+
+/// The names of dequantized weights, by weight name and scale axis.
+pub(super) type DequantizedWeights = HashMap<(String, Option<usize>), String>;
+
+/// The slots of a recurrent layer's input weights and state weights, `[directions, gates · hidden,
+/// inputs]`.
+pub(super) const RECURRENT_WEIGHTS: [usize; 2] = [1, 2];
+
+/// Makes a node read the weights in these slots through DequantizeLinear nodes.
+pub(super) fn read_dequantized<'a>(
+    graph: &mut Rewriter<'a>,
+    node: &'a NodeProto,
+    slots: &[usize],
+    form: IntegerFormat,
+    written: &mut DequantizedWeights,
+) -> Result<(), NotQuantized> {
+    let weights = slots.iter().map(|&slot| graph.weight(node, slot));
+    let weights = weights.collect::<Result<Vec<_>, NotQuantized>>()?;
+    if weights.iter().any(|weight| weight.shape.len() < 2) {
+        return Err("its weight is not a matrix".into());
+    }
+    let mut rewritten = node.clone();
+    for (&slot, weight) in slots.iter().zip(weights) {
+        let key = (weight.name.to_owned(), form.axis);
+        let floats = match written.get(&key) {
+            Some(floats) => floats.clone(),
+            None => {
+                let name = weight.name;
+                let params = parameters(weight.tensor, form)?;
+                let names = graph.write_constant(name, weight.tensor, &params)?;
+                let floats = graph.fresh(&format!("{name}_DequantizeLinear_Output"));
+                let title = graph.fresh(&format!("{name}_DequantizeLinear"));
+                let inputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);
+                let mut dequantize =
+                    NodeProto::new("DequantizeLinear", &title, &inputs, &[&floats]);
+                if let Some(axis) = form.axis {
+                    dequantize.set(AttributeProto::int("axis", axis as i64));
+                }
+                graph.push(dequantize);
+                written.insert(key, floats.clone());
+                floats
+            }
+        };
+        rewritten.input[slot] = floats;
+    }
+    graph.push(rewritten);
+    Ok(())
+}
+
+/// The output channel axis of a node's weight.
+fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
+    let weight = graph.model.graph.initializers.get(node.input_at(1)?)?;
+    let last = weight.dims.len().checked_sub(1)?;
+    let axis = match node.op_type.as_deref()? {
+        "Conv" => 0,
+        "Gemm" if node.int("transB").unwrap_or(0) != 0 => 0,
+        "MatMul" => last,
+        _ => 1,
+    };
+    (axis <= last).then_some(axis)
+}
+
+/// The reason why nodes of an operator stay float.
+fn reason(operator: &str) -> &'static str {
+    float_reason(operator).unwrap_or(NO_WEIGHT)
+}

@@ -1,0 +1,286 @@
+//! Native operators: those that tract lacks, or that make it panic, as functions from inputs to an
+//! output.
+//!
+//! The output shape comes from the shape rules of `prepare`, so there is one rule for both. The
+//! attributes have been validated before.
+
+mod data_movement;
+mod grid;
+mod regions;
+mod windows;
+
+use tract_onnx::Onnx;
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb;
+use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
+use tract_onnx::tract_hir::infer::{InferenceResult, InferenceRulesOp, Solver, TensorProxy};
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx::tract_hir::to_typed;
+
+use super::{BuildResult, integers};
+use crate::types;
+use octet_graph::Dim;
+use octet_graph::prepare::{InferredValue, Types, infer_node};
+use octet_onnx::schema::NodeProto;
+
+/// The implementation of an operator.
+#[derive(Clone, Copy)]
+enum NativeFunction {
+    /// Computes 32-bit floats; further inputs may be integers.
+    Floats(fn(&NativeCall, &mut [f32]) -> TractResult<()>),
+    /// Moves elements of any type as bytes.
+    Bytes(fn(&NativeCall, &mut [u8]) -> TractResult<()>),
+}
+use NativeFunction::{Bytes, Floats};
+
+/// The operators, with the input slots whose values determine the output shape.
+const FUNCTIONS: [(&str, NativeFunction, &[usize]); 11] = [
+    ("AffineGrid", Floats(grid::affine), &[1]),
+    ("CenterCropPad", Bytes(data_movement::centre), &[1]),
+    ("Col2Im", Floats(windows::join), &[1, 2]),
+    ("DeformConv", Floats(windows::deform), &[]),
+    ("Det", Floats(grid::determinant), &[]),
+    ("LpPool", Floats(windows::norm), &[]),
+    ("MaxRoiPool", Floats(regions::pool), &[]),
+    ("MaxUnpool", Floats(windows::unpool), &[2]),
+    ("OneHot", Bytes(data_movement::one_hot), &[1]),
+    ("ReverseSequence", Bytes(data_movement::reverse), &[]),
+    ("RoiAlign", Floats(regions::align), &[]),
+];
+
+pub(super) fn register(onnx: &mut Onnx) {
+    for (operator, ..) in FUNCTIONS {
+        onnx.op_register.insert(operator, build);
+    }
+}
+
+fn build(context: &ParsingContext, node: &pb::NodeProto) -> BuildResult {
+    let place = FUNCTIONS
+        .iter()
+        .position(|(name, ..)| *name == node.op_type);
+    let operator = NativeOperator {
+        place: place.context("an operator without an implementation")?,
+        opset: context.onnx_operator_set_version,
+        node: Arc::default(),
+    };
+    Ok((Box::new(operator), vec![]))
+}
+
+/// One node; its attributes are added after parsing.
+#[derive(Clone, Debug)]
+pub(crate) struct NativeOperator {
+    place: usize,
+    opset: i64,
+    pub(crate) node: Arc<NodeProto>,
+}
+
+impl PartialEq for NativeOperator {
+    fn eq(&self, other: &NativeOperator) -> bool {
+        Arc::ptr_eq(&self.node, &other.node)
+    }
+}
+
+impl Eq for NativeOperator {}
+
+/// The known facts of an input.
+struct KnownInput {
+    element: DatumType,
+    shape: TVec<TDim>,
+    value: Option<Arc<Tensor>>,
+}
+
+/// A longer list doesn't determine a shape.
+const MAX_SHAPE_LENGTH: usize = 64;
+
+impl NativeOperator {
+    /// The element type and the shape of the output.
+    fn output_type(&self, facts: &[KnownInput]) -> TractResult<(DatumType, TVec<TDim>)> {
+        let (operator, function, _) = FUNCTIONS[self.place];
+        let of_floats = facts
+            .first()
+            .is_some_and(|x| x.element == f32::datum_type());
+        ensure!(
+            of_floats
+                || matches!(function, Bytes(_)) && facts.iter().all(|one| one.element.is_copy()),
+            "{operator} supports 32-bit floats only"
+        );
+        let mut types = Types::new();
+        let names = self.node.input.iter().filter(|name| !name.is_empty());
+        for (name, one) in names.zip(facts) {
+            let element = types::element_type(one.element);
+            let shape = one.shape.iter().map(types::dim).collect();
+            let mut known = InferredValue::new(
+                element.context("its input has an element type that ONNX does not define")?,
+                Some(shape),
+            );
+            let listed = one
+                .value
+                .as_ref()
+                .filter(|value| value.len() <= MAX_SHAPE_LENGTH);
+            let listed = listed.and_then(|value| integers(value).ok());
+            known.integers = listed.map(|list| list.into_iter().map(Some).collect());
+            types.insert(name.clone(), known);
+        }
+        let made = infer_node(&self.node, &types);
+        let made = made.and_then(|known| Some((known.element, known.shape?)));
+        let (element, shape) = made.with_context(|| {
+            format!("the output shape of {operator} does not follow from its inputs")
+        })?;
+        let mut elements = facts.iter().map(|one| one.element);
+        let element = elements.find(|&one| types::element_type(one) == Some(element));
+        let element =
+            element.context("its output has an element type that none of its inputs has")?;
+        let sizes = shape.iter().map(|dim| match dim {
+            Dim::Known(size) => Some(size.to_dim()),
+            Dim::Named(name) => {
+                let mut all = facts.iter().flat_map(|one| &one.shape);
+                all.find(|dim| dim.to_string() == *name).cloned()
+            }
+            Dim::Unknown => None,
+        });
+        let sizes: Option<TVec<TDim>> = sizes.collect();
+        let sizes = sizes.with_context(|| {
+            format!("the output shape of {operator} depends on values of the run")
+        })?;
+        Ok((element, sizes))
+    }
+}
+
+/// Arguments of a native operator.
+struct NativeCall<'a> {
+    node: &'a NodeProto,
+    opset: i64,
+    inputs: &'a [TValue],
+    /// The shape of the output.
+    output_shape: &'a [usize],
+}
+
+impl<'a> NativeCall<'a> {
+    /// An input, unless it is omitted.
+    fn input(&self, slot: usize) -> Option<&'a Tensor> {
+        self.node.input_at(slot)?;
+        let before = self.node.input[..slot].iter();
+        let place = before.filter(|name| !name.is_empty()).count();
+        self.inputs.get(place).map(|value| &**value)
+    }
+
+    fn tensor(&self, slot: usize) -> TractResult<&'a Tensor> {
+        let input = self.input(slot);
+        input.with_context(|| format!("its input {slot} is missing"))
+    }
+
+    fn floats(&self, slot: usize) -> TractResult<&'a [f32]> {
+        self.tensor(slot)?.try_as_plain_ram()?.as_slice()
+    }
+
+    /// The shape of an input with `RANK` axes.
+    fn sizes<const RANK: usize>(&self, slot: usize) -> TractResult<[usize; RANK]> {
+        let shape = self.tensor(slot)?.shape();
+        let sizes = shape.try_into().ok();
+        sizes.with_context(|| format!("its input {slot} of shape {shape:?} must have {RANK} axes"))
+    }
+
+    fn integers(&self, slot: usize) -> TractResult<Vec<i64>> {
+        integers(self.tensor(slot)?)
+    }
+}
+
+impl Op for NativeOperator {
+    fn name(&self) -> StaticName {
+        FUNCTIONS[self.place].0.into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for NativeOperator {
+    not_out_of_plan!();
+
+    fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let facts: Vec<KnownInput> = inputs
+            .iter()
+            .map(|value| KnownInput {
+                element: value.datum_type(),
+                shape: value.shape().iter().map(|size| size.to_dim()).collect(),
+                value: (value.len() <= MAX_SHAPE_LENGTH).then(|| value.clone().into_arc_tensor()),
+            })
+            .collect();
+        let (element, sizes) = self.output_type(&facts)?;
+        let sizes = sizes.iter().map(TDim::to_usize);
+        let sizes = sizes.collect::<Result<TVec<usize>, _>>()?;
+        let mut made = Tensor::zero_dt(element, &sizes)?;
+        let call = NativeCall {
+            node: &self.node,
+            opset: self.opset,
+            inputs: &inputs,
+            output_shape: &sizes,
+        };
+        let mut plain = made.try_as_plain_ram_mut()?;
+        match FUNCTIONS[self.place].1 {
+            Floats(function) => function(&call, plain.as_slice_mut()?)?,
+            Bytes(function) => function(&call, plain.as_bytes_mut())?,
+        }
+        Ok(tvec!(made.into_tvalue()))
+    }
+}
+
+impl TypedOp for NativeOperator {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let facts: Vec<KnownInput> = inputs
+            .iter()
+            .map(|fact| KnownInput {
+                element: fact.datum_type,
+                shape: fact.shape.to_tvec(),
+                value: fact.konst.clone(),
+            })
+            .collect();
+        let (element, sizes) = self.output_type(&facts)?;
+        Ok(tvec!(element.fact(sizes)))
+    }
+
+    as_op!();
+}
+
+impl InferenceRulesOp for NativeOperator {
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        let types = inputs.iter().map(|input| &input.datum_type);
+        solver.given_all(types, move |solver, types: Vec<DatumType>| {
+            let shapes = inputs.iter().map(|input| &input.shape);
+            solver.given_all(shapes, move |solver, shapes: Vec<TVec<TDim>>| {
+                let shape_slots = FUNCTIONS[self.place].2;
+                let shape_slots = shape_slots.iter().filter_map(|&slot| inputs.get(slot));
+                let types = types.clone();
+                solver.given_all(
+                    shape_slots.map(|input| &input.value),
+                    move |solver, mut values: Vec<Arc<Tensor>>| {
+                        let mut facts = Vec::with_capacity(types.len());
+                        for (slot, (element, shape)) in types.iter().zip(&shapes).enumerate() {
+                            let is_shape_slot = FUNCTIONS[self.place].2.contains(&slot);
+                            facts.push(KnownInput {
+                                element: *element,
+                                shape: shape.clone(),
+                                value: is_shape_slot.then(|| values.remove(0)),
+                            });
+                        }
+                        // The rule runs again when more is known.
+                        match self.output_type(&facts) {
+                            Ok((element, shape)) => {
+                                solver.equals(&outputs[0].datum_type, element)?;
+                                solver.equals(&outputs[0].shape, shape)
+                            }
+                            Err(_) => Ok(()),
+                        }
+                    },
+                )
+            })
+        })
+    }
+
+    as_op!();
+    to_typed!();
+}

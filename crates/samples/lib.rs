@@ -1,0 +1,239 @@
+//! Samples: from files to the input tensors of a model.
+//!
+//! [`group`] tells which files form a sample. [`decode`] turns a sample into one tensor for each
+//! input of the model, in their order. Its results have the element types and shapes of the inputs
+//! and hold no NaN or infinity. Anything else is an error that names the sample and the array. No
+//! data is stored between calls. The same files give the same tensors, bit for bit, natively and in
+//! wasm.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+#![allow(
+    clippy::result_large_err,
+    clippy::large_enum_variant,
+    clippy::type_complexity
+)]
+
+mod assign_inputs;
+mod check;
+mod convert;
+mod decode_image;
+mod error;
+mod group;
+mod image;
+mod image_placement;
+mod image_settings;
+mod image_size;
+mod npy;
+mod npz;
+mod preview;
+mod proposal;
+mod resize;
+mod synthetic;
+mod tensor_file;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use prost::Message;
+use serde::{Deserialize, Serialize};
+
+pub use check::{FileStart, Skipped, bytes_to_check, check};
+pub use error::{SampleError, SampleProblem, shape_text, type_name};
+pub use group::{SampleRef, group};
+pub use image_settings::{ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode};
+pub use preview::{Preview, describe};
+pub use proposal::{Certainty, Proposal, ProposalPart, Reason, ShapeMismatch};
+pub use synthetic::synthetic;
+
+use octet_graph::Dim;
+use octet_onnx::in_memory::Tensor;
+use octet_onnx::schema::{DataType, TensorProto};
+
+/// Maximum size of an array in a sample, in bytes. Files that claim more are refused.
+pub const LARGEST_ARRAY: u64 = 1 << 30;
+
+/// The files of one sample, still encoded.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// Name of the sample that is shown to people.
+    pub name: String,
+    /// Name and content of each file.
+    pub parts: Vec<(String, Bytes)>,
+}
+
+/// Requirements of a model's input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputSpec {
+    /// Name of the input.
+    pub name: String,
+    /// Element type.
+    pub element: DataType,
+    /// Dimension of each axis.
+    pub shape: Vec<Dim>,
+}
+
+/// Settings for reading samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SampleSettings {
+    /// Preprocessing of images.
+    pub image: ImageSettings,
+    /// True for random demo data; the report then says so.
+    pub demo: bool,
+    /// Treatment of samples that cannot be read or run.
+    #[serde(rename = "badSamples")]
+    pub bad_samples: BadSamples,
+    /// Samples that were left out before the run, for the report.
+    #[serde(skip_serializing)]
+    pub skipped: Vec<Skipped>,
+}
+
+/// Treatment of a sample that cannot be read or run.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum BadSamples {
+    /// The sample is left out with its reason, and the run continues.
+    #[default]
+    Skip,
+    /// The sample ends the run.
+    Stop,
+}
+
+/// An array of a sample before it is assigned to an input.
+#[derive(Clone, Debug)]
+struct Array {
+    /// Name of the array, or of its file if the format stores no names.
+    name: String,
+    /// True if the file stores `name`, so that it can match the name of an input.
+    named: bool,
+    /// Index of its input, if the file name states it.
+    position: Option<usize>,
+    /// Element type in the file.
+    stored: &'static str,
+    tensor: Tensor,
+}
+
+/// A decoded sample: a tensor for each input, and notes on conversions.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    /// Tensors in the order of the model's inputs.
+    pub tensors: Vec<Tensor>,
+    /// Notes on each tensor's conversion, as sentences; usually empty.
+    pub notes: Vec<Vec<String>>,
+}
+
+/// A sample of [random demo data](synthetic), encoded as files.
+pub fn demo(
+    inputs: &[InputSpec],
+    tables: &BTreeMap<String, u64>,
+    seed: u64,
+    index: u64,
+) -> Result<Encoded, SampleError> {
+    let name = format!("random/test_data_set_{index}");
+    let tensors = synthetic(inputs, tables, seed, index)?;
+    let part = |(place, (input, tensor)): (usize, (&InputSpec, Tensor))| {
+        let message = TensorProto::from_tensor(&input.name, &tensor);
+        drop(tensor);
+        let file = message.encode_to_vec();
+        (format!("{name}/input_{place}.pb"), Bytes::from(file))
+    };
+    let parts = inputs.iter().zip(tensors).enumerate().map(part).collect();
+    Ok(Encoded { name, parts })
+}
+
+/// Decodes a sample to one tensor for each input, in their order.
+pub fn decode(
+    sample: &Encoded,
+    inputs: &[InputSpec],
+    settings: &SampleSettings,
+) -> Result<Vec<Tensor>, SampleError> {
+    decode_with_notes(sample, inputs, settings).map(|d| d.tensors)
+}
+
+/// Decodes a sample, with notes on the conversions.
+pub fn decode_with_notes(
+    sample: &Encoded,
+    inputs: &[InputSpec],
+    settings: &SampleSettings,
+) -> Result<Decoded, SampleError> {
+    decode_parts(sample, inputs, settings).map_err(|problem| SampleError::Sample {
+        sample: sample.name.clone(),
+        problem,
+    })
+}
+
+/// Decodes a sample and describes each of its tensors, for display.
+pub fn preview(
+    sample: &Encoded,
+    inputs: &[InputSpec],
+    settings: &SampleSettings,
+) -> Result<Vec<Preview>, SampleError> {
+    let decoded = decode_with_notes(sample, inputs, settings)?;
+    let described = inputs.iter().zip(&decoded.tensors).zip(decoded.notes);
+    Ok(described
+        .map(|((input, tensor), notes)| Preview {
+            input: input.name.clone(),
+            notes,
+            ..describe(tensor)
+        })
+        .collect())
+}
+
+fn decode_parts(
+    sample: &Encoded,
+    inputs: &[InputSpec],
+    settings: &SampleSettings,
+) -> Result<Decoded, SampleProblem> {
+    let mut arrays = Vec::new();
+    for (file, bytes) in &sample.parts {
+        match group::kind(file) {
+            Some(group::FileKind::Npz) => arrays.extend(npz::read(file, bytes)?),
+            Some(group::FileKind::Npy) => arrays.push(npy::read(file, bytes)?),
+            Some(group::FileKind::TensorFile(_)) => arrays.push(tensor_file::read(file, bytes)?),
+            Some(group::FileKind::Image) => {
+                let input = image::only_input(file, inputs)?;
+                arrays.push(image::read(file, bytes, input, &settings.image)?);
+            }
+            None => {
+                return Err(SampleProblem::broken(
+                    file,
+                    "its name has no known ending",
+                    error::KINDS,
+                ));
+            }
+        }
+    }
+    assign_inputs::to_inputs(arrays, inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_unknown_kind_is_named_in_the_error() {
+        let sample = Encoded {
+            name: "a.txt".into(),
+            parts: vec![("a.txt".into(), Bytes::from_static(b"1"))],
+        };
+        let message = decode(&sample, &[], &SampleSettings::default())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("a.txt") && message.contains(".npz"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn settings_from_an_older_page_are_completed_and_misspelt_ones_refused() {
+        assert_eq!(
+            serde_json::from_str::<SampleSettings>("{}").unwrap(),
+            SampleSettings::default()
+        );
+        assert!(serde_json::from_str::<SampleSettings>(r#"{"imag": {}}"#).is_err());
+    }
+}
