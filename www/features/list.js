@@ -1,0 +1,40 @@
+// @ts-check
+/**
+ * The features of the page, listed once. The studio builds the sidebar and the tabs from this list,
+ * in its order. `scripts/preload.mjs` takes from it what index.html loads at start.
+ *
+ * Each feature is the folder of its name: its view (`view.js`), its state and logic, its style.
+ */
+
+/** @typedef {{ view?: () => Node }} Panel `view.js` of a feature; without `view`, it defines an element of index.html */
+
+/**
+ * @typedef {object} Feature
+ * @property {string} name its folder, and the name of its tab
+ * @property {'element' | 'welcome' | 'side' | 'run' | 'tab' | 'aside' | 'foot' | 'part'} place `element`: an element of index.html; `welcome`: the view without a model;
+ *   `side`: in the sidebar; `run`: below it; `tab`: a tab; `aside`: beside the tabs where a layer can be selected; `foot`: below everything; `part`: inside other panels, which import it
+ * @property {string} [title] of its tab or its panel in the sidebar
+ * @property {() => Promise<Panel>} [load]
+ * @property {boolean} [onDemand] True if it loads when it is first shown; otherwise it loads at start
+ * @property {boolean} [style] True if its folder has a `style.css`
+ * @property {boolean} [selects] True for a tab where a layer can be selected
+ */
+
+/** @type {Feature[]} */
+export const features = [
+  { name: 'header', place: 'element', load: () => import('./header/view.js'), style: true },
+  { name: 'welcome', place: 'welcome', load: () => import('./welcome/view.js'), style: true },
+  { name: 'model', place: 'side', title: 'Model', load: () => import('./model/view.js'), style: true },
+  { name: 'data', place: 'side', title: 'Data', load: () => import('./data/view.js'), style: true },
+  { name: 'settings', place: 'side', title: 'Settings', load: () => import('./settings/view.js'), style: true },
+  { name: 'run', place: 'run', load: () => import('./run/view.js'), style: true },
+  { name: 'overview', place: 'tab', title: 'Overview', load: () => import('./overview/view.js') },
+  { name: 'layers', place: 'tab', title: 'Layers', load: () => import('./layers/view.js'), onDemand: true, style: true, selects: true },
+  { name: 'graph', place: 'tab', title: 'Graph', load: () => import('./graph/view.js'), onDemand: true, style: true, selects: true },
+  { name: 'timeline', place: 'tab', title: 'Timeline', load: () => import('./timeline/view.js'), onDemand: true, style: true },
+  { name: 'compare', place: 'tab', title: 'Compare', load: () => import('./compare/view.js'), onDemand: true, style: true },
+  { name: 'inspector', place: 'aside', load: () => import('./inspector/view.js'), onDemand: true, style: true },
+  { name: 'status', place: 'foot', load: () => import('./status/view.js'), style: true },
+  { name: 'result', place: 'part', style: true },
+  { name: 'storage', place: 'part' },
+];
