@@ -45,13 +45,6 @@ export function decodeCtc({ shape, data }, characters) {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/**
- * The alphabet from a file with one character per line: the blank first, a space last.
- *
- * @param {string} text
- */
-export const charactersOf = (text) => ['', ...text.replace(/\n$/, '').split('\n'), ' '];
-
 /** Reads all samples with the float model and the result. */
 export async function readLines() {
   const [open, shown] = [model.peek(), done.peek()];

@@ -7,7 +7,6 @@ import { fail } from '../../state/messages.js';
 import { model, opening } from '../../state/page.js';
 import { addSamples, clearSamples, setPreprocessing } from '../data/samples.js';
 import { open } from '../model/open.js';
-import { charactersOf } from '../result/ocr.js';
 
 /**
  * @typedef {object} Demo
@@ -30,6 +29,13 @@ export async function findDemos() {
   const manifest = answer?.ok ? await answer.json().catch(() => null) : null;
   if (Array.isArray(manifest?.demos)) demos.value = manifest.demos;
 }
+
+/**
+ * The characters from a file with one a line: the blank first, a space last.
+ *
+ * @param {string} text
+ */
+const charactersOf = (text) => ['', ...text.replace(/\n$/, '').split('\n'), ' '];
 
 /** Loads a demo's model, samples and settings. @param {Demo} about */
 export async function openDemo(about) {
