@@ -3,17 +3,17 @@
  * Entry point of the page: defines the elements, starts the engine, handles drops, pastes and keys.
  */
 
-import './studio/studio.js';
+import { dropped, named } from './files.js';
+import { start } from './state/session.js';
+import { cancelOpening, take } from './features/model/open.js';
+import { keepForecast } from './features/run/forecast.js';
+import { cancel } from './features/run/run.js';
 import { followAddress } from './features/settings/address.js';
 import { undoByKeys } from './features/settings/undo.js';
-import { dropped, named } from './files.js';
-import { findDemos } from './features/welcome/demo.js';
-import { keepForecast } from './features/run/forecast.js';
-import { startPersistence } from './features/storage/persistence.js';
 import { workOffline } from './features/storage/offline.js';
-import { cancel } from './features/run/run.js';
-import { cancelOpening, take } from './features/model/open.js';
-import { start } from './state/session.js';
+import { startPersistence } from './features/storage/persistence.js';
+import { findDemos } from './features/welcome/demo.js';
+import './studio/studio.js';
 
 /** @param {DragEvent} event */
 const carriesFiles = (event) => event.dataTransfer?.types.includes('Files') ?? false;

@@ -9,15 +9,27 @@
 /** @typedef {{ view?: () => Node }} Panel `view.js` of a feature; without `view`, it defines an element of index.html */
 
 /**
+ * The place of a feature on the page.
+ *
+ * - `element`: an element of index.html that the view defines
+ * - `welcome`: the view without a model
+ * - `side`: the sidebar; `run`: the foot of the sidebar, always in sight
+ * - `tab`: a tab; `aside`: beside the tabs where a layer can be selected
+ * - `foot`: the foot of the studio
+ * - `part`: inside panels that import it; it loads with them, at start
+ *
+ * @typedef {'element' | 'welcome' | 'side' | 'run' | 'tab' | 'aside' | 'foot' | 'part'} Place
+ */
+
+/**
  * @typedef {object} Feature
  * @property {string} name its folder, and the name of its tab
- * @property {'element' | 'welcome' | 'side' | 'run' | 'tab' | 'aside' | 'foot' | 'part'} place `element`: an element of index.html; `welcome`: the view without a model;
- *   `side`: in the sidebar; `run`: below it; `tab`: a tab; `aside`: beside the tabs where a layer can be selected; `foot`: below everything; `part`: inside other panels, which import it
- * @property {string} [title] of its tab or its panel in the sidebar
+ * @property {Place} place
+ * @property {string} [title] of its tab, or of its panel in the sidebar
  * @property {() => Promise<Panel>} [load]
- * @property {boolean} [onDemand] True if it loads when it is first shown; otherwise it loads at start
- * @property {boolean} [style] True if its folder has a `style.css`
- * @property {boolean} [selects] True for a tab where a layer can be selected
+ * @property {boolean} [onDemand] for a tab or aside that loads when it is first shown
+ * @property {boolean} [style] for a folder with a `style.css`
+ * @property {boolean} [selects] for a tab where a layer can be selected
  */
 
 /** @type {Feature[]} */

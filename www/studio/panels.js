@@ -4,27 +4,20 @@
 import { h } from '../library/dom.js';
 import { features } from '../features/list.js';
 
-/** @import { Feature } from '../features/list.js' */
+/** @import { Feature, Panel } from '../features/list.js' */
 
 /** Views of the features that are loaded, by name. @type {Map<string, () => Node>} */
 const views = new Map();
 
 /** Loads the features that are there from the start; index.html links their styles. */
 export async function loadAtStart() {
-  await Promise.all(features.filter((feature) => !feature.onDemand).map(load));
+  await Promise.all(features.map(async ({ name, load, onDemand }) => !onDemand && keep(name, await load?.())));
 }
 
-/** @param {Feature} feature */
-async function load({ name, load: read }) {
-  const panel = await read?.();
+/** @param {string} name @param {Panel | undefined} panel */
+function keep(name, panel) {
   if (panel?.view) views.set(name, panel.view);
 }
-
-/** @param {Feature['place']} place */
-export const at = (place) => features.filter((feature) => feature.place === place);
-
-/** The panels of a place, for features that are loaded at start. @param {Feature['place']} place */
-export const panels = (place) => at(place).map(({ name }) => shown(name));
 
 /** @param {string} name */
 function shown(name) {
@@ -33,12 +26,20 @@ function shown(name) {
   return view();
 }
 
-/** The panel of a feature, which is loaded first where it is not yet. @param {Feature} feature @returns {Node | Promise<Node>} */
-export function panel(feature) {
-  const { name, style } = feature;
+/** The features of a place, in the order of the list. @param {Feature['place']} place */
+export const at = (place) => features.filter((feature) => feature.place === place);
+
+/** The panels of a place, whose features load at start. @param {Feature['place']} place */
+export const panels = (place) => at(place).map(({ name }) => shown(name));
+
+/** The panel of a feature that may load on demand. @param {Feature} feature @returns {Node | Promise<Node>} */
+export function panel({ name, load, style }) {
   if (views.has(name)) return shown(name);
   // The style is there before the panel, so that it is never seen without.
-  return Promise.all([load(feature), style && styled(name)]).then(() => shown(name));
+  return Promise.all([load?.(), style && styled(name)]).then(([loaded]) => {
+    keep(name, loaded);
+    return shown(name);
+  });
 }
 
 /** Adds the style sheet of a feature to the page. @param {string} name @returns {Promise<void>} */
