@@ -14,13 +14,18 @@ const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const marks = ['    <!-- Written by scripts/preload.mjs. -->\n', '    <!-- The end of what scripts/preload.mjs writes. -->\n'];
 const imports = /^(?:import|export)\b[^'"]*?['"](\.[^'"]+)['"];$/gm;
 
-/** Files that a module imports, without those that it imports on demand. @param {string} file */
+/** Files that a module imports at once. @param {string} file */
 export function imported(file) {
   const text = readFileSync(join(checkout, file), 'utf8');
   return [...text.matchAll(imports)].map(([, path]) => posix.join(posix.dirname(file), path));
 }
 
-/** All modules that some need, and they themselves. @param {string[]} files @param {Set<string>} [all] */
+/**
+ * Some modules and all that they import.
+ *
+ * @param {string[]} files
+ * @param {Set<string>} [all]
+ */
 export function closure(files, all = new Set()) {
   for (const file of files) {
     if (all.has(file)) continue;

@@ -6,7 +6,11 @@
  * Each feature is the folder of its name: its view (`view.js`), its state and logic, its style.
  */
 
-/** @typedef {{ view?: () => Node }} Panel `view.js` of a feature; without `view`, it defines an element of index.html */
+/**
+ * The module `view.js` of a feature. Without `view`, it defines an element of index.html.
+ *
+ * @typedef {{ view?: () => Node }} Panel
+ */
 
 /**
  * The place of a feature on the page.

@@ -32,7 +32,12 @@ export const at = (place) => features.filter((feature) => feature.place === plac
 /** The panels of a place, whose features load at start. @param {Feature['place']} place */
 export const panels = (place) => at(place).map(({ name }) => shown(name));
 
-/** The panel of a feature that may load on demand. @param {Feature} feature @returns {Node | Promise<Node>} */
+/**
+ * The panel of a feature that may load on demand.
+ *
+ * @param {Feature} feature
+ * @returns {Node | Promise<Node>}
+ */
 export function panel({ name, load, style }) {
   if (views.has(name)) return shown(name);
   // The style is there before the panel, so that it is never seen without.
