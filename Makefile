@@ -27,7 +27,7 @@ contracts: ## write the settings' schema and tables and the TypeScript declarati
 lint: ## check format, types and lints
 	@scripts/lint.sh
 
-format: ## format the Rust code
+format: ## format the Rust code, and list in index.html what the page loads at start
 	@scripts/lint.sh --fix
 
 picture: ## take the README's pictures from the page again (docs/page.png, docs/layers.png)
