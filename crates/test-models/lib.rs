@@ -14,6 +14,7 @@ pub mod equalizable;
 mod graphs;
 pub mod hostile_models;
 pub mod networks;
+pub mod qdq;
 mod random;
 mod samples;
 pub mod valid_models;

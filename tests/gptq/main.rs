@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError};
-use octet::quantize::{
-    ActivationRanges, ElementType, Rounding, Scheme, Settings, SettingsError, apply, gram_views,
-};
+use octet::quantize::{ActivationRanges, apply, gram_views};
 use octet::stats::{Method, Range, TensorStatistics};
 
 mod layers;
@@ -264,67 +262,4 @@ fn a_further_pass_takes_the_same_samples() {
         stopped.finish(),
         Err(FeedError::OtherCount { .. })
     ));
-}
-
-#[test]
-fn the_settings_say_what_they_need() {
-    for (text, samples, moments) in [
-        ("{}", true, false),
-        (r#"{"rounding": "gptq"}"#, true, true),
-        (r#"{"scheme": "dynamic", "rounding": "gptq"}"#, false, false),
-        (r#"{"scheme": "blocks", "rounding": "gptq"}"#, false, false),
-        (
-            r#"{"scheme": "blocks", "blocks": {"method": "gptq"}}"#,
-            true,
-            true,
-        ),
-    ] {
-        let settings = settings(text);
-        assert_eq!(
-            (settings.needs_samples(), settings.needs_gram_matrices()),
-            (samples, moments),
-            "{text}"
-        );
-    }
-    let wrong: Result<Settings, SettingsError> =
-        Settings::from_value(serde_json::json!({ "rounding": "stochastic" }));
-    assert!(wrong.unwrap_err().to_string().contains("gptq"));
-    let default = Settings::default();
-    assert_eq!(
-        (default.rounding, default.scheme),
-        (Rounding::Nearest, Scheme::Static)
-    );
-    assert_eq!(
-        default.weights.element.unwrap_or(ElementType::I8),
-        ElementType::I8
-    );
-}
-
-#[test]
-fn where_there_is_nothing_to_round_together_it_goes_through_and_says_so() {
-    use octet::quantize::Plan;
-
-    // ConvTranspose has another weight layout, which GPTQ does not support.
-    let weight = octet_test_models::constant("w", &[3, 3, 2, 2]);
-    let nodes = vec![octet_test_models::node("ConvTranspose", &["x", "w"], "y")];
-    let model = octet_test_models::model(nodes, vec![weight], &["y"]);
-    assert!(gram_views(&model).is_empty());
-    let watched = Plan::observed_values(&model).unwrap().into_iter();
-    let seen: BTreeMap<_, _> = watched
-        .map(|name| {
-            let mut seen = TensorStatistics::new();
-            seen.observe(&[-1.0, 2.0]);
-            (name, seen)
-        })
-        .collect();
-    let notes = |text: &str| {
-        let ranges = ActivationRanges::Observed(&seen, Method::MinMax);
-        apply(&model, &settings(text), Some(ranges)).unwrap().notes
-    };
-    let said = notes(r#"{"rounding": "gptq"}"#);
-    assert!(
-        said.iter().any(|note| note.contains("gptq had no effect")),
-        "{said:?}"
-    );
-    assert_eq!(notes("{}"), [""; 0]);
 }

@@ -1,89 +1,13 @@
 //! Integer regions: results equal those of the QDQ pairs, for any number of threads and any run.
-//! Regions have no float detour inside, and a list names every node.
+//! A list names every node.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 
-use octet_graph::Model;
 use octet_onnx::in_memory::{Tensor, Values};
-use octet_onnx::schema::{AttributeProto, NodeProto, TensorProto};
+use octet_onnx::schema::{AttributeProto, TensorProto};
 use octet_runtime::{Engine, FusedNode};
-
-/// A QDQ model under construction.
-#[derive(Default)]
-struct Pairs {
-    nodes: Vec<NodeProto>,
-    constants: Vec<TensorProto>,
-}
-
-impl Pairs {
-    fn node(&mut self, operator: &str, inputs: &[&str], output: &str) -> &mut NodeProto {
-        let name = format!("the_{output}");
-        self.nodes
-            .push(NodeProto::new(operator, &name, inputs, &[output]));
-        self.nodes.last_mut().unwrap()
-    }
-
-    /// Adds a pair: `value` becomes `value_real`.
-    fn pair(&mut self, value: &str, scale: f32) -> String {
-        let [s, z] = ["scale", "zero"].map(|what| format!("{value}_{what}"));
-        self.constants
-            .push(TensorProto::from_f32(&s, &[], &[scale]));
-        self.constants.push(TensorProto::from_u8(&z, &[], &[120]));
-        let (integers, real) = (format!("{value}_integers"), format!("{value}_real"));
-        self.node("QuantizeLinear", &[value, &s, &z], &integers);
-        self.node("DequantizeLinear", &[&integers, &s, &z], &real);
-        real
-    }
-
-    fn weight(&mut self, name: &str, shape: &[usize]) -> String {
-        let count: usize = shape.iter().product();
-        let integers: Vec<i8> = (0..count).map(|i| (i * 89 % 251) as u8 as i8).collect();
-        let scales: Vec<f32> = (0..shape[0]).map(|c| 0.001 + 0.0002 * c as f32).collect();
-        let [q, s, z] = ["q", "s", "z"].map(|what| format!("{name}_{what}"));
-        self.constants
-            .push(TensorProto::from_i8(&q, shape, &integers));
-        self.constants
-            .push(TensorProto::from_f32(&s, &[shape[0]], &scales));
-        self.constants
-            .push(TensorProto::from_i8(&z, &[shape[0]], &vec![0; shape[0]]));
-        self.node("DequantizeLinear", &[&q, &s, &z], name)
-            .set(AttributeProto::int("axis", 0));
-        name.to_owned()
-    }
-
-    fn convolution(&mut self, input: &str, output: &str, shape: &[usize], groups: i64) -> String {
-        let weight = self.weight(&format!("{output}_w"), shape);
-        let node = self.node("Conv", &[input, &weight], output);
-        let pad = (shape[2] / 2) as i64;
-        node.set(AttributeProto::ints("pads", &[pad; 4]));
-        node.set(AttributeProto::int("group", groups));
-        self.pair(output, 0.05)
-    }
-
-    fn model(self, outputs: &[&str]) -> Model {
-        octet_test_models::model(self.nodes, self.constants, outputs)
-    }
-}
-
-/// A small network: a dense, a depthwise and a pointwise convolution, an addition, a Concat, a
-/// pooling.
-fn network() -> Model {
-    let mut p = Pairs::default();
-    let x = p.pair("x", 0.02);
-    let a = p.convolution(&x, "a", &[24, 5, 3, 3], 1);
-    let b = p.convolution(&a, "b", &[24, 1, 5, 5], 24);
-    let c = p.convolution(&b, "c", &[24, 24, 1, 1], 1);
-    p.node("Add", &[&a, &c], "d");
-    let d = p.pair("d", 0.07);
-    p.node("Concat", &[&d, &b], "e")
-        .set(AttributeProto::int("axis", 1));
-    let e = p.pair("e", 0.07);
-    p.node("MaxPool", &[&e], "f")
-        .set(AttributeProto::ints("kernel_shape", &[2, 2]));
-    let f = p.pair("f", 0.07);
-    p.model(&[&f])
-}
+use octet_test_models::qdq::{QdqModel, network};
 
 fn sample(shape: &[usize]) -> Vec<Tensor> {
     let count: usize = shape.iter().product();
@@ -194,8 +118,8 @@ fn the_clock_reports_every_step_by_its_index() {
 }
 
 #[test]
-fn a_float_operator_on_a_path_back_splits_the_region() {
-    let mut p = Pairs::default();
+fn a_model_of_two_regions_runs() {
+    let mut p = QdqModel::default();
     let x = p.pair("x", 0.02);
     let a = p.convolution(&x, "a", &[5, 5, 1, 1], 1);
     p.constants.push(TensorProto::from_i64("axis", &[], &[2]));
@@ -242,18 +166,18 @@ fn a_float_model_has_nothing_to_list() {
 
 #[test]
 fn integer_operators_equal_their_pairs() {
-    let parameters = |p: &mut Pairs, name: &str, scale: f32| {
+    let parameters = |p: &mut QdqModel, name: &str, scale: f32| {
         let [s, z] = ["scale", "zero"].map(|what| format!("{name}_{what}"));
         p.constants.push(TensorProto::from_f32(&s, &[], &[scale]));
         p.constants.push(TensorProto::from_u8(&z, &[], &[120]));
         [s, z]
     };
-    let mut pairs = Pairs::default();
+    let mut pairs = QdqModel::default();
     let x = pairs.pair("x", 0.02);
     let a = pairs.convolution(&x, "a", &[7, 5, 3, 3], 1);
     let expected = Engine::new(pairs.model(&[&a]), vec![]).on_integers();
 
-    let mut p = Pairs::default();
+    let mut p = QdqModel::default();
     let [xs, xz] = parameters(&mut p, "x", 0.02);
     let [ys, yz] = parameters(&mut p, "a", 0.05);
     p.weight("a_w", &[7, 5, 3, 3]);
@@ -270,7 +194,7 @@ fn integer_operators_equal_their_pairs() {
 
 #[test]
 fn an_operator_without_inputs_between_pairs_is_an_error() {
-    let mut pairs = Pairs::default();
+    let mut pairs = QdqModel::default();
     let x = pairs.pair("x", 0.02);
     pairs.node("Transpose", &[], "moved");
     let moved = pairs.pair("moved", 0.02);
