@@ -16,7 +16,7 @@ fn float16(name: &str) -> TensorProto {
     float16_constant(name, &SHAPE)
 }
 
-/// The same numbers in float32.
+/// The constant of that name in float32.
 fn float32(name: &str) -> TensorProto {
     TensorProto::from_f32(name, &SHAPE, &float16(name).to_f32().unwrap())
 }

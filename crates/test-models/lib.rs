@@ -21,5 +21,5 @@ pub mod valid_models;
 
 pub use checks::{assert_valid, operators, producer};
 pub use graphs::{choice, constant, float16_constant, model, node, typed_value, value};
-pub use random::{Random, numbers};
+pub use random::{RandomChoice, numbers};
 pub use samples::npy;

@@ -13,9 +13,9 @@ pub fn numbers(seed: u64, count: usize) -> Vec<f32> {
 }
 
 /// A pseudorandom generator; the number is its seed.
-pub struct Random(pub u64);
+pub struct RandomChoice(pub u64);
 
-impl Random {
+impl RandomChoice {
     /// A number from 0 to `end`, exclusive.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 = self

@@ -2,7 +2,7 @@
 
 use octet_onnx::schema::*;
 
-use crate::{Random, constant, node, typed_value};
+use crate::{RandomChoice, constant, node, typed_value};
 
 /// The value of an attribute.
 #[derive(Clone, Copy)]
@@ -230,7 +230,7 @@ fn constants() -> Vec<TensorProto> {
 }
 
 /// Makes a model of a convolution, one to three operators in a chain, and a product with a scalar.
-pub fn valid_model(random: &mut Random) -> ModelProto {
+pub fn valid_model(random: &mut RandomChoice) -> ModelProto {
     let mut nodes = vec![node("Conv", &["x", "w"], "v0")];
     nodes[0].attribute = vec![attribute("pads", Ints(&[1, 1, 1, 1]))];
     let count = 1 + random.below(3);

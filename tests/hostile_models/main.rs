@@ -16,7 +16,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use bytes::Bytes;
-use octet_test_models::Random;
+use octet_test_models::RandomChoice;
 use octet_test_models::hostile_models::damaged;
 use pipeline::{ModelKinds, run_pipeline};
 
@@ -149,7 +149,7 @@ fn run_here(numbers: Range<u64>) {
         out.flush().unwrap();
     };
     for number in numbers {
-        let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 3);
+        let mut random = RandomChoice(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 3);
         let (kind, model) = kinds.one(&mut random);
         let (file, changes) = damaged(model, &mut random);
         say(format!("{number}, {kind}: {}", changes.replace('\n', " ")));

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use octet_test_models::networks;
 use octet_test_models::valid_models::valid_model;
-use octet_test_models::{Random, assert_valid};
+use octet_test_models::{RandomChoice, assert_valid};
 
 type TestResult<T> = Result<T, Box<dyn Error>>;
 
@@ -52,7 +52,7 @@ impl ModelKinds {
     }
 
     /// A random kind, or a model of few operators.
-    pub fn one(&self, random: &mut Random) -> (&'static str, ModelProto) {
+    pub fn one(&self, random: &mut RandomChoice) -> (&'static str, ModelProto) {
         match random.below(self.0.len() + 3) {
             place if place < self.0.len() => self.0[place].clone(),
             _ => ("few operators", valid_model(random)),
@@ -67,7 +67,7 @@ impl ModelKinds {
 
 #[test]
 fn each_kind_passes_the_pipeline_undamaged() {
-    let mut random = Random(1);
+    let mut random = RandomChoice(1);
     for (kind, model) in ModelKinds::new().all() {
         let file = Bytes::from(onnx::write(model).unwrap());
         for _ in 0..3 {
@@ -79,7 +79,7 @@ fn each_kind_passes_the_pipeline_undamaged() {
 }
 
 /// Takes a file through the pipeline; returns `whole`, `refused`, or a description of a failure.
-pub fn run_pipeline(file: &Bytes, random: &mut Random) -> String {
+pub fn run_pipeline(file: &Bytes, random: &mut RandomChoice) -> String {
     let schemes = [
         json!({}),
         json!({ "format": "qoperator", "by_name": { "": { "always": true } } }),

@@ -1,11 +1,11 @@
-//! Random damage to files, graphs, operators and constants.
+//! RandomChoice damage to files, graphs, operators and constants.
 
 mod wiring;
 
 use octet_onnx::schema::*;
 use prost::Message;
 
-use crate::Random;
+use crate::RandomChoice;
 use crate::valid_models::AttributeValue::{self, Float, Int, Ints, Text};
 use crate::valid_models::{OPERATORS, attribute};
 use wiring::rewire;
@@ -110,7 +110,7 @@ const NUMBERS: [i64; 14] = [
 ];
 
 /// Applies one to three changes to a model; returns the file and a description of the changes.
-pub fn damaged(mut model: ModelProto, random: &mut Random) -> (Vec<u8>, String) {
+pub fn damaged(mut model: ModelProto, random: &mut RandomChoice) -> (Vec<u8>, String) {
     let original = model.clone();
     for _ in 0..1 + random.below(3) {
         let header = (random.below(40), random.below(30) as i64);
@@ -196,7 +196,7 @@ fn describe(node: &NodeProto) -> String {
 }
 
 /// Damages a graph or one of its subgraphs.
-fn damage_within(graph: &mut GraphProto, random: &mut Random) {
+fn damage_within(graph: &mut GraphProto, random: &mut RandomChoice) {
     let graphs = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
     let mut graphs: Vec<&mut GraphProto> = graphs.filter_map(|text| text.g.as_mut()).collect();
     match graphs.len() {
@@ -206,7 +206,7 @@ fn damage_within(graph: &mut GraphProto, random: &mut Random) {
     }
 }
 
-fn damage(graph: &mut GraphProto, random: &mut Random) {
+fn damage(graph: &mut GraphProto, random: &mut RandomChoice) {
     let outputs = graph.node.iter().flat_map(|node| node.output.clone());
     let constants = graph
         .initializer
@@ -307,7 +307,7 @@ fn unchecked_value(name: &str, element: DataType, dims: &[i64]) -> ValueInfoProt
 }
 
 /// Changes an attribute's value, to one of the same type or another.
-fn change_attribute(node: &mut NodeProto, random: &mut Random) {
+fn change_attribute(node: &mut NodeProto, random: &mut RandomChoice) {
     if node.attribute.is_empty() {
         node.domain = Some((*random.one(&["com.microsoft", "ai.onnx", "other"])).into());
         return;
@@ -335,7 +335,7 @@ fn change_attribute(node: &mut NodeProto, random: &mut Random) {
     }
 }
 
-fn damage_tensor(tensor: &mut TensorProto, random: &mut Random) {
+fn damage_tensor(tensor: &mut TensorProto, random: &mut RandomChoice) {
     let name = tensor.name.clone().unwrap_or_default();
     let bytes = tensor.raw_data.clone().unwrap_or_default();
     let element =

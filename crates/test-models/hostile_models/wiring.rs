@@ -3,10 +3,10 @@
 
 use octet_onnx::schema::*;
 
-use crate::Random;
+use crate::RandomChoice;
 
 /// Changes an input of a node, inserts or skips an operator, or changes the model's input shape.
-pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut Random) {
+pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut RandomChoice) {
     let slots = graph.node[place].input.len();
     if slots == 0 {
         return;
@@ -61,7 +61,7 @@ fn same_kind(graph: &GraphProto, place: usize, slot: usize) -> Vec<String> {
 }
 
 /// Inserts an operator before an input.
-fn between(graph: &mut GraphProto, place: usize, slot: usize, random: &mut Random) {
+fn between(graph: &mut GraphProto, place: usize, slot: usize, random: &mut RandomChoice) {
     let name = format!("between{}", graph.node.len());
     let read = graph.node[place].input[slot].clone();
     let node = |operator: &str| NodeProto::new(operator, &name, &[&read], &[&name]);
@@ -91,7 +91,7 @@ fn between(graph: &mut GraphProto, place: usize, slot: usize, random: &mut Rando
 }
 
 /// Changes a dimension of the model's input: a number, a name or unknown.
-fn sizes(graph: &mut GraphProto, random: &mut Random) {
+fn sizes(graph: &mut GraphProto, random: &mut RandomChoice) {
     let input = graph.input.first_mut();
     let kind = input.and_then(|input| input.r#type.as_mut()?.value.as_mut());
     let Some(TypeValue::TensorType(tensor)) = kind else {

@@ -10,12 +10,12 @@ use octet_onnx::schema::*;
 use octet_quantize::*;
 use octet_test_models::{assert_valid, choice, constant, model, node, producer};
 
-type Scheme = (
+type NamedScheme = (
     &'static str,
     fn(&Model, &[String]) -> Result<Quantized, QuantizeError>,
 );
 
-const SCHEMES: [Scheme; 5] = [
+const SCHEMES: [NamedScheme; 5] = [
     ("dynamic", |model, keep| {
         quantize_dynamic(
             model,

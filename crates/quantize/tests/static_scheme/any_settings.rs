@@ -6,7 +6,7 @@ use octet_quantize::{ActivationRanges, Plan, QuantizeError, Settings, apply};
 use octet_stats::{CalibrationStatistics, Method, TensorStatistics};
 use serde_json::{Value, json};
 
-use octet_test_models::{Random, assert_valid, constant, model, node};
+use octet_test_models::{RandomChoice, assert_valid, constant, model, node};
 
 fn constants() -> Vec<TensorProto> {
     let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
@@ -22,7 +22,7 @@ fn constants() -> Vec<TensorProto> {
 }
 
 /// Up to nine operators of all treatments in chains and branches, with at most two outputs.
-fn random_model(random: &mut Random) -> Model {
+fn random_model(random: &mut RandomChoice) -> Model {
     let mut nodes: Vec<NodeProto> = Vec::new();
     let mut values = vec!["x".to_string()];
     for step in 0..2 + random.below(8) {
@@ -71,8 +71,8 @@ fn random_model(random: &mut Random) -> Model {
     model(nodes, constants(), &outputs)
 }
 
-/// Random settings of a tensor.
-fn random_tensor(random: &mut Random) -> Value {
+/// RandomChoice settings of a tensor.
+fn random_tensor(random: &mut RandomChoice) -> Value {
     match random.below(8) {
         0 => json!({ "symmetric": true }),
         1 => json!({ "power_of_two": *random.one(&[json!(true), json!("nearest")]) }),
@@ -85,7 +85,7 @@ fn random_tensor(random: &mut Random) -> Value {
     }
 }
 
-fn random_layer(random: &mut Random) -> Value {
+fn random_layer(random: &mut RandomChoice) -> Value {
     match random.below(5) {
         0 => json!({ "float": true }),
         1 => json!({ "float_output": true }),
@@ -95,10 +95,10 @@ fn random_layer(random: &mut Random) -> Value {
     }
 }
 
-fn random_settings(random: &mut Random, model: &Model) -> Settings {
+fn random_settings(random: &mut RandomChoice, model: &Model) -> Settings {
     let nodes = &model.graph.nodes;
-    let title = |random: &mut Random| random.one(nodes).title().to_string();
-    let operator = |random: &mut Random| random.one(nodes).operator();
+    let title = |random: &mut RandomChoice| random.one(nodes).title().to_string();
+    let operator = |random: &mut RandomChoice| random.one(nodes).operator();
     let mut document = json!({
         "activations": random_tensor(random),
         "weights": random_tensor(random),
@@ -149,7 +149,7 @@ fn seen(model: &Model) -> Option<CalibrationStatistics> {
 
 #[test]
 fn any_settings_can_follow_any_calibration() {
-    let mut random = Random(7);
+    let mut random = RandomChoice(7);
     let mut done = 0;
     for round in 0..2000 {
         let model = random_model(&mut random);
