@@ -12,6 +12,7 @@
 #![allow(clippy::result_large_err, clippy::large_enum_variant)]
 #![allow(clippy::type_complexity)]
 
+pub use octet_allocator as allocator;
 pub use octet_graph as graph;
 pub use octet_graph::prepare;
 pub use octet_onnx as onnx;
@@ -28,3 +29,7 @@ pub mod session;
 
 #[cfg(target_family = "wasm")]
 pub mod web;
+
+/// The allocator of every program that links this crate. `profile` reads its counts.
+#[global_allocator]
+static ALLOCATOR: allocator::CountingAllocator = allocator::CountingAllocator;

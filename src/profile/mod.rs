@@ -8,8 +8,6 @@ pub mod clock;
 pub mod columns;
 #[cfg(test)]
 mod fake_clock;
-#[cfg(any(test, target_family = "wasm"))]
-mod free_list;
 mod layer_ports;
 pub mod layers;
 pub mod macs;
@@ -20,8 +18,6 @@ pub mod recording;
 pub mod text;
 mod timing_summary;
 pub mod trace;
-#[cfg(target_family = "wasm")]
-mod wasm_allocator;
 pub mod yaml;
 
 pub use clock::{Clock, SystemClock};

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::{Error, Event, ProgressMonitor, RangeSource, Session, sample_checks};
+use crate::allocator;
 use crate::calibrate::run::{CalibrationRun, ExtraPass, WatchedValue};
 use crate::prepare::equalize;
-use crate::profile::{Record, Stopwatch, memory};
+use crate::profile::{Record, Stopwatch};
 use crate::quantize;
 use crate::samples::{self, Encoded, ShapeMismatch, Skipped};
 use crate::stats::{Method, Range, SecondPassMissing};
@@ -230,7 +231,7 @@ impl Session {
         let skipped = calibration.skipped();
         let observations = calibration.finish()?;
         self.planned = None;
-        memory::give_back();
+        allocator::give_back();
         self.profiler.end();
         let values = observations.len();
         self.report

@@ -49,12 +49,13 @@ use sample_checks::input_specs;
 pub use source::{Checksum, ModelFile, hexadecimal};
 pub use warm_up::warm_up;
 
+use crate::allocator;
 use crate::calibrate::run::CalibrationRun;
 use crate::compare::Comparison;
 use crate::graph::{Graph, Model};
 use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
-use crate::profile::{Profiler, Record, Section, SystemClock, memory};
+use crate::profile::{Profiler, Record, Section, SystemClock};
 use crate::quantize::{self, NodeChoice, QuantizedTensor, Scheme};
 use crate::samples::ShapeMismatch;
 use crate::stats::{CalibrationStatistics, Method, Range};
@@ -328,7 +329,7 @@ impl Session {
             return Ok(());
         }
         self.profiler.begin("Pre-process");
-        let (ready, peak) = memory::peak_of(|| {
+        let (ready, peak) = allocator::peak_of(|| {
             let mut ready = PreparedModel::new(&self.header)?;
             free_half_weights(&mut self.header);
             free_unused(&mut self.file.bytes, &mut self.header, &mut ready.model)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use octet::profile::memory;
+use octet::allocator;
 use octet::quantize::Scheme;
 use octet::samples;
 use octet::session::{Error, Forecast, ForecastJob, Session};
@@ -144,7 +144,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     )?;
     if let Some(forecast) = &forecast {
         if forecast.live_bytes > LARGE {
-            memory::give_back_large_blocks();
+            allocator::give_back_large_blocks();
         }
         if options.forecast {
             progress.clear();

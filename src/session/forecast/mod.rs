@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Error, ProgressMonitor, Session};
+use crate::allocator;
 use crate::graph::Dim;
 use crate::prepare::equalize;
 use crate::profile::macs::macs;
@@ -163,13 +164,13 @@ impl Session {
         let files: u64 = first.parts.iter().map(|(_, file)| file.len() as u64).sum();
         drop(first);
         let decoded: u64 = inputs.iter().map(bytes_of).sum();
-        let before = (memory::live() as u64).saturating_sub(decoded);
+        let before = (allocator::live() as u64).saturating_sub(decoded);
         let planned = self.planned()?;
-        let (planned_run, peak) = memory::peak_of(|| planned.engine.run_plan(&inputs, stop));
+        let (planned_run, peak) = allocator::peak_of(|| planned.engine.run_plan(&inputs, stop));
         planned.peak = planned.peak.max(peak);
         let planning = planned.peak;
         let run_plan = planned_run?;
-        let after = memory::live() as u64;
+        let after = allocator::live() as u64;
         let mut seen: Vec<TensorStatistics> = vec![TensorStatistics::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
         let (engine, watched) = (Arc::clone(&planned.engine), planned.watched.clone());
