@@ -25,7 +25,7 @@ use crate::stats::{
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum FeedError {
-    #[error("{0}")]
+    #[error(transparent)]
     Sample(#[from] SampleError),
     #[error("sample `{sample}`: {source}")]
     Run { sample: String, source: EngineError },

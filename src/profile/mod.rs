@@ -15,6 +15,7 @@ pub mod memory;
 mod plain_value;
 mod profiler;
 pub mod recording;
+mod run_step;
 pub mod text;
 mod timing_summary;
 pub mod trace;
@@ -25,6 +26,7 @@ pub use layers::{Layer, LayerTable};
 pub use plain_value::PlainValue;
 pub use profiler::{Profiler, Record, Stopwatch};
 pub use recording::{Recording, Repeats};
+pub use run_step::{Moment, RunScope, RunStep};
 pub use timing_summary::TimingSummary;
 pub use yaml::Section;
 

@@ -8,9 +8,8 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::Error;
+use super::error::{BrokenInvariant, Error};
 use crate::graph::Model;
-use crate::onnx::ReadError;
 use crate::onnx::schema::{DataType, ModelProto};
 
 /// Divisor of the file size: freeing less than this part of it is not worth the work.
@@ -86,9 +85,8 @@ fn weightless(mut proto: ModelProto) -> Result<ModelProto, Error> {
     }
     let bytes = Bytes::from(proto.encode_to_vec());
     ModelProto::decode(bytes).map_err(|cause| {
-        Error::Read(ReadError::Damaged {
-            reason: cause.to_string(),
-        })
+        let reason = cause.to_string();
+        BrokenInvariant::Reread { reason }.into()
     })
 }
 

@@ -9,9 +9,8 @@ use crate::prepare::{Functions, PrepareError, prepare};
 use crate::profile::layers::{LayerMeasurements, LayerPort, LayerTable, ModelValues};
 use crate::profile::recording::{Recording, Repeats, RunRecord};
 use crate::profile::trace::Traced;
-use crate::profile::{Clock, SystemClock, TimingSummary, clock_resolution_ms};
+use crate::profile::{Clock, RunStep, SystemClock, TimingSummary, clock_resolution_ms};
 use crate::runtime::{self, Engine, EngineError, FloatKernels};
-use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 
 /// A model that is ready to run, with any operators.
@@ -58,13 +57,9 @@ impl StoredProfile {
 impl Session {
     /// Makes the model ready to run, unchanged. It may be quantized.
     pub fn runner(&self) -> Result<Runner, Error> {
-        if !self.wanted_files.is_empty() {
-            return Err(Error::FilesMissing {
-                files: self.wanted_files.clone(),
-            });
-        }
-        let mut model = Model::from_proto(self.header.clone())?;
-        Ok(match &self.prepared {
+        self.opened.require_files()?;
+        let mut model = self.opened.model()?;
+        Ok(match self.stage.prepared() {
             Some(ready) => {
                 let not_inlined = inline_functions(&mut model);
                 Runner::from_prepared(&model, ready.model.clone(), not_inlined)
@@ -84,7 +79,7 @@ impl Session {
     ) -> Result<Profile, Error> {
         let runner = self.runner()?.with_float_kernels(kernels);
         self.profiles.clear();
-        let name = if self.summary.already_quantized {
+        let name = if self.summary().already_quantized {
             "int8"
         } else {
             "float"
@@ -102,11 +97,12 @@ impl Session {
         repeats: Repeats,
         monitor: &dyn ProgressMonitor,
     ) -> Result<Profile, Error> {
-        self.profiler.resume();
-        self.profiler.begin("Profiling");
+        let profiler = &mut self.journal.profiler;
+        profiler.resume();
+        profiler.begin(RunStep::Profiling);
         let profile = runner.profile(inputs, repeats, monitor);
-        self.profiler.end();
-        self.profiler.finish();
+        profiler.end();
+        profiler.finish();
         let profile = profile?;
         self.profiles.retain(|stored| stored.name != name);
         self.profiles.push(StoredProfile {
@@ -115,17 +111,8 @@ impl Session {
             runs: profile.runs.clone(),
             rows: profile.rows.clone(),
         });
-        self.report.profiled(&self.profiles);
+        self.journal.report.profiled(&self.profiles);
         Ok(profile)
-    }
-
-    /// Decodes a sample for the model's inputs.
-    pub fn decode(
-        &self,
-        sample: &Encoded,
-        settings: &samples::SampleSettings,
-    ) -> Result<Vec<Tensor>, Error> {
-        Ok(samples::decode(sample, &self.input_specs(), settings)?)
     }
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use octet::allocator;
 use octet::quantize::Scheme;
 use octet::samples;
-use octet::session::{Error, Forecast, ForecastJob, Session};
+use octet::session::{Error, ErrorKind, Forecast, ForecastJob, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
@@ -359,7 +359,7 @@ fn calibrate(
 /// already.
 fn failure_of(options: &QuantizeOptions, error: Error) -> Failure {
     match error.kind() {
-        "sample" => Failure::from(error),
+        ErrorKind::Sample => Failure::from(error),
         _ => Failure::from(error).about(options.model.display()),
     }
 }

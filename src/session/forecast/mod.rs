@@ -17,9 +17,9 @@ use crate::allocator;
 use crate::graph::Dim;
 use crate::prepare::equalize;
 use crate::profile::macs::macs;
-use crate::profile::{Clock, SystemClock, memory};
-use crate::quantize::{self, Plan};
-use crate::runtime::{self, Engine, Probe};
+use crate::profile::{Clock, RunStep, SystemClock, memory};
+use crate::quantize;
+use crate::runtime::{self, Probe};
 use crate::samples::{self, Encoded};
 use crate::stats::{ChannelMeans, ChannelVariance, Method, TensorStatistics};
 use crate::tensor::Tensor;
@@ -70,7 +70,8 @@ pub struct Forecast {
     /// Peak of live memory.
     pub peak_bytes: u64,
     /// Stage in which the peak occurs, named as in the report.
-    pub peak_stage: &'static str,
+    #[schemars(with = "String")]
+    pub peak_stage: RunStep,
     /// Part of the peak: the file, and the engine's copies of its weights.
     pub weight_bytes: u64,
     /// Part of the peak: activations of the samples that run at once.
@@ -85,14 +86,6 @@ pub struct Forecast {
     pub limit_bytes: Option<u64>,
     /// Reason why the memory does not suffice, and a way out.
     pub refusal: Option<String>,
-}
-
-/// Engine that is prepared for a calibration, with the peak of preparing it.
-pub(super) struct Planned {
-    pub(super) engine: Arc<Engine>,
-    pub(super) watched: Vec<String>,
-    /// Peak of live memory during preparation and planning.
-    peak: u64,
 }
 
 /// Components of the peaks, in bytes.
@@ -116,23 +109,6 @@ struct PeakParts {
 }
 
 impl Session {
-    /// The engine that calibrates. It is kept until the calibration ends.
-    pub(super) fn planned(&mut self) -> Result<&mut Planned, Error> {
-        self.prepare()?;
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        if self.planned.is_none() {
-            ready.runs()?;
-            let watched = Plan::observed_values(&ready.model)?;
-            let engine = Arc::new(Engine::new(ready.model.clone(), watched.clone()));
-            self.planned = Some(Planned {
-                engine,
-                watched,
-                peak: ready.peak,
-            });
-        }
-        self.planned.as_mut().ok_or(Error::NotCalibrating)
-    }
-
     /// Forecasts a job from its first sample. The report shows the measured result beside it.
     pub fn forecast(
         &mut self,
@@ -141,12 +117,12 @@ impl Session {
         job: &ForecastJob<'_>,
         monitor: &dyn ProgressMonitor,
     ) -> Result<Forecast, Error> {
-        self.profiler.resume();
-        self.profiler.begin("Forecast");
+        self.journal.profiler.resume();
+        self.journal.profiler.begin(RunStep::Forecast);
         let result = self.measure(first, reading, job, &|| monitor.cancelled());
-        self.profiler.end();
+        self.journal.profiler.end();
         let result = result?;
-        self.report.forecast(&result);
+        self.journal.report.forecast(&result);
         Ok(result)
     }
 
@@ -157,15 +133,15 @@ impl Session {
         job: &ForecastJob<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Forecast, Error> {
-        self.prepare()?;
+        let (ready, _) = self.stage.prepare(&mut self.opened, &mut self.journal)?;
         let began = SystemClock.now_ms();
-        let inputs = self.decode(&first, reading)?;
+        let inputs = self.opened.decode(&first, reading)?;
         let decoded_ms = SystemClock.now_ms() - began;
         let files: u64 = first.parts.iter().map(|(_, file)| file.len() as u64).sum();
         drop(first);
         let decoded: u64 = inputs.iter().map(bytes_of).sum();
         let before = (allocator::live() as u64).saturating_sub(decoded);
-        let planned = self.planned()?;
+        let planned = ready.planned()?;
         let (planned_run, peak) = allocator::peak_of(|| planned.engine.run_plan(&inputs, stop));
         planned.peak = planned.peak.max(peak);
         let planning = planned.peak;
@@ -174,7 +150,6 @@ impl Session {
         let mut seen: Vec<TensorStatistics> = vec![TensorStatistics::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
         let (engine, watched) = (Arc::clone(&planned.engine), planned.watched.clone());
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let graph = &ready.model.graph;
         let types = runtime::infer_types_of(&ready.model, &inputs)?;
         let see = |slot: usize, values: &[f32]| seen[slot].observe(values);
@@ -245,7 +220,11 @@ impl Session {
             grams,
             samples,
         };
-        let written = FileForecast::new(self.summary.bytes_in_all(), &ready.model, job.settings)?;
+        let written = FileForecast::new(
+            self.opened.summary.bytes_in_all(),
+            &ready.model,
+            job.settings,
+        )?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
         Ok(assemble(
             job,
@@ -276,15 +255,18 @@ fn assemble(
         + written.integers
         + written.nodes * NODE_BYTES;
     let stages = [
-        (planning, "Pre-process"),
-        (calibrating, "Calibration"),
-        (quantizing, job.settings.scheme.step()),
+        (calibrating, RunStep::Calibration),
+        (quantizing, RunStep::Quantization(job.settings.scheme)),
     ];
-    let (peak_bytes, peak_stage) = stages
-        .into_iter()
-        .max_by_key(|(bytes, _)| *bytes)
-        .unwrap_or_default();
-    let in_calibration = peak_stage == "Calibration";
+    let mut greatest = (planning, RunStep::Preparation);
+    // Of equal peaks the last counts.
+    for stage in stages {
+        if stage.0 >= greatest.0 {
+            greatest = stage;
+        }
+    }
+    let (peak_bytes, peak_stage) = greatest;
+    let in_calibration = peak_stage == RunStep::Calibration;
     let further = [
         job.method.second_pass().is_some(),
         parts.grams > 0,
