@@ -22,6 +22,7 @@ pub use octet_runtime as runtime;
 pub use octet_samples as samples;
 pub use octet_stats as stats;
 
+mod broken_invariant;
 pub mod calibrate;
 pub mod compare;
 pub mod profile;

@@ -4,21 +4,9 @@ use std::sync::Arc;
 
 use super::clock::Clock;
 use super::memory::{self, Usage, usage};
+use super::record::Record;
 use super::run_step::{Moment, RunScope, RunStep};
 use super::yaml::{self, Section};
-
-/// A checkpoint of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record {
-    /// The moment that it records.
-    pub moment: Moment,
-    /// Seconds since 1970.
-    pub timestamp: f64,
-    /// Seconds since the run began.
-    pub seconds: f64,
-    /// Memory and disk use. Disk counts from the start of the run.
-    pub usage: Usage,
-}
 
 /// Takes checkpoints of a run on any thread.
 #[derive(Clone)]

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::layers::LayerTable;
-use super::profiler::Record;
+use super::record::Record;
 use super::recording::RunRecord;
 use super::run_step::{Moment, RunScope, RunStep};
 

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::plain_value::PlainValue;
-use super::profiler::Record;
+use super::record::Record;
 
 /// A section of the report.
 #[derive(Clone, Debug)]

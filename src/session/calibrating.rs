@@ -11,7 +11,7 @@ use super::journal::{Checkpoints, Journal};
 use super::opened::OpenedModel;
 use super::prepared::PreparedModel;
 use super::progress::{Event, ProgressMonitor};
-use super::ranges::RangeSource;
+use super::ranges::ModelRanges;
 use super::sample_checks::any_open;
 use super::stage::{Calibrated, Stage, Transition};
 use crate::allocator;
@@ -37,7 +37,7 @@ pub(super) struct CalibrationChoices {
 pub(super) struct Calibrating {
     pub(super) prepared: PreparedModel,
     /// Ranges before this calibration. They stay in use until it ends.
-    pub(super) earlier: Option<RangeSource>,
+    pub(super) earlier: Option<ModelRanges>,
     run: CalibrationRun,
     equalization: Equalization,
 }
@@ -77,7 +77,7 @@ impl Calibrating {
     /// without another calibration.
     pub(super) fn begin(
         mut prepared: PreparedModel,
-        earlier: Option<RangeSource>,
+        earlier: Option<ModelRanges>,
         opened: &OpenedModel,
         samples: SampleSettings,
         choices: CalibrationChoices,
@@ -115,7 +115,7 @@ impl Calibrating {
     }
 
     /// Drops the calibration. Its engine stays, for the next one.
-    pub(super) fn stop(self) -> (PreparedModel, Option<RangeSource>) {
+    pub(super) fn stop(self) -> (PreparedModel, Option<ModelRanges>) {
         (self.prepared, self.earlier)
     }
 
@@ -263,7 +263,7 @@ impl Calibrating {
             values: statistics.len(),
             prepared: prepared.done.clone(),
         };
-        let ranges = RangeSource::Statistics {
+        let ranges = ModelRanges::Statistics {
             statistics,
             method,
             equalized: match equalization {

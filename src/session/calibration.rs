@@ -30,7 +30,8 @@ impl Session {
         self.comparisons.clear();
         self.journal.profiler.resume();
         let stage = std::mem::take(&mut self.stage);
-        let (prepared, earlier) = stage.into_prepared(&mut self.opened, &mut self.journal)?;
+        let (prepared, earlier) =
+            stage.into_prepared(&mut self.opened, &mut self.journal.profiler)?;
         let begun;
         (self.stage, begun) = Calibrating::begin(
             prepared,
@@ -138,6 +139,6 @@ impl Session {
     /// Sets ranges from elsewhere in place of a calibration.
     pub fn set_ranges(&mut self, ranges: ValueRanges) -> Result<(), Error> {
         self.stage
-            .set_ranges(ranges, &mut self.opened, &mut self.journal)
+            .set_ranges(ranges, &mut self.opened, &mut self.journal.profiler)
     }
 }

@@ -52,7 +52,9 @@ impl Session {
     /// Begins a comparison of this float model with a model quantized from it.
     pub fn begin_comparison(&mut self, quantized: &Runner) -> Result<Comparing, Error> {
         self.journal.profiler.resume();
-        let (ready, _) = self.stage.prepare(&mut self.opened, &mut self.journal)?;
+        let (ready, _) = self
+            .stage
+            .prepare(&mut self.opened, &mut self.journal.profiler)?;
         self.journal.profiler.begin(RunStep::Comparison);
         Ok(Comparing::new(
             ready.model.clone(),

@@ -1,5 +1,6 @@
 //! The session's error: a sentence to show and a kind to act on.
 
+use crate::broken_invariant::BrokenInvariant;
 use crate::calibrate::run::FeedError;
 use crate::compare::CompareError;
 use crate::graph::GraphError;
@@ -86,18 +87,6 @@ pub enum OrderError {
     },
     #[error(transparent)]
     SecondPass(#[from] SecondPassMissing),
-}
-
-/// A state that can't occur: a bug in Octet.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum BrokenInvariant {
-    #[error("internal error, a prepared model has no stage: please report this line")]
-    NotPrepared,
-    #[error(
-        "internal error, a model just written can't be read: {reason}; please report this line"
-    )]
-    Reread { reason: String },
 }
 
 /// Kind of an error, by which callers choose how to react. JavaScript receives its name.
@@ -201,6 +190,7 @@ impl From<FeedError> for Error {
             FeedError::OtherSamples { .. } | FeedError::OtherCount { .. } => {
                 Error::OtherSamples(error)
             }
+            FeedError::Broken(broken) => broken.into(),
             FeedError::UnderWay(_) => OrderError::UnderWay(error).into(),
         }
     }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::html_report::{self, HtmlReport};
-use super::runner::StoredProfile;
+use super::stored_profile::StoredProfile;
 use super::{Error, OrderError, Session};
 use crate::profile::text;
 use crate::profile::trace::{self, Traced};

@@ -8,7 +8,8 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::error::{BrokenInvariant, Error};
+use super::error::Error;
+use crate::broken_invariant::BrokenInvariant;
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, ModelProto};
 
@@ -84,10 +85,7 @@ fn weightless(mut proto: ModelProto) -> Result<ModelProto, Error> {
         tensor.raw_data = None;
     }
     let bytes = Bytes::from(proto.encode_to_vec());
-    ModelProto::decode(bytes).map_err(|cause| {
-        let reason = cause.to_string();
-        BrokenInvariant::Reread { reason }.into()
-    })
+    ModelProto::decode(bytes).map_err(|_| BrokenInvariant::Unreadable.into())
 }
 
 /// Sorts slices and merges those that overlap.

@@ -195,7 +195,9 @@ impl Session {
     /// The prepared graph, which calibration and quantization use.
     pub fn graph(&mut self) -> Result<GraphView, Error> {
         self.journal.profiler.resume();
-        let (ready, _) = self.stage.prepare(&mut self.opened, &mut self.journal)?;
+        let (ready, _) = self
+            .stage
+            .prepare(&mut self.opened, &mut self.journal.profiler)?;
         Ok(GraphView::new(&ready.model))
     }
 

@@ -32,6 +32,7 @@ mod runner;
 mod sample_checks;
 mod source;
 mod stage;
+mod stored_profile;
 mod warm_up;
 
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ use calibrating::CalibrationChoices;
 pub use calibrating::CalibrationSummary;
 use comparison::Comparisons;
 pub use comparison::compare_sample;
-pub use error::{BrokenInvariant, Error, ErrorKind, OrderError};
+pub use error::{Error, ErrorKind, OrderError};
 pub use export::Export;
 pub use forecast::{Forecast, ForecastJob};
 pub use inspect::{ChannelRanges, GraphView, NodeView, ValueDistribution, ValueView};
@@ -50,16 +51,20 @@ use journal::Journal;
 pub use model_summary::{DataFile, FloatOperator, GraphPort, ModelSummary};
 use opened::OpenedModel;
 pub use progress::{Event, ProgressMonitor};
+use quantization::remaining_declarations;
 pub use quantization::{QuantizationResult, QuantizationSummary};
 pub use ranges::ValueRanges;
 pub use runner::{Profile, Runner};
 pub use sample_checks::UnusableSample;
 pub use source::{Checksum, ModelFile, hexadecimal};
 use stage::Stage;
+use stored_profile::StoredProfile;
 pub use warm_up::warm_up;
 
-use crate::onnx;
+pub use crate::broken_invariant::BrokenInvariant;
 use crate::profile::{RunStep, Section};
+use crate::samples::{self, Encoded};
+use crate::{onnx, quantize};
 
 /// One model on its way from float to int8.
 pub struct Session {
@@ -67,7 +72,7 @@ pub struct Session {
     stage: Stage,
     choices: CalibrationChoices,
     journal: Journal,
-    profiles: Vec<runner::StoredProfile>,
+    profiles: Vec<StoredProfile>,
     comparisons: Comparisons,
 }
 
@@ -121,10 +126,96 @@ impl Session {
     /// File of the prepared float model, equalized if calibration did that. The ranges belong to
     /// this model, and other tools need it for comparison.
     pub fn prepared(&mut self) -> Result<onnx::Pieces, Error> {
-        let (ready, ranges) = self.stage.prepare(&mut self.opened, &mut self.journal)?;
+        let (ready, ranges) = self
+            .stage
+            .prepare(&mut self.opened, &mut self.journal.profiler)?;
         let mut model = ready.calibrated(ranges).clone();
         model.graph.value_info.clone_from(&ready.declared);
         Ok(onnx::pieces(&model.to_proto())?)
+    }
+
+    /// Forecasts a job from its first sample. The report shows the measured result beside it.
+    pub fn forecast(
+        &mut self,
+        first: Encoded,
+        reading: &samples::SampleSettings,
+        job: &ForecastJob<'_>,
+        monitor: &dyn ProgressMonitor,
+    ) -> Result<Forecast, Error> {
+        self.journal.profiler.resume();
+        self.journal.profiler.begin(RunStep::Forecast);
+        let result = self.forecast_of(first, reading, job, monitor);
+        self.journal.profiler.end();
+        let result = result?;
+        self.journal.report.forecast(&result);
+        Ok(result)
+    }
+
+    fn forecast_of(
+        &mut self,
+        first: Encoded,
+        reading: &samples::SampleSettings,
+        job: &ForecastJob<'_>,
+        monitor: &dyn ProgressMonitor,
+    ) -> Result<Forecast, Error> {
+        let profiler = &mut self.journal.profiler;
+        let (ready, _) = self.stage.prepare(&mut self.opened, profiler)?;
+        ready.forecast(&self.opened, first, reading, job, &|| monitor.cancelled())
+    }
+
+    /// Quantizes with the statistics of the last calibration. Other settings and methods need no
+    /// new calibration, unless they require an extra pass that it did not make.
+    pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<QuantizationResult, Error> {
+        if settings.needs_samples() && self.stage.ranges().is_none() {
+            return Err(OrderError::NotCalibrated.into());
+        }
+        self.journal.profiler.resume();
+        let (ready, ranges) = self
+            .stage
+            .prepare(&mut self.opened, &mut self.journal.profiler)?;
+        let profiler = &mut self.journal.profiler;
+        profiler.begin(RunStep::Quantization(settings.scheme));
+        let quantized = ready.quantize(settings, ranges);
+        profiler.end();
+        let quantized = quantized?;
+        profiler.begin(RunStep::PostProcess);
+        let mut model = quantized.model;
+        let restored = ready.upcast.restore(&mut model);
+        model.graph.value_info = remaining_declarations(&model.graph, &ready.declared);
+        let proto = model.to_proto();
+        let file = onnx::pieces(&proto);
+        profiler.end();
+        let rounded = restored.map_err(quantize::QuantizeError::from)?;
+        let file = file?;
+        profiler.finish();
+        let before = advice::ModelSize {
+            file: self.opened.summary.bytes_in_all(),
+            constants: self.opened.constants,
+        };
+        let after = advice::ModelSize {
+            file: file.bytes(),
+            constants: advice::constants(&proto),
+        };
+        let summary = QuantizationSummary {
+            scheme: settings.scheme,
+            file_name: settings.file_name(&self.opened.summary.name),
+            advice: advice::advice(&proto, before, after, settings),
+            bytes_before: before.file,
+            bytes_after: after.file,
+            nodes: quantized.nodes,
+            tensors: quantized.tensors,
+            notes: quantized.notes.into_iter().chain(rounded).collect(),
+            guarded: quantized.guarded,
+        };
+        let report = &mut self.journal.report;
+        report.quantized(settings, &summary);
+        report.compared(self.comparisons.restore(settings));
+        report.add_forecast_result(&self.journal.profiler, summary.bytes_after);
+        Ok(QuantizationResult {
+            model: file,
+            ranges: quantized.ranges,
+            summary,
+        })
     }
 
     /// Report of the run so far, as YAML. It is a valid document at any moment.

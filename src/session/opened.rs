@@ -7,14 +7,13 @@ use bytes::Bytes;
 use super::advice;
 use super::error::Error;
 use super::free_weights::{free_half_weights, free_unused};
-use super::journal::Journal;
 use super::model_summary::{DataFile, ModelSummary};
 use super::prepared::PreparedModel;
 use super::source::ModelFile;
 use crate::allocator;
 use crate::graph::{Model, tensor_type_of};
 use crate::onnx::schema::ModelProto;
-use crate::profile::RunStep;
+use crate::profile::{Profiler, RunStep};
 use crate::samples::{self, Encoded, InputSpec, ShapeMismatch};
 use crate::tensor::Tensor;
 use crate::{onnx, quantize};
@@ -103,16 +102,16 @@ impl OpenedModel {
     }
 
     /// The next stage. It frees the weights that it no longer needs.
-    pub(super) fn prepare(&mut self, journal: &mut Journal) -> Result<PreparedModel, Error> {
+    pub(super) fn prepare(&mut self, profiler: &mut Profiler) -> Result<PreparedModel, Error> {
         self.require_files()?;
-        journal.profiler.begin(RunStep::Preparation);
+        profiler.begin(RunStep::Preparation);
         let (ready, peak) = allocator::peak_of(|| {
             let mut ready = PreparedModel::new(&self.header)?;
             free_half_weights(&mut self.header);
             free_unused(&mut self.file.bytes, &mut self.header, &mut ready.model)?;
             Ok::<_, Error>(ready)
         });
-        journal.profiler.end();
+        profiler.end();
         Ok(ready?.with_peak(peak))
     }
 }

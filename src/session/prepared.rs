@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::error::{Error, OrderError};
-use super::ranges::RangeSource;
+use super::ranges::ModelRanges;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::{ModelProto, ValueInfoProto};
 use crate::prepare::{Functions, Prepared, Upcast, prepare};
@@ -129,8 +129,8 @@ impl PreparedModel {
     }
 
     /// The model that these ranges belong to: the equalized one, if calibration made one.
-    pub(super) fn calibrated<'a>(&'a self, ranges: Option<&'a RangeSource>) -> &'a Model {
-        let equalized = ranges.and_then(RangeSource::equalized);
+    pub(super) fn calibrated<'a>(&'a self, ranges: Option<&'a ModelRanges>) -> &'a Model {
+        let equalized = ranges.and_then(ModelRanges::equalized);
         equalized.map_or(&self.model, |equalized| &equalized.model)
     }
 
@@ -138,12 +138,12 @@ impl PreparedModel {
     fn model_for<'a>(
         &'a self,
         settings: &Settings,
-        ranges: Option<&'a RangeSource>,
+        ranges: Option<&'a ModelRanges>,
     ) -> Result<&'a Model, OrderError> {
         if !settings.needs_samples() {
             return Ok(&self.model);
         }
-        let equalized = ranges.and_then(RangeSource::equalized);
+        let equalized = ranges.and_then(ModelRanges::equalized);
         let (wanted, done) = (
             settings.equalizes(),
             equalized.map(|equalized| equalized.strength),
@@ -158,12 +158,12 @@ impl PreparedModel {
     pub(super) fn quantize(
         &self,
         settings: &Settings,
-        ranges: Option<&RangeSource>,
+        ranges: Option<&ModelRanges>,
     ) -> Result<Quantized, Error> {
         let model = self.model_for(settings, ranges)?;
-        let activations = ranges.map(RangeSource::activation_ranges);
+        let activations = ranges.map(ModelRanges::activation_ranges);
         let mut quantized = quantize::apply(model, settings, activations)?;
-        let equalized = ranges.and_then(RangeSource::equalized);
+        let equalized = ranges.and_then(ModelRanges::equalized);
         let equalized = equalized.filter(|_| settings.equalizes().is_some());
         quantized
             .notes

@@ -10,7 +10,7 @@ use crate::stats::{CalibrationStatistics, Method, Range};
 pub type ValueRanges = BTreeMap<String, Range>;
 
 /// Source of the values' ranges.
-pub(super) enum RangeSource {
+pub(super) enum ModelRanges {
     /// A calibration.
     Statistics {
         statistics: CalibrationStatistics,
@@ -22,30 +22,30 @@ pub(super) enum RangeSource {
     Fixed(ValueRanges),
 }
 
-impl RangeSource {
+impl ModelRanges {
     /// The equalized model that the ranges belong to; `None` without equalization.
     pub(super) fn equalized(&self) -> Option<&EqualizedModel> {
         match self {
-            RangeSource::Statistics { equalized, .. } => equalized.as_ref(),
-            RangeSource::Fixed(_) => None,
+            ModelRanges::Statistics { equalized, .. } => equalized.as_ref(),
+            ModelRanges::Fixed(_) => None,
         }
     }
 
     /// Statistics of the calibration.
     pub(super) fn statistics(&self) -> Option<&CalibrationStatistics> {
         match self {
-            RangeSource::Statistics { statistics, .. } => Some(statistics),
-            RangeSource::Fixed(_) => None,
+            ModelRanges::Statistics { statistics, .. } => Some(statistics),
+            ModelRanges::Fixed(_) => None,
         }
     }
 
     /// The ranges as quantization takes them.
     pub(super) fn activation_ranges(&self) -> ActivationRanges<'_> {
         match self {
-            RangeSource::Statistics {
+            ModelRanges::Statistics {
                 statistics, method, ..
             } => ActivationRanges::Observed(statistics, *method),
-            RangeSource::Fixed(ranges) => ActivationRanges::Provided(ranges),
+            ModelRanges::Fixed(ranges) => ActivationRanges::Provided(ranges),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::runner::StoredProfile;
+use super::stored_profile::StoredProfile;
 use super::{Forecast, QuantizationSummary};
 use crate::compare::Comparison;
 use crate::profile::{LayerTable, Moment, Profiler, RunStep, Section, environment};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::stored_profile::StoredProfile;
 use super::{Error, ProgressMonitor, Session, warm_up};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{Functions, PrepareError, prepare};
 use crate::profile::layers::{LayerMeasurements, LayerPort, LayerTable, ModelValues};
 use crate::profile::recording::{Recording, Repeats, RunRecord};
-use crate::profile::trace::Traced;
 use crate::profile::{Clock, RunStep, SystemClock, TimingSummary, clock_resolution_ms};
 use crate::runtime::{self, Engine, EngineError, FloatKernels};
 use crate::tensor::Tensor;
@@ -33,25 +33,6 @@ pub struct Profile {
     pub runs: Vec<RunRecord>,
     /// Row in the table for each step of the engine.
     pub rows: Vec<usize>,
-}
-
-/// A profile that the session stores for the report and exports.
-pub(super) struct StoredProfile {
-    pub(super) name: String,
-    pub(super) table: LayerTable,
-    pub(super) runs: Vec<RunRecord>,
-    pub(super) rows: Vec<usize>,
-}
-
-impl StoredProfile {
-    pub(super) fn traced(&self) -> Traced<'_> {
-        Traced {
-            name: &self.name,
-            table: &self.table,
-            runs: &self.runs,
-            rows: &self.rows,
-        }
-    }
 }
 
 impl Session {

@@ -4,11 +4,12 @@
 //! result of the call, so that no error loses a stage.
 
 use super::calibrating::Calibrating;
-use super::error::{BrokenInvariant, Error, OrderError};
-use super::journal::Journal;
+use super::error::{Error, OrderError};
 use super::opened::OpenedModel;
 use super::prepared::PreparedModel;
-use super::ranges::{RangeSource, ValueRanges};
+use super::ranges::{ModelRanges, ValueRanges};
+use crate::broken_invariant::BrokenInvariant;
+use crate::profile::Profiler;
 
 /// Stage after a transition, and the result of the call.
 pub(super) type Transition<T> = (Stage, Result<T, Error>);
@@ -30,12 +31,12 @@ pub(super) enum Stage {
 /// A prepared model with ranges of its values.
 pub(super) struct Calibrated {
     pub(super) prepared: PreparedModel,
-    pub(super) ranges: RangeSource,
+    pub(super) ranges: ModelRanges,
 }
 
 impl Stage {
     /// Stage of a prepared model outside a calibration.
-    pub(super) fn resting(prepared: PreparedModel, ranges: Option<RangeSource>) -> Stage {
+    pub(super) fn resting(prepared: PreparedModel, ranges: Option<ModelRanges>) -> Stage {
         match ranges {
             Some(ranges) => Stage::Calibrated(Calibrated { prepared, ranges }),
             None => Stage::Prepared(prepared),
@@ -47,10 +48,10 @@ impl Stage {
     pub(super) fn into_prepared(
         self,
         opened: &mut OpenedModel,
-        journal: &mut Journal,
-    ) -> Result<(PreparedModel, Option<RangeSource>), Error> {
+        profiler: &mut Profiler,
+    ) -> Result<(PreparedModel, Option<ModelRanges>), Error> {
         Ok(match self {
-            Stage::Opened => (opened.prepare(journal)?, None),
+            Stage::Opened => (opened.prepare(profiler)?, None),
             Stage::Prepared(prepared) => (prepared, None),
             Stage::Calibrating(calibrating) => calibrating.stop(),
             Stage::Calibrated(Calibrated { prepared, ranges }) => (prepared, Some(ranges)),
@@ -61,10 +62,10 @@ impl Stage {
     pub(super) fn prepare(
         &mut self,
         opened: &mut OpenedModel,
-        journal: &mut Journal,
-    ) -> Result<(&mut PreparedModel, Option<&RangeSource>), Error> {
+        profiler: &mut Profiler,
+    ) -> Result<(&mut PreparedModel, Option<&ModelRanges>), Error> {
         if let Stage::Opened = self {
-            *self = Stage::Prepared(opened.prepare(journal)?);
+            *self = Stage::Prepared(opened.prepare(profiler)?);
         }
         match self {
             Stage::Opened => Err(BrokenInvariant::NotPrepared.into()),
@@ -81,11 +82,11 @@ impl Stage {
         &mut self,
         ranges: ValueRanges,
         opened: &mut OpenedModel,
-        journal: &mut Journal,
+        profiler: &mut Profiler,
     ) -> Result<(), Error> {
-        let ranges = RangeSource::Fixed(ranges);
+        let ranges = ModelRanges::Fixed(ranges);
         *self = match std::mem::take(self) {
-            Stage::Opened => Stage::resting(opened.prepare(journal)?, Some(ranges)),
+            Stage::Opened => Stage::resting(opened.prepare(profiler)?, Some(ranges)),
             Stage::Prepared(prepared) => Stage::resting(prepared, Some(ranges)),
             Stage::Calibrated(done) => Stage::resting(done.prepared, Some(ranges)),
             Stage::Calibrating(mut calibrating) => {
@@ -107,7 +108,7 @@ impl Stage {
     }
 
     /// Ranges in use. During a calibration these are the earlier ones.
-    pub(super) fn ranges(&self) -> Option<&RangeSource> {
+    pub(super) fn ranges(&self) -> Option<&ModelRanges> {
         match self {
             Stage::Opened | Stage::Prepared(_) => None,
             Stage::Calibrating(calibrating) => calibrating.earlier.as_ref(),

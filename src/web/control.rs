@@ -88,10 +88,8 @@ pub fn memory_usage() -> Result<JsValue, JsValue> {
 pub(super) struct SharedControl;
 
 impl ProgressMonitor for SharedControl {
-    fn event(&self, event: &Event) {
-        if let Event::Sample { .. } = event {
-            CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
-        }
+    fn event(&self, Event::Sample { .. }: &Event) {
+        CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
     }
 
     fn cancelled(&self) -> bool {

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Error, ProgressMonitor, Session};
+use super::error::Error;
+use super::opened::OpenedModel;
+use super::prepared::PreparedModel;
 use crate::allocator;
 use crate::graph::Dim;
 use crate::prepare::equalize;
@@ -108,40 +110,24 @@ struct PeakParts {
     samples: u64,
 }
 
-impl Session {
-    /// Forecasts a job from its first sample. The report shows the measured result beside it.
-    pub fn forecast(
+impl PreparedModel {
+    /// Forecasts a job from its first sample.
+    pub(super) fn forecast(
         &mut self,
-        first: Encoded,
-        reading: &samples::SampleSettings,
-        job: &ForecastJob<'_>,
-        monitor: &dyn ProgressMonitor,
-    ) -> Result<Forecast, Error> {
-        self.journal.profiler.resume();
-        self.journal.profiler.begin(RunStep::Forecast);
-        let result = self.measure(first, reading, job, &|| monitor.cancelled());
-        self.journal.profiler.end();
-        let result = result?;
-        self.journal.report.forecast(&result);
-        Ok(result)
-    }
-
-    fn measure(
-        &mut self,
+        opened: &OpenedModel,
         first: Encoded,
         reading: &samples::SampleSettings,
         job: &ForecastJob<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Forecast, Error> {
-        let (ready, _) = self.stage.prepare(&mut self.opened, &mut self.journal)?;
         let began = SystemClock.now_ms();
-        let inputs = self.opened.decode(&first, reading)?;
+        let inputs = opened.decode(&first, reading)?;
         let decoded_ms = SystemClock.now_ms() - began;
         let files: u64 = first.parts.iter().map(|(_, file)| file.len() as u64).sum();
         drop(first);
         let decoded: u64 = inputs.iter().map(bytes_of).sum();
         let before = (allocator::live() as u64).saturating_sub(decoded);
-        let planned = ready.planned()?;
+        let planned = self.planned()?;
         let (planned_run, peak) = allocator::peak_of(|| planned.engine.run_plan(&inputs, stop));
         planned.peak = planned.peak.max(peak);
         let planning = planned.peak;
@@ -150,8 +136,8 @@ impl Session {
         let mut seen: Vec<TensorStatistics> = vec![TensorStatistics::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
         let (engine, watched) = (Arc::clone(&planned.engine), planned.watched.clone());
-        let graph = &ready.model.graph;
-        let types = runtime::infer_types_of(&ready.model, &inputs)?;
+        let graph = &self.model.graph;
+        let types = runtime::infer_types_of(&self.model, &inputs)?;
         let see = |slot: usize, values: &[f32]| seen[slot].observe(values);
         let probe = engine.probe(&run_plan, inputs, PROBE_MS, now, see, stop)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
@@ -166,8 +152,8 @@ impl Session {
             tensor_type.shape?.iter().map(size).collect()
         };
         let (means, spreads) = (
-            quantize::channel_axes(&ready.model),
-            quantize::input_path_axes(&ready.model),
+            quantize::channel_axes(&self.model),
+            quantize::input_path_axes(&self.model),
         );
         let channels = |axes: &BTreeMap<String, usize>, name: &String| {
             let axis = axes.get(name);
@@ -203,11 +189,11 @@ impl Session {
         let more = job.samples > job.threads && later.0 + later.1 > at_first.0;
         let (samples, put_together) = if more { later } else { at_first };
         let grams = match job.settings.needs_gram_matrices() {
-            true => quantize::gram_bytes(&ready.model),
+            true => quantize::gram_bytes(&self.model),
             false => 0,
         };
         let equalized = match job.settings.equalizes() {
-            Some(_) => equalize::bytes(&ready.model),
+            Some(_) => equalize::bytes(&self.model),
             None => 0,
         };
         let parts = PeakParts {
@@ -220,11 +206,7 @@ impl Session {
             grams,
             samples,
         };
-        let written = FileForecast::new(
-            self.opened.summary.bytes_in_all(),
-            &ready.model,
-            job.settings,
-        )?;
+        let written = FileForecast::new(opened.summary.bytes_in_all(), &self.model, job.settings)?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
         Ok(assemble(
             job,
