@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::calibrated::{Calibrated, Resting};
 use super::equalization::{Equalization, EqualizedModel};
 use super::error::{Error, OrderError};
 use super::journal::{Checkpoints, Journal};
-use super::opened::OpenedModel;
+use super::opened::{OpenedModel, has_free_axis};
 use super::prepared::PreparedModel;
 use super::progress::{Event, ProgressMonitor};
 use super::ranges::ModelRanges;
-use super::sample_checks::any_open;
-use super::stage::{Calibrated, Stage, Transition};
 use crate::allocator;
 use crate::calibrate::run::{CalibrationRun, ExtraPass, ValueCallback, WatchedValue};
 use crate::graph::Model;
@@ -76,24 +75,25 @@ impl Calibrating {
     /// It observes every value that any settings may need. Settings can therefore change afterwards
     /// without another calibration.
     pub(super) fn begin(
-        mut prepared: PreparedModel,
-        earlier: Option<ModelRanges>,
+        resting: Resting,
         opened: &OpenedModel,
         samples: SampleSettings,
         choices: CalibrationChoices,
         journal: &mut Journal,
-    ) -> Transition<()> {
-        let (engine, watched) = match prepared.planned() {
+    ) -> Result<Calibrating, (Resting, Error)> {
+        let mut resting = resting;
+        let (engine, watched) = match resting.prepared.planned() {
             Ok(planned) => (Arc::clone(&planned.engine), planned.watched.clone()),
-            Err(error) => return (Stage::resting(prepared, earlier), Err(error)),
+            Err(error) => return Err((resting, error)),
         };
+        let Resting { prepared, ranges } = resting;
         journal.report.calibrating(&samples, &prepared.done);
         let layers = match choices.each_layer {
             true => layer_titles(&prepared.model, &watched),
             false => Vec::new(),
         };
         let inputs = opened.input_specs();
-        let open = any_open(&inputs);
+        let open = has_free_axis(&inputs);
         let graph = prepared.model.graph.clone();
         let explain = move |shapes: &[&[usize]]| match open {
             true => ShapeMismatch::find(&graph, shapes),
@@ -103,15 +103,14 @@ impl Calibrating {
         let observed = record_values(journal, layers);
         let run = CalibrationRun::new(engine, watched, inputs, samples, observed);
         journal.profiler.begin(RunStep::Calibration);
-        let calibrating = Calibrating {
+        Ok(Calibrating {
             prepared,
-            earlier,
+            earlier: ranges,
             run: run.with_explanation(Box::new(explain)),
             equalization: choices
                 .equalize
                 .map_or(Equalization::Off, Equalization::Pending),
-        };
-        (Stage::Calibrating(calibrating), Ok(()))
+        })
     }
 
     /// Drops the calibration. Its engine stays, for the next one.
@@ -215,9 +214,9 @@ impl Calibrating {
         }
     }
 
-    /// Fails if the calibration can't end yet. It goes on then: the caller can begin the missing
-    /// pass, or choose another method.
-    fn require_passes(&self, method: Method) -> Result<(), Error> {
+    /// Fails if the calibration can't end yet. The caller can begin the missing pass, or choose
+    /// another method.
+    pub(super) fn require_passes(&self, method: Method) -> Result<(), Error> {
         if let Equalization::Pending(_) = self.equalization {
             return Err(OrderError::EqualizationPending.into());
         }
@@ -236,20 +235,17 @@ impl Calibrating {
         self,
         method: Method,
         journal: &mut Journal,
-    ) -> Transition<CalibrationSummary> {
-        if let Err(error) = self.require_passes(method) {
-            return (Stage::Calibrating(self), Err(error));
-        }
+    ) -> Result<(Calibrated, CalibrationSummary), (Resting, Error)> {
         let Calibrating {
             mut prepared,
-            earlier,
+            earlier: ranges,
             run,
             equalization,
         } = self;
         let (samples, skipped) = (run.done(), run.skipped());
         let statistics = match run.finish() {
             Ok(statistics) => statistics,
-            Err(error) => return (Stage::resting(prepared, earlier), Err(error.into())),
+            Err(error) => return Err((Resting { prepared, ranges }, error.into())),
         };
         prepared.drop_engine();
         allocator::give_back();
@@ -271,8 +267,7 @@ impl Calibrating {
                 Equalization::Off | Equalization::Pending(_) => None,
             },
         };
-        let calibrated = Calibrated { prepared, ranges };
-        (Stage::Calibrated(calibrated), Ok(summary))
+        Ok((Calibrated { prepared, ranges }, summary))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calibration: the calls between the first sample and the ranges of all values.
 
-use super::calibrating::{Calibrating, CalibrationSummary};
-use super::error::{Error, OrderError};
+use super::calibrating::CalibrationSummary;
+use super::error::Error;
 use super::progress::ProgressMonitor;
 use super::stage::Stage;
 use super::{Session, ValueRanges};
@@ -29,19 +29,8 @@ impl Session {
     pub fn begin_calibration(&mut self, samples: samples::SampleSettings) -> Result<(), Error> {
         self.comparisons.clear();
         self.journal.profiler.resume();
-        let stage = std::mem::take(&mut self.stage);
-        let (prepared, earlier) =
-            stage.into_prepared(&mut self.opened, &mut self.journal.profiler)?;
-        let begun;
-        (self.stage, begun) = Calibrating::begin(
-            prepared,
-            earlier,
-            &self.opened,
-            samples,
-            self.choices,
-            &mut self.journal,
-        );
-        begun
+        self.stage
+            .begin_calibration(&mut self.opened, samples, self.choices, &mut self.journal)
     }
 
     /// Runs some samples. It may be called repeatedly; the result does not depend on how the
@@ -106,12 +95,7 @@ impl Session {
 
     /// Ends the calibration. From here on the model can be quantized.
     pub fn finish_calibration(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
-        let finished;
-        (self.stage, finished) = match std::mem::take(&mut self.stage) {
-            Stage::Calibrating(calibrating) => calibrating.finish(method, &mut self.journal),
-            other => (other, Err(OrderError::NotCalibrating.into())),
-        };
-        finished
+        self.stage.finish_calibration(method, &mut self.journal)
     }
 
     /// Calibrates for these settings in one call: runs the samples once for each pass that the

@@ -9,6 +9,7 @@
 //! the stage does not allow is an [`OrderError`].
 
 mod advice;
+mod calibrated;
 mod calibrating;
 mod calibration;
 mod comparison;

@@ -11,7 +11,7 @@ use super::model_summary::{DataFile, ModelSummary};
 use super::prepared::PreparedModel;
 use super::source::ModelFile;
 use crate::allocator;
-use crate::graph::{Model, tensor_type_of};
+use crate::graph::{Dim, Model, tensor_type_of};
 use crate::onnx::schema::ModelProto;
 use crate::profile::{Profiler, RunStep};
 use crate::samples::{self, Encoded, InputSpec, ShapeMismatch};
@@ -139,4 +139,11 @@ fn input_specs(header: &ModelProto) -> Vec<InputSpec> {
         })
     })
     .collect()
+}
+
+/// True if samples may choose the size of some axis. If none is free, a shape that doesn't fit is
+/// the model's fault.
+pub(super) fn has_free_axis(inputs: &[InputSpec]) -> bool {
+    let free = |dim: &Dim| !matches!(dim, Dim::Known(1..));
+    inputs.iter().any(|input| input.shape.iter().any(free))
 }

@@ -3,8 +3,9 @@
 
 use serde::Serialize;
 
+use super::forecast::Forecast;
+use super::quantization::QuantizationSummary;
 use super::stored_profile::StoredProfile;
-use super::{Forecast, QuantizationSummary};
 use crate::compare::Comparison;
 use crate::profile::{LayerTable, Moment, Profiler, RunStep, Section, environment};
 use crate::samples::Skipped;

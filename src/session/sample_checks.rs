@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::opened::OpenedModel;
+use super::opened::{OpenedModel, has_free_axis};
 use super::prepared::PreparedModel;
 use super::{Error, Session};
-use crate::graph::Dim;
 use crate::samples::{
     self, FileStart, InputSpec, Preview, SampleError, SampleProblem, ShapeMismatch,
 };
@@ -63,7 +62,7 @@ impl Session {
                 });
             }
         };
-        match shapes.filter(|_| any_open(&inputs)) {
+        match shapes.filter(|_| has_free_axis(&inputs)) {
             Some(shapes) => match self.opened.refusal(&shapes, self.stage.prepared()) {
                 Some(refusal) => Err(unusable(&SampleProblem::rejected_shapes(&shapes, &refusal))),
                 None => Ok(()),
@@ -108,11 +107,4 @@ impl OpenedModel {
         self.refusals.insert(shapes.to_vec(), mismatch.clone());
         mismatch
     }
-}
-
-/// True if samples may choose the size of some axis. If none is free, a shape that doesn't fit is
-/// the model's fault.
-pub(super) fn any_open(inputs: &[InputSpec]) -> bool {
-    let open = |dim: &Dim| !matches!(dim, Dim::Known(1..));
-    inputs.iter().any(|input| input.shape.iter().any(open))
 }
