@@ -7,7 +7,9 @@ use octet::onnx::schema::{DataType, ModelProto, NodeProto, TensorProto, ValueInf
 use octet::prepare::equalize::ChannelFactors;
 use octet::quantize::{Format, Scheme, Settings};
 use octet::samples::{self, Encoded};
-use octet::session::{Error, ModelFile, QuantizationResult, Session, compare_sample};
+use octet::session::{
+    Error, ErrorKind, ModelFile, OrderError, QuantizationResult, Session, compare_sample,
+};
 use octet::stats::{Method, Range};
 
 use octet::graph::{Dim, Model, TensorType};
@@ -131,8 +133,11 @@ fn channels_are_made_alike_between_two_passes_and_the_file_remembers_it() {
     session.quantize(&qoperator).unwrap();
     for other in [None, Some(0.7)] {
         let refused = session.quantize(&settings(other)).err().unwrap();
-        assert!(matches!(refused, Error::OtherEqualization { .. }));
-        assert_eq!(refused.kind(), "order");
+        assert_eq!(refused.kind(), ErrorKind::Order);
+        assert!(matches!(
+            refused,
+            Error::Order(OrderError::OtherEqualization { .. })
+        ));
         assert!(
             refused
                 .to_string()
@@ -213,7 +218,10 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
     ));
     feed(&mut session, 9);
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
-    assert!(matches!(refused, Error::EqualizationPending), "{refused}");
+    assert!(
+        matches!(refused, Error::Order(OrderError::EqualizationPending)),
+        "{refused}"
+    );
     assert!(session.begin_extra_pass(Method::MinMax, false).unwrap());
     session.feed(vec![sample(0)], &()).unwrap();
     let refused = session.finish_calibration(Method::MinMax).unwrap_err();
@@ -231,7 +239,7 @@ fn a_pass_that_is_left_out_or_of_other_samples_is_refused_and_nothing_is_lost() 
     assert!(session.quantize(&settings(None)).is_ok());
     assert!(matches!(
         session.quantize(&settings(Some(0.5))),
-        Err(Error::OtherEqualization { .. })
+        Err(Error::Order(OrderError::OtherEqualization { .. }))
     ));
 }
 

@@ -1,11 +1,11 @@
-//! The allocator of wasm: large blocks come from [`super::free_list`], small ones from the system's
+//! The allocator of wasm: large blocks come from [`crate::free_list`], small ones from the system's
 //! allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::free_list::{FreeList, GRAIN, LARGE_BLOCK};
+use crate::free_list::{FreeList, GRAIN, LARGE_BLOCK};
 
 /// The allocator of wasm. Large blocks come from a [`FreeList`], small ones from the system.
 pub struct WasmAllocator {
