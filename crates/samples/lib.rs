@@ -41,7 +41,9 @@ use serde::{Deserialize, Serialize};
 pub use check::{FileStart, Skipped, bytes_to_check, check};
 pub use error::{SampleError, SampleProblem, shape_text, type_name};
 pub use group::{SampleRef, group};
-pub use image_settings::{ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode};
+pub use image_settings::{
+    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ImageSettingsError, ResizeMode,
+};
 pub use preview::{Preview, describe};
 pub use proposal::{Certainty, Proposal, ProposalPart, Reason, ShapeMismatch};
 pub use synthetic::synthetic;
