@@ -83,6 +83,8 @@ impl PieceWriter {
     }
 }
 
+// prost encodes into any `BufMut`, an unsafe trait. The writers of `bytes` copy all tensors.
+#[allow(unsafe_code)]
 // SAFETY: `Vec<u8>` provides and counts the memory, and upholds the contract. `put` writes to none.
 unsafe impl BufMut for PieceWriter {
     fn remaining_mut(&self) -> usize {
