@@ -24,6 +24,7 @@ mod gather;
 mod gptq;
 mod input_noise;
 mod integers;
+mod invariant;
 mod mixed_precision;
 mod operator_patterns;
 mod operators;
@@ -52,6 +53,7 @@ pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{Float16Settings, quantize_float16};
 pub use gptq::{gram_bytes, gram_views};
 pub use input_noise::input_path_axes;
+pub use invariant::PlanInvariant;
 pub use operators::{float_reason, is_quantized};
 pub use plan::clamp_bounds;
 pub use plan::{Plan, refuse_quantized};
@@ -131,6 +133,10 @@ pub enum QuantizeError {
         "block-wise weights in the form dequantize need opset 21, but {reason}; or choose the form matmul_nbits"
     )]
     Blocks { reason: String },
+    #[error(
+        "the quantizer failed at this model: {0}; report it with the model's graph and the settings"
+    )]
+    Broken(#[from] PlanInvariant),
     #[error(transparent)]
     Setting(#[from] UnsupportedSetting),
     #[error("node `{node}`: {error}")]
