@@ -11,6 +11,7 @@ pub mod external;
 mod file_format;
 pub mod half;
 pub mod in_memory;
+mod little_endian;
 mod node;
 mod numbers;
 mod read;

@@ -26,7 +26,7 @@ pub use fold_clamp::clamp_bounds;
 use octet_graph::Model;
 use octet_onnx::schema::NodeProto;
 use octet_stats::{Range, SecondPassMissing};
-pub(super) use range_sources::RangeSource;
+pub(super) use range_sources::RangeOrigin;
 use visit::Planner;
 
 /// The source of a tensor's scale.
@@ -72,7 +72,7 @@ pub struct Plan {
     pub(super) renamed: HashMap<String, FoldedClamp>,
     /// Quantized nodes. Only these read the integers of their weights.
     pub(super) quantized: HashSet<usize>,
-    pub(super) ranges: HashMap<String, RangeSource>,
+    pub(super) ranges: HashMap<String, RangeOrigin>,
     /// Outputs of float Softmax nodes whose values are quantized.
     pub(super) float_softmaxes: BTreeSet<String>,
     /// The value that owns the scale, by the value that shares it.
@@ -147,7 +147,7 @@ impl Plan {
             .filter_map(|(name, _)| {
                 let represented = self.representations.get(name)?;
                 match self.ranges.get(name)? {
-                    RangeSource::Observed(source) if !represented.is_chosen() => {
+                    RangeOrigin::Observed(source) if !represented.is_chosen() => {
                         Some((name, source, represented))
                     }
                     _ => None,

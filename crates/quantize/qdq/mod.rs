@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::bias_correction::corrections;
 use super::gptq::Gptq;
 use super::invariant::PlanInvariant;
-use super::plan::{Plan, RangeSource, TensorRole};
+use super::plan::{Plan, RangeOrigin, TensorRole};
 use super::ranges::ActivationRanges;
 use super::scale::{QuantizationParameters, integer_bounds};
 use super::settings::Representation;
@@ -121,7 +121,7 @@ fn activation_parameters(
             Some(chosen) => chosen,
             None => {
                 let range @ Range { min, max } = range(plan, name, represented, ranges)?;
-                if let Some(RangeSource::Observed(source)) = plan.ranges.get(name) {
+                if let Some(RangeOrigin::Observed(source)) = plan.ranges.get(name) {
                     used_ranges.insert(source.clone(), range);
                 }
                 let used = integer_bounds(element, symmetric, represented.reduce_range);
@@ -157,8 +157,8 @@ fn range(
     let source = source.ok_or_else(|| PlanInvariant::RangeSource(name.to_string()))?;
     let range = match (represented.range, source) {
         (Some(chosen), _) => chosen,
-        (None, RangeSource::Fixed(min, max)) => Range::new(*min, *max),
-        (None, RangeSource::Observed(source)) => {
+        (None, RangeOrigin::Fixed(min, max)) => Range::new(*min, *max),
+        (None, RangeOrigin::Observed(source)) => {
             ranges.range_of(source, represented)?.ok_or_else(missing)?
         }
     };
