@@ -2,7 +2,8 @@
 //! QEmbedLayerNormalization. Only the rows looked up are dequantized.
 
 use super::MICROSOFT;
-use super::integers::{IntegerFormat, QuantizedNames};
+use super::integers::IntegerFormat;
+use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::stays_float::StaysFloat;
 use octet_onnx::schema::NodeProto;

@@ -17,6 +17,7 @@
 mod bias;
 mod bias_correction;
 mod blocks;
+mod channel_layout;
 mod dynamic;
 mod embedding;
 mod float16;
@@ -31,6 +32,7 @@ mod operators;
 mod plan;
 mod qdq;
 mod qoperator;
+mod quantized_names;
 mod ranges;
 mod rewrite;
 mod scale;

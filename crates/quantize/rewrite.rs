@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::integers::QuantizedNames;
+use super::quantized_names::QuantizedNames;
 use super::settings::unknown_node;
 use super::stays_float::StaysFloat;
 use super::{MICROSOFT, NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};

@@ -5,7 +5,7 @@ use super::matrix::{WeightBlocks, packed, quantize_matrix};
 use super::{BlockMethod, BlockSettings, matrix_of, report_entry, tag};
 use crate::MICROSOFT;
 use crate::dynamic::plain_gemm;
-use crate::integers::QuantizedNames;
+use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::Dynamic;
-use crate::integers::{IntegerFormat, QuantizedNames, parameters};
+use crate::integers::{IntegerFormat, parameters};
+use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use crate::weights::quantized;

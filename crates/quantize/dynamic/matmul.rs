@@ -1,7 +1,8 @@
 //! MatMul and Gemm: a MatMulInteger on the quantized activation, its accumulators dequantized.
 
 use super::{Dynamic, product, scaled};
-use crate::integers::{QuantizedNames, parameters};
+use crate::integers::parameters;
+use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use octet_onnx::schema::NodeProto;

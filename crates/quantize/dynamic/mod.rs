@@ -14,8 +14,9 @@ pub(super) use matmul::plain_gemm;
 
 use serde::{Deserialize, Serialize};
 
-use super::integers::{IntegerFormat, QuantizedNames, parameters};
+use super::integers::{IntegerFormat, parameters};
 use super::operators::{EMBEDDING, float_reason};
+use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::settings::{ElementType, UnsupportedSetting};
 use super::stays_float::StaysFloat;

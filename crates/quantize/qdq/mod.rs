@@ -15,7 +15,7 @@ use super::plan::{Plan, RangeOrigin, TensorRole};
 use super::ranges::ActivationRanges;
 use super::scale::{QuantizationParameters, integer_bounds};
 use super::settings::Representation;
-use super::weights::{empty_channels, parameters, quantized};
+use super::weights::{ConstantIntegers, empty_channels, parameters, quantized};
 use super::{QuantizeError, Quantized, bias};
 use octet_graph::Model;
 use octet_onnx::schema::{DataType, TensorProto};
@@ -192,13 +192,6 @@ fn constant_parameters(
     // The order is kept, so the error names the same tensor with any number of threads.
     let results: Vec<_> = forms.into_par_iter().filter_map(constant).collect();
     results.into_iter().collect()
-}
-
-/// The integers of a constant.
-pub(super) struct ConstantIntegers {
-    pub(super) tensor: TensorProto,
-    /// The factor by which GPTQ lowers the mean squared error of the layer's output.
-    pub(super) error_reduction: Option<f64>,
 }
 
 /// Computes the integers of all constants. The writer names them.
