@@ -1,12 +1,12 @@
 //! Destination of a float node's result: a QuantizeLinear, possibly behind a Relu or Clip, or float
 //! readers.
 
-use super::super::quantization::{Int8Quantization, Int16Quantization};
-use super::Matcher;
-use super::reader::Reason;
+use super::matcher::Matcher;
+use crate::float_reason::FloatReason;
+use crate::quantization::{Int8Quantization, Int16Quantization};
 
 /// Destination of a float node's result.
-pub(super) enum Destination {
+pub(crate) enum Destination {
     /// An eight-bit QuantizeLinear, possibly behind a Relu or Clip.
     Int8 {
         output: String,
@@ -21,12 +21,12 @@ pub(super) enum Destination {
         nodes: Vec<usize>,
     },
     /// Float readers, with the reason why the result is not quantized.
-    Floats(Reason),
+    Floats(FloatReason),
 }
 
 impl Destination {
     /// Parameters of eight-bit results.
-    pub(super) fn quantization(&self) -> Option<Int8Quantization> {
+    pub(crate) fn quantization(&self) -> Option<Int8Quantization> {
         match self {
             Destination::Int8 { quantization, .. } => Some(*quantization),
             _ => None,
@@ -36,7 +36,7 @@ impl Destination {
 
 impl Matcher<'_> {
     /// The QuantizeLinear that is the only reader of a real value, with a Clip of its integers.
-    pub(super) fn quantizer(&self, real: &str) -> Option<Destination> {
+    pub(crate) fn quantizer(&self, real: &str) -> Option<Destination> {
         let reader = self.reader.only_reader(real)?;
         let node = self.node(reader);
         let output = node.output.first().filter(|_| node.is("QuantizeLinear"))?;
@@ -52,7 +52,7 @@ impl Matcher<'_> {
 
     /// A Clip that is the only reader of integers; Brevitas writes narrow types this way. Returns
     /// its output, the bounds in the unsigned representation, and the node.
-    pub(super) fn clipped(
+    pub(crate) fn clipped(
         &self,
         integers: &str,
         quantization: Int8Quantization,
@@ -77,7 +77,7 @@ impl Matcher<'_> {
     }
 
     /// A Relu or Clip that is the only reader of a real value, and its bounds.
-    pub(super) fn clamp_behind(&self, real: &str) -> Option<(usize, [f32; 2])> {
+    pub(crate) fn clamp_behind(&self, real: &str) -> Option<(usize, [f32; 2])> {
         let reader = self.reader.only_reader(real)?;
         let clamp = self.node(reader);
         let bound = |slot: usize, key: &str, none: f32| match clamp.input_at(slot) {
@@ -97,36 +97,48 @@ impl Matcher<'_> {
         Some((reader, limits))
     }
 
-    /// Finds the destination of a real value, past a Relu or Clip.
-    pub(super) fn destination(&self, real: &str) -> Destination {
+    /// The eight-bit or 16-bit destination of a real value; on failure, the reason refers to eight
+    /// bits.
+    pub(crate) fn quantized_destination(&self, real: &str) -> Result<Destination, FloatReason> {
+        match self.destination(real) {
+            Destination::Floats(reason) => self.int16_destination(real).ok_or(reason),
+            end => Ok(end),
+        }
+    }
+
+    /// The destination of a real value, which may have 16 bits or be float.
+    pub(crate) fn any_destination(&self, real: &str) -> Destination {
+        let end = self.quantized_destination(real);
+        end.unwrap_or_else(Destination::Floats)
+    }
+
+    /// Finds the eight-bit destination of a real value, past a Relu or Clip.
+    pub(crate) fn destination(&self, real: &str) -> Destination {
         if let Some(end) = self.clamped_quantizer(real) {
             return end;
         }
-        let floats = |reason: &str| Destination::Floats(reason.to_owned());
         if self.reader.is_observed(real) {
-            return floats("its result is a float output of the model");
+            return Destination::Floats(FloatReason::FloatOutput);
         }
+        let read_by = |reader: usize| {
+            let title = self.node(reader).title().to_owned();
+            Destination::Floats(FloatReason::ReadAsFloat(title))
+        };
         let Some(reader) = self.reader.only_reader(real) else {
             return match self.reader.uses.consumers(real) {
-                [(reader, _)] => Destination::Floats(format!(
-                    "its result is read as float by {}",
-                    self.node(*reader).title()
-                )),
-                _ => floats("its result is read as float, or by several nodes"),
+                [(reader, _)] => read_by(*reader),
+                _ => Destination::Floats(FloatReason::ReadBySeveral),
             };
         };
         let node = self.node(reader);
-        let title = node.title();
         if node.is("QuantizeLinear") {
             let output = node.output.first().map_or("", String::as_str);
-            return match self.reader.quantization(node, output) {
-                Err(reason) => Destination::Floats(format!(
-                    "its result is not quantized to eight bits: {reason}"
-                )),
-                Ok(_) => floats("its result is quantized in an unsupported way"),
-            };
+            return Destination::Floats(match self.reader.quantization(node, output) {
+                Err(reason) => FloatReason::NotEightBits(Box::new(reason)),
+                Ok(_) => FloatReason::UnsupportedQuantization,
+            });
         }
-        Destination::Floats(format!("its result is read as float by {title}"))
+        read_by(reader)
     }
 
     /// The QuantizeLinear behind a sequence of Relu and Clip nodes. Rounding is monotonic, so

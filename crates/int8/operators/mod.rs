@@ -1,0 +1,62 @@
+//! Operators, one file each: matching, preferred layout, lowering and execution.
+//!
+//! [`ALL`] lists their matchers.
+
+mod arithmetic;
+mod block_product;
+mod channel_tables;
+mod concat;
+mod conditional;
+mod depth_space;
+mod dynamic_quantize;
+mod elementwise;
+mod gather;
+mod normalize;
+mod pad;
+mod pooling;
+mod products;
+mod quantize_linear;
+mod reduce;
+mod reshape;
+mod resize;
+mod selection;
+mod slice;
+mod softmax;
+mod split;
+mod tables;
+mod transpose;
+mod windows;
+
+pub use block_product::{BLOCK_PRODUCT, MATMUL_NBITS};
+
+use crate::pattern::matcher::OperatorMatcher;
+
+/// The matchers of all operators.
+pub(crate) const ALL: &[&OperatorMatcher] = &[
+    &block_product::BLOCK,
+    &channel_tables::BATCH_NORMALIZATION,
+    &concat::CONCAT,
+    &conditional::WHERE,
+    &depth_space::DEPTH_SPACE,
+    &dynamic_quantize::DYNAMIC_QUANTIZE,
+    &elementwise::ELEMENTWISE,
+    &gather::GATHER,
+    &normalize::IMAGES,
+    &normalize::LAYERS,
+    &pad::PAD,
+    &pooling::POOLING,
+    &products::convolution::CONVOLUTION,
+    &products::integer_product::INTEGER_PRODUCT,
+    &products::matrix_product::GEMM,
+    &products::matrix_product::MAT_MUL,
+    &quantize_linear::DEQUANTIZE,
+    &quantize_linear::QUANTIZE,
+    &reduce::EXTREME,
+    &reduce::MEAN,
+    &reshape::RESHAPE,
+    &resize::RESIZE,
+    &slice::SLICE,
+    &softmax::SOFTMAX,
+    &split::SPLIT,
+    &transpose::TRANSPOSE,
+];

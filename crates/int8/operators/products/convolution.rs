@@ -1,0 +1,231 @@
+//! Conv and ConvTranspose of images with one or two spatial axes.
+
+use std::sync::Arc;
+
+use octet_kernels::int8::{BlockOrder, Window};
+use octet_onnx::schema::NodeProto;
+
+use super::overflow;
+use super::packing::{AccumulatorScales, byte_planes, images, product_of_planes};
+use crate::error::ProgramError;
+use crate::float_reason::FloatReason;
+use crate::layout::MemoryLayout;
+use crate::lowering::compiler::Compiler;
+use crate::lowering::lowered_step::LoweredStep;
+use crate::operation::Operation;
+use crate::operators::depth_space::Blocks;
+use crate::operators::windows;
+use crate::pattern::attributes::{slot, slot_out};
+use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
+use crate::pattern::reader::Reader;
+use crate::pattern::weights::Weights;
+use crate::program::image_size::ImageSize;
+use crate::program::instruction::BufferElement;
+use crate::values::Operand;
+
+pub(in crate::operators) const CONVOLUTION: OperatorMatcher = OperatorMatcher {
+    names: &["Conv", "ConvTranspose"],
+    pass: MatchPass::Quantized,
+    node: NodeMatcher::Steps(convolution),
+};
+
+#[derive(Debug)]
+struct Convolution {
+    weights: Weights,
+    /// In units of input scale times weight scale; may be empty.
+    bias: Vec<i32>,
+    window: Window,
+    groups: usize,
+    transposed: bool,
+}
+
+/// The result may stay float.
+fn convolution(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
+    let node = matcher.node(index);
+    let (mut operation, operand) = weighted(node, &matcher.reader)?;
+    let output = slot_out(node)?;
+    let end = matcher.any_destination(output);
+    let axis = usize::from(operation.transposed);
+    let columns = (&operation.weights, axis, operation.groups);
+    overflow::fit_bias(columns, 1.0, &mut operation.bias, &operand, &end)?;
+    matcher.push(index, Arc::new(operation), vec![operand], output, end)?;
+    Ok(())
+}
+
+fn weighted(node: &NodeProto, reader: &Reader) -> Result<(Convolution, Operand), FloatReason> {
+    let transposed = node.is("ConvTranspose");
+    let (input, real) = (slot(node, 0)?, slot(node, 1)?);
+    let operand = reader.operand_or_int16(input)?;
+    let groups = groups(node)?;
+    let mut weights = reader.weights(real, usize::from(transposed))?;
+    let (window, channels) = window(node, reader, &weights.shape, groups)?;
+    if transposed && groups > 1 {
+        // The weights' output axis covers one group; its parameters are repeated for every group.
+        weights.zero_points = weights.zero_points.repeat(groups);
+        if weights.scales.len() > 1 {
+            weights.scales = weights.scales.repeat(groups);
+        }
+    }
+    let bias = match node.input_at(2) {
+        Some(real) => reader.product_bias(real, &operand, &weights.scales, channels, 1.0)?,
+        None => Vec::new(),
+    };
+    let operation = Convolution {
+        weights,
+        bias,
+        window,
+        groups,
+        transposed,
+    };
+    Ok((operation, operand))
+}
+
+/// Number of groups of a convolution.
+pub(super) fn groups(node: &NodeProto) -> Result<usize, FloatReason> {
+    usize::try_from(node.int("group").unwrap_or(1))
+        .ok()
+        .filter(|&groups| groups > 0)
+        .ok_or(FloatReason::Groups)
+}
+
+/// Window and number of output channels of a convolution.
+pub(super) fn window(
+    node: &NodeProto,
+    reader: &Reader,
+    weight: &[usize],
+    groups: usize,
+) -> Result<(Window, usize), FloatReason> {
+    let transposed = node.is("ConvTranspose");
+    let image = reader.shape(slot(node, 0)?)?;
+    if weight.len() != image.len() || !matches!(image.len(), 3 | 4) {
+        return Err(FloatReason::ImageAxes(image.len(), weight.len()));
+    }
+    let output = reader.shape(slot_out(node)?)?;
+    let window = windows::convolution_window(node, &weight[2..], &image, &output, transposed)?;
+    let (inputs, channels) = match transposed {
+        true => (weight[0], weight[1].saturating_mul(groups)),
+        false => (weight[1].saturating_mul(groups), weight[0]),
+    };
+    let whole = channels.is_multiple_of(groups) && inputs.is_multiple_of(groups);
+    if inputs != image[1] || !whole || groups > inputs.max(1) {
+        return Err(FloatReason::WeightForImage(weight.to_vec(), groups, image));
+    }
+    if !windows::has_output(&window, &image, channels, &output, transposed, false) {
+        return Err(FloatReason::WindowOutput(output));
+    }
+    Ok((window, channels))
+}
+
+impl Operation for Convolution {
+    fn name(&self) -> &'static str {
+        match (self.transposed, self.groups) {
+            (true, _) => "transposed convolution",
+            (false, 2..) => "grouped convolution",
+            (false, _) => "convolution",
+        }
+    }
+
+    fn preference(&self, _own: MemoryLayout) -> MemoryLayout {
+        MemoryLayout::ChannelsLast
+    }
+
+    fn has_float_output(&self) -> bool {
+        true
+    }
+
+    fn lower<'a>(
+        &'a self,
+        step: &LoweredStep<'a>,
+        compiler: &mut Compiler<'a>,
+    ) -> Result<(), ProgramError> {
+        let (values, shape, output) = (step.values, step.shape, step.output);
+        if self.transposed
+            && self.groups == 1
+            && values.quantization.is_some()
+            && let Some(block) = block_size(&self.window, shape, output)
+        {
+            return self.blocks(step, compiler, block);
+        }
+        let (weights, window) = (&self.weights, (&self.window, self.groups, self.transposed));
+        let weighted = images(compiler, weights, window, [shape, output])?;
+        let factors = AccumulatorScales {
+            scales: &weights.scales,
+            other: 1.0,
+            columns: output[1],
+        };
+        let layout = MemoryLayout::ChannelsLast;
+        let planes = byte_planes(compiler, step.first, layout, false)?;
+        let product = (&self.bias[..], factors);
+        let result = product_of_planes(compiler, values, planes, output, product, weighted)?;
+        if values.quantization.is_none() && values.int16.is_none() {
+            // Floats leave in ONNX's layout.
+            let result = compiler.to_nchw(result, BufferElement::Float, output);
+            compiler.put(step, MemoryLayout::Plain, result);
+        } else {
+            compiler.put(step, layout, result);
+        }
+        Ok(())
+    }
+}
+
+impl Convolution {
+    /// A transposed convolution with a window as large as its stride. It is a 1×1 convolution with
+    /// one output channel per position of the block, followed by DepthToSpace.
+    fn blocks<'a>(
+        &'a self,
+        step: &LoweredStep<'a>,
+        compiler: &mut Compiler<'a>,
+        block: usize,
+    ) -> Result<(), ProgramError> {
+        let (weights, shape, output) = (&self.weights, step.shape, step.output);
+        let (inputs, outputs) = (shape[1], output[1]);
+        let area = block * block;
+        // [in, out, position] becomes [position, out, in].
+        let integer = |at: usize| {
+            let (column, input) = (at / inputs.max(1), at % inputs.max(1));
+            let (place, channel) = (column / outputs, column % outputs);
+            weights.integers[(input * outputs + channel) * area + place]
+        };
+        let each = weights.scales.len() > 1;
+        let of_pixels = Weights {
+            shape: vec![area * outputs, inputs, 1, 1],
+            integers: (0..weights.integers.len()).map(integer).collect(),
+            scales: weights.scales.repeat(if each { area } else { 1 }),
+            zero_points: weights.zero_points.repeat(area),
+        };
+        let result = [shape[0], area * outputs, shape[2], shape[3]];
+        let pixel = (&Window::PIXEL, 1, false);
+        let weighted = images(compiler, &of_pixels, pixel, [shape, &result])?;
+        let factors = AccumulatorScales {
+            scales: &of_pixels.scales,
+            other: 1.0,
+            columns: area * outputs,
+        };
+        let layout = MemoryLayout::ChannelsLast;
+        let bias = self.bias.repeat(area);
+        let planes = byte_planes(compiler, step.first, layout, false)?;
+        let product = (&bias[..], factors);
+        let channels =
+            product_of_planes(compiler, step.values, planes, &result, product, weighted)?;
+        let kernel = Box::new(Blocks {
+            from: ImageSize::of(&result),
+            block,
+            to_space: Some(BlockOrder::BlockFirst),
+        });
+        let result = compiler.bytes(kernel, vec![channels], output);
+        compiler.put(step, layout, result);
+        Ok(())
+    }
+}
+
+/// Block size of a transposed convolution whose window equals its stride.
+fn block_size(window: &Window, shape: &[usize], output: &[usize]) -> Option<usize> {
+    let [block, width] = window.kernel;
+    let whole = block == width
+        && window.strides == window.kernel
+        && window.dilations == [1, 1]
+        && window.pads == [0; 4]
+        && shape.len() == 4
+        && output[2..] == [shape[2] * block, shape[3] * block];
+    (whole && block > 1 && shape[1] > 0 && output[1] > 0).then_some(block)
+}
