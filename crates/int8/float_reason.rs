@@ -7,7 +7,8 @@ use crate::error::ProgramError;
 use crate::resize_geometry::ResizeError;
 
 /// Reason why a node runs in float. In most texts, “it” is the node.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[cfg_attr(test, derive(PartialEq))]
 pub(crate) enum FloatReason {
     // The node as a whole.
     #[error("it is not a standard ONNX operator")]

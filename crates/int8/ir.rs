@@ -10,7 +10,7 @@ use crate::values::{IrValue, StepValues};
 /// The integer steps of a model, in graph order.
 #[derive(Debug, Default)]
 pub(crate) struct Ir {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<IrStep>,
     /// Type and shape of every value that a step reads or writes.
     pub(crate) values: HashMap<String, IrValue>,
     /// Every node that stays float, with the reason.
@@ -19,7 +19,7 @@ pub(crate) struct Ir {
 
 /// One operation of a region.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct IrStep {
     /// Display name of the node.
     pub(crate) node: String,
     pub(crate) operator: String,

@@ -30,6 +30,8 @@ mod region;
 mod resize_geometry;
 mod sub_byte;
 mod table_functions;
+#[cfg(test)]
+mod test_graph;
 mod values;
 
 use std::borrow::Cow;
@@ -44,7 +46,7 @@ use octet_onnx::schema::{AttributeProto, NodeProto};
 pub use error::{CompilerBug, ProgramError};
 pub use float_evaluator::FloatEvaluator;
 use float_reason::FloatReason;
-use ir::{Ir, Step};
+use ir::{Ir, IrStep};
 use lower_region::LoweringError;
 pub use operators::{BLOCK_PRODUCT, MATMUL_NBITS};
 pub use pattern::Scope;
@@ -55,7 +57,7 @@ pub use program::{
 };
 pub use resize_geometry::{ResizeError, ResizeSampling, ResizeTarget};
 pub use sub_byte::quantized;
-use values::Operand;
+use values::IrOperand;
 pub use values::{ElementKind, IrValue};
 
 /// Operator name of a region in the result; exported models never contain it.
@@ -266,7 +268,7 @@ fn type_name(value: Option<&IrValue>) -> String {
 }
 
 fn integer_node(
-    step: &Step,
+    step: &IrStep,
     region: usize,
     form: Option<String>,
     model: &Model,
@@ -276,18 +278,18 @@ fn integer_node(
         .nodes
         .iter()
         .map(|&node| model.graph.nodes[node].title().to_owned());
-    let value = |operand: &Operand| match operand {
-        Operand::Constant(constant) => (
+    let value = |operand: &IrOperand| match operand {
+        IrOperand::Constant(constant) => (
             constant.quantization.type_name().to_owned(),
             constant.shape.clone(),
         ),
-        Operand::Reals(shape, _) => ("float32".to_owned(), shape.clone()),
-        Operand::Int16(name, int16) => {
+        IrOperand::Reals(shape, _) => ("float32".to_owned(), shape.clone()),
+        IrOperand::Int16(name, int16) => {
             let value = ir.values.get(name);
             let shape = value.map(|value| value.shape.clone());
             (int16.type_name().to_owned(), shape.unwrap_or_default())
         }
-        Operand::Int8(name, _) | Operand::Bytes(name) | Operand::Floats(name) => {
+        IrOperand::Int8(name, _) | IrOperand::Bytes(name) | IrOperand::Floats(name) => {
             let value = ir.values.get(name);
             let shape = value.map(|value| value.shape.clone());
             (type_name(value), shape.unwrap_or_default())

@@ -8,13 +8,13 @@ use crate::layout::MemoryLayout;
 use crate::lowering::compiler::Compiler;
 use crate::lowering::lowered_step::LoweredStep;
 use crate::table_functions::{TableFunction, TableFunctions};
-use crate::values::{Operand, StepValues};
+use crate::values::{IrOperand, StepValues};
 
 /// Operation of a step, with all parameters that do not depend on memory layout.
 ///
 /// Its file in `operators/` also holds the matcher that reads it from a node, and the kernels of its
 /// instructions.
-pub(crate) trait Operation: fmt::Debug + Send + Sync {
+pub(crate) trait Operation: Send + Sync {
     /// Display name.
     fn name(&self) -> &'static str;
 
@@ -25,7 +25,7 @@ pub(crate) trait Operation: fmt::Debug + Send + Sync {
 
     /// True if it has an implementation on reals, for these inputs and an output of which at least
     /// one has 16 bits.
-    fn is_on_reals(&self, _inputs: &[Operand]) -> bool {
+    fn is_on_reals(&self, _inputs: &[IrOperand]) -> bool {
         false
     }
 
@@ -50,6 +50,13 @@ pub(crate) trait Operation: fmt::Debug + Send + Sync {
         step: &LoweredStep<'a>,
         compiler: &mut Compiler<'a>,
     ) -> Result<(), ProgramError>;
+}
+
+/// The name only: a derived implementation would print all weights, and add code to do so.
+impl fmt::Debug for dyn Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// A table that replaces an operation: the function, and the operation that computes it.

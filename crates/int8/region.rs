@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::ir::{Ir, Step};
+use crate::ir::{Ir, IrStep};
 use octet_graph::Graph;
 
 /// Steps that run as one operator.
@@ -70,7 +70,7 @@ fn readers(graph: &Graph, taken: &HashSet<usize>) -> BTreeMap<usize, Vec<String>
     needed
 }
 
-fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
+fn live(steps: &[IrStep], kept: &HashSet<&str>) -> Vec<usize> {
     let mut wanted: HashSet<&str> = HashSet::new();
     let mut live = Vec::new();
     for (index, step) in steps.iter().enumerate().rev() {
@@ -86,7 +86,7 @@ fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
 
 /// Partition of the items: merged steps, and float nodes by themselves.
 struct RegionPartition<'a> {
-    steps: &'a [Step],
+    steps: &'a [IrStep],
     live: &'a [usize],
     /// The part of each item: live steps first, then float nodes.
     part: Vec<usize>,
@@ -96,7 +96,7 @@ struct RegionPartition<'a> {
 
 impl<'a> RegionPartition<'a> {
     fn new(
-        steps: &'a [Step],
+        steps: &'a [IrStep],
         live: &'a [usize],
         graph: &Graph,
         outside: &BTreeMap<usize, Vec<String>>,
@@ -222,15 +222,10 @@ impl<'a> RegionPartition<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::error::ProgramError;
-    use crate::lowering::compiler::Compiler;
-    use crate::lowering::lowered_step::LoweredStep;
-    use crate::operation::Operation;
     use crate::quantization::Int8Quantization;
-    use crate::values::{Operand, StepValues};
+    use crate::test_graph::no_operation;
+    use crate::values::{IrOperand, StepValues};
     use octet_graph::Model;
     use octet_onnx::schema::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
     use proptest::prelude::*;
@@ -240,23 +235,6 @@ mod tests {
         zero_point: 0,
         signed: false,
     };
-
-    #[derive(Debug)]
-    struct NoOperation;
-
-    impl Operation for NoOperation {
-        fn name(&self) -> &'static str {
-            "nothing"
-        }
-
-        fn lower<'a>(
-            &'a self,
-            _: &LoweredStep<'a>,
-            _: &mut Compiler<'a>,
-        ) -> Result<(), ProgramError> {
-            Ok(())
-        }
-    }
 
     /// Builds a graph: node i computes `v<i>` from earlier values or the input. The flag marks
     /// steps.
@@ -280,13 +258,13 @@ mod tests {
             let refs: Vec<&str> = inputs.iter().map(String::as_str).collect();
             result.push(NodeProto::new("Any", &output, &refs, &[&output]));
             if *integer {
-                let operands = inputs.into_iter().map(|n| Operand::Int8(n, UNIT));
-                ir.steps.push(Step {
+                let operands = inputs.into_iter().map(|n| IrOperand::Int8(n, UNIT));
+                ir.steps.push(IrStep {
                     values: StepValues::new(operands.collect(), &output),
                     node: output,
                     operator: "Any".into(),
                     nodes: vec![i],
-                    operation: Arc::new(NoOperation),
+                    operation: no_operation(),
                 });
             }
         }

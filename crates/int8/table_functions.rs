@@ -7,12 +7,12 @@ use std::sync::Arc;
 use octet_kernels::int8::WideTable;
 
 use crate::quantization::{Int8Quantization, Int16Quantization};
-use crate::values::{Operand, StepValues};
+use crate::values::{IrOperand, StepValues};
 
 /// A function of one integer, with its value for every integer of the operand.
 #[derive(Clone)]
 pub(crate) struct TableFunction {
-    pub(crate) source: Operand,
+    pub(crate) source: IrOperand,
     pub(crate) values: TableValues,
 }
 
@@ -49,9 +49,9 @@ pub(crate) fn compose<T: Copy>(table: &[T], before: &[u8]) -> Vec<T> {
 
 /// Expresses a byte value as a function of another value, or as the identity.
 pub(crate) fn compose_bytes(
-    operand: &Operand,
+    operand: &IrOperand,
     known: &TableFunctions,
-) -> Option<(Operand, Vec<u8>)> {
+) -> Option<(IrOperand, Vec<u8>)> {
     operand.quantization()?;
     match known.get(operand.value()?).map(Arc::as_ref) {
         Some(TableFunction {
@@ -65,10 +65,10 @@ pub(crate) fn compose_bytes(
 
 /// Composes a table of a 16-bit value with the function that computes this value.
 pub(crate) fn compose_reals<T: Copy>(
-    operand: &Operand,
+    operand: &IrOperand,
     table: &WideTable<T>,
     known: &TableFunctions,
-) -> Option<(Operand, Vec<T>)> {
+) -> Option<(IrOperand, Vec<T>)> {
     match known.get(operand.value()?).map(Arc::as_ref) {
         Some(TableFunction {
             source,
@@ -85,20 +85,20 @@ pub(crate) fn compose_reals<T: Copy>(
 /// One side of an arithmetic: a number, or a function's real for each integer of its operand.
 enum TableSide {
     Number(f32),
-    Of(Operand, Vec<f32>),
+    Of(IrOperand, Vec<f32>),
 }
 
-fn side(operand: &Operand, known: &TableFunctions) -> Option<TableSide> {
+fn side(operand: &IrOperand, known: &TableFunctions) -> Option<TableSide> {
     Some(match operand {
-        Operand::Reals(_, values) => match values[..] {
+        IrOperand::Reals(_, values) => match values[..] {
             [number] => TableSide::Number(number),
             _ => return None,
         },
-        Operand::Constant(constant) => match constant.integers[..] {
+        IrOperand::Constant(constant) => match constant.integers[..] {
             [integer] => TableSide::Number(constant.quantization.real(integer)),
             _ => return None,
         },
-        Operand::Int16(name, int16) => match known.get(name).map(Arc::as_ref) {
+        IrOperand::Int16(name, int16) => match known.get(name).map(Arc::as_ref) {
             Some(TableFunction {
                 source,
                 values: TableValues::Reals(reals),
@@ -123,13 +123,13 @@ fn side(operand: &Operand, known: &TableFunctions) -> Option<TableSide> {
 /// The common operand of both sides, and their reals for each of its integers. One side may be a
 /// scalar constant.
 pub(crate) fn common_operand(
-    left: &Operand,
-    right: &Operand,
+    left: &IrOperand,
+    right: &IrOperand,
     known: &TableFunctions,
-) -> Option<(Operand, Vec<(f32, f32)>)> {
+) -> Option<(IrOperand, Vec<(f32, f32)>)> {
     // Without an earlier table, arithmetic on 16 bits is faster than a lookup.
-    let int16 = |operand: &Operand| matches!(operand, Operand::Int16(..));
-    let result = |operand: &Operand| operand.value().is_some_and(|name| known.contains_key(name));
+    let int16 = |operand: &IrOperand| matches!(operand, IrOperand::Int16(..));
+    let result = |operand: &IrOperand| operand.value().is_some_and(|name| known.contains_key(name));
     if [left, right].into_iter().any(int16) && ![left, right].into_iter().any(result) {
         return None;
     }

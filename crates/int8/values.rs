@@ -38,7 +38,7 @@ impl ElementKind {
 /// Inputs and outputs of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepValues {
-    pub(crate) inputs: Vec<Operand>,
+    pub(crate) inputs: Vec<IrOperand>,
     pub(crate) output: String,
     /// Further outputs.
     pub(crate) more_outputs: Vec<String>,
@@ -52,7 +52,7 @@ pub(crate) struct StepValues {
 
 impl StepValues {
     /// A float output until set otherwise.
-    pub(crate) fn new(inputs: Vec<Operand>, output: &str) -> StepValues {
+    pub(crate) fn new(inputs: Vec<IrOperand>, output: &str) -> StepValues {
         StepValues {
             inputs,
             output: output.to_owned(),
@@ -72,18 +72,18 @@ impl StepValues {
 
     /// Names of the values that the step reads.
     pub(crate) fn read(&self) -> impl Iterator<Item = &str> {
-        self.inputs.iter().filter_map(Operand::value)
+        self.inputs.iter().filter_map(IrOperand::value)
     }
 
     /// True if an input or the output has 16 bits, so the step computes with reals.
     pub(crate) fn is_on_reals(&self) -> bool {
-        self.int16.is_some() || self.inputs.iter().any(Operand::is_int16)
+        self.int16.is_some() || self.inputs.iter().any(IrOperand::is_int16)
     }
 }
 
 /// Input of a step.
 #[derive(Clone, Debug)]
-pub(crate) enum Operand {
+pub(crate) enum IrOperand {
     /// A value, with the quantization that this step reads it by.
     Int8(String, Int8Quantization),
     /// A constant of integers.
@@ -107,26 +107,26 @@ pub(crate) struct Constant {
     pub(crate) quantization: Int8Quantization,
 }
 
-impl Operand {
+impl IrOperand {
     /// Name of the value; `None` for a constant.
     pub(crate) fn value(&self) -> Option<&str> {
         match self {
-            Operand::Int8(name, _)
-            | Operand::Bytes(name)
-            | Operand::Floats(name)
-            | Operand::Int16(name, _) => Some(name),
-            Operand::Constant(_) | Operand::Reals(..) => None,
+            IrOperand::Int8(name, _)
+            | IrOperand::Bytes(name)
+            | IrOperand::Floats(name)
+            | IrOperand::Int16(name, _) => Some(name),
+            IrOperand::Constant(_) | IrOperand::Reals(..) => None,
         }
     }
 
     pub(crate) fn is_int16(&self) -> bool {
-        matches!(self, Operand::Int16(..))
+        matches!(self, IrOperand::Int16(..))
     }
 
     /// Real value of one integer step; 1 for floats.
     pub(crate) fn scale(&self) -> f32 {
         match self {
-            Operand::Int16(_, int16) => int16.grid.scale,
+            IrOperand::Int16(_, int16) => int16.grid.scale,
             _ => self.quantization().map_or(1.0, |q| q.scale),
         }
     }
@@ -134,11 +134,12 @@ impl Operand {
     /// Quantization of the integers; `None` for floats.
     pub(crate) fn quantization(&self) -> Option<Int8Quantization> {
         match self {
-            Operand::Int8(_, quantization) => Some(*quantization),
-            Operand::Constant(constant) => Some(constant.quantization),
-            Operand::Bytes(_) | Operand::Floats(_) | Operand::Int16(..) | Operand::Reals(..) => {
-                None
-            }
+            IrOperand::Int8(_, quantization) => Some(*quantization),
+            IrOperand::Constant(constant) => Some(constant.quantization),
+            IrOperand::Bytes(_)
+            | IrOperand::Floats(_)
+            | IrOperand::Int16(..)
+            | IrOperand::Reals(..) => None,
         }
     }
 

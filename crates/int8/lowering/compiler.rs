@@ -15,7 +15,7 @@ use crate::error::{CompilerBug, ProgramError};
 use crate::layout::{MemoryLayout, coincide};
 use crate::program::instruction::{BufferElement, InputSource, Instruction, InstructionKernel};
 use crate::quantization::Int8Quantization;
-use crate::values::{Constant, ElementKind, IrValue, Operand};
+use crate::values::{Constant, ElementKind, IrOperand, IrValue};
 
 /// Locations of a region's values during its compilation.
 pub(crate) struct Compiler<'a> {
@@ -186,7 +186,7 @@ impl<'a> Compiler<'a> {
     /// The existing layout of a value; the preferred one if both exist.
     pub(crate) fn current_layout(
         &self,
-        operand: &'a Operand,
+        operand: &'a IrOperand,
         preference: MemoryLayout,
     ) -> MemoryLayout {
         let Some(name) = operand.value() else {
@@ -203,27 +203,27 @@ impl<'a> Compiler<'a> {
 
     pub(crate) fn operand(
         &mut self,
-        operand: &'a Operand,
+        operand: &'a IrOperand,
         layout: MemoryLayout,
     ) -> Result<InputSource, ProgramError> {
         match operand {
-            Operand::Int8(name, _)
-            | Operand::Bytes(name)
-            | Operand::Floats(name)
-            | Operand::Int16(name, _) => Ok(self.fetch(name, layout)?),
-            Operand::Constant(constant) => Ok(constant_in_layout(constant, layout)?),
-            Operand::Reals(_, values) => Ok(InputSource::Reals(Arc::from(&values[..]))),
+            IrOperand::Int8(name, _)
+            | IrOperand::Bytes(name)
+            | IrOperand::Floats(name)
+            | IrOperand::Int16(name, _) => Ok(self.fetch(name, layout)?),
+            IrOperand::Constant(constant) => Ok(constant_in_layout(constant, layout)?),
+            IrOperand::Reals(_, values) => Ok(InputSource::Reals(Arc::from(&values[..]))),
         }
     }
 
-    pub(crate) fn shape_of(&self, operand: &'a Operand) -> Result<&'a [usize], CompilerBug> {
+    pub(crate) fn shape_of(&self, operand: &'a IrOperand) -> Result<&'a [usize], CompilerBug> {
         match operand {
-            Operand::Int8(name, _)
-            | Operand::Bytes(name)
-            | Operand::Floats(name)
-            | Operand::Int16(name, _) => self.shape(name),
-            Operand::Constant(constant) => Ok(&constant.shape),
-            Operand::Reals(shape, _) => Ok(shape),
+            IrOperand::Int8(name, _)
+            | IrOperand::Bytes(name)
+            | IrOperand::Floats(name)
+            | IrOperand::Int16(name, _) => self.shape(name),
+            IrOperand::Constant(constant) => Ok(&constant.shape),
+            IrOperand::Reals(shape, _) => Ok(shape),
         }
     }
 }

@@ -39,14 +39,14 @@ impl InstructionKernel for RealsOfBytes {
 }
 
 /// Quantizes floats.
-pub(crate) struct Quantize {
+pub(crate) struct QuantizeKernel {
     /// `None` if scale and zero point are inputs after the floats.
     pub(crate) to: Option<Scale>,
     /// [channels, pixels] of each image, if the kernel also transposes it to channels-last.
     pub(crate) image: Option<[usize; 2]>,
 }
 
-impl InstructionKernel for Quantize {
+impl InstructionKernel for QuantizeKernel {
     fn run(&self, inputs: &[InputSlice], output: OutputSlice) -> Result<(), ProgramError> {
         let (floats, scale) = (floats_of(inputs, 0)?, self.scale(inputs)?);
         let output = output.bytes()?;
@@ -63,7 +63,7 @@ impl InstructionKernel for Quantize {
     }
 }
 
-impl Quantize {
+impl QuantizeKernel {
     fn scale(&self, inputs: &[InputSlice]) -> Result<Scale, CompilerBug> {
         Ok(match self.to {
             Some(scale) => scale,
@@ -76,13 +76,13 @@ impl Quantize {
 }
 
 /// Dequantizes bytes.
-pub(crate) struct Dequantize {
+pub(crate) struct DequantizeKernel {
     pub(crate) from: Scale,
     /// [channels, pixels] of each image, if the kernel also transposes it to ONNX's layout.
     pub(crate) image: Option<[usize; 2]>,
 }
 
-impl InstructionKernel for Dequantize {
+impl InstructionKernel for DequantizeKernel {
     fn run(&self, inputs: &[InputSlice], output: OutputSlice) -> Result<(), ProgramError> {
         let (bytes, output) = (bytes_of(inputs, 0)?, output.floats()?);
         let scale = self.from;

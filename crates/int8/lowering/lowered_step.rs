@@ -3,13 +3,13 @@
 use crate::error::CompilerBug;
 use crate::layout::MemoryLayout;
 use crate::quantization::Int8Quantization;
-use crate::values::{Operand, StepValues};
+use crate::values::{IrOperand, StepValues};
 
 /// A step that is lowered.
 pub(crate) struct LoweredStep<'a> {
     pub(crate) values: &'a StepValues,
     /// The first input.
-    pub(crate) first: &'a Operand,
+    pub(crate) first: &'a IrOperand,
     /// Shape of the first input.
     pub(crate) shape: &'a [usize],
     /// Shape of the output.

@@ -3,8 +3,8 @@
 
 pub(crate) mod compiler;
 pub(crate) mod conversions;
+pub(crate) mod elementwise_sides;
 pub(crate) mod lowered_step;
 pub(crate) mod moves;
-pub(crate) mod sides;
 mod step_output;
 pub(crate) mod weight_budget;

@@ -3,7 +3,7 @@
 use octet_kernels::int8::{Scale, Table};
 
 use super::compiler::{Compiler, scale};
-use super::conversions::{ByteTable, Quantize, RoundToGrid};
+use super::conversions::{ByteTable, QuantizeKernel, RoundToGrid};
 use super::lowered_step::LoweredStep;
 use crate::error::CompilerBug;
 use crate::layout::{MemoryLayout, coincide};
@@ -65,7 +65,7 @@ impl<'a> Compiler<'a> {
     ) {
         match (step.values.quantization, step.values.int16) {
             (Some(to), _) => {
-                let kernel = Box::new(Quantize {
+                let kernel = Box::new(QuantizeKernel {
                     to: Some(scale(to)),
                     image: None,
                 });
@@ -100,7 +100,7 @@ impl<'a> Compiler<'a> {
             }
             false => (None, current_layout),
         };
-        let result = self.bytes(Box::new(Quantize { to, image }), sources, output);
+        let result = self.bytes(Box::new(QuantizeKernel { to, image }), sources, output);
         self.finish_clamped(step, layout, result);
     }
 }

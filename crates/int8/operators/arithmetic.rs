@@ -13,8 +13,8 @@ use crate::error::{CompilerBug, ProgramError};
 use crate::float_reason::FloatReason;
 use crate::layout::MemoryLayout;
 use crate::lowering::compiler::{Compiler, ratio, target};
+use crate::lowering::elementwise_sides::Side;
 use crate::lowering::lowered_step::LoweredStep;
-use crate::lowering::sides::Side;
 use crate::operation::{MergedTable, Operation};
 use crate::pattern::attributes::{check_broadcast, slot_out};
 use crate::pattern::matcher::Matcher;
@@ -23,16 +23,14 @@ use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of};
 use crate::program::split_rows::split_rows;
 use crate::quantization::Int8Quantization;
 use crate::table_functions::{TableFunctions, common_operand, to_output};
-use crate::values::{Operand, StepValues};
+use crate::values::{IrOperand, StepValues};
 
 /// Arithmetic of bytes to bytes.
-#[derive(Debug)]
 struct BytesArithmetic {
     how: Arithmetic,
 }
 
 /// Arithmetic with a real operand or result.
-#[derive(Debug)]
 struct RealsArithmetic {
     how: Arithmetic,
 }
@@ -46,7 +44,7 @@ pub(super) fn binary(
     matcher: &Matcher,
     node: &NodeProto,
     to: Option<Int8Quantization>,
-) -> Result<(Arc<dyn Operation>, Vec<Operand>), FloatReason> {
+) -> Result<(Arc<dyn Operation>, Vec<IrOperand>), FloatReason> {
     let reader = &matcher.reader;
     let how = match node.op_type.as_deref() {
         Some("Add") => Arithmetic::Add,
@@ -71,7 +69,7 @@ pub(super) fn binary(
         operands.push(match rounded.and_then(|to| reader.rounded(name, to)) {
             Some(constant) => constant,
             None => match reader.operand_or_reals(name) {
-                Err(_) if matcher.is_float_output(name) => Operand::Floats(name.clone()),
+                Err(_) if matcher.is_float_output(name) => IrOperand::Floats(name.clone()),
                 operand => operand?,
             },
         });
@@ -79,7 +77,7 @@ pub(super) fn binary(
     if operands.iter().all(|operand| operand.value().is_none()) {
         return Err(FloatReason::ConstantsOnly);
     }
-    let quantized = |operand: &Operand| operand.quantization().is_some();
+    let quantized = |operand: &IrOperand| operand.quantization().is_some();
     let bytes = to.is_some() && operands.iter().all(quantized);
     let operation: Arc<dyn Operation> = match bytes && !matches!(how, Arithmetic::Divide) {
         true => Arc::new(BytesArithmetic { how }),
@@ -183,17 +181,17 @@ fn sum_or_product<'a>(
     let to = target(quantization, step.values.bounds);
     let [first, second] = scales.map(|scale| ratio(&[scale], quantization.scale));
     let kernel: Box<dyn InstructionKernel> = match how {
-        Arithmetic::Add => Box::new(Sum {
+        Arithmetic::Add => Box::new(SumOfBytes {
             sides,
             factors: [first, second],
             to,
         }),
-        Arithmetic::Subtract => Box::new(Sum {
+        Arithmetic::Subtract => Box::new(SumOfBytes {
             sides,
             factors: [first, -second],
             to,
         }),
-        _ => Box::new(Product {
+        _ => Box::new(ProductOfBytes {
             sides,
             factor: ratio(&scales, quantization.scale),
             to,
@@ -275,13 +273,13 @@ struct BroadcastSide {
     zero_point: u8,
 }
 
-struct Sum {
+struct SumOfBytes {
     sides: [BroadcastSide; 2],
     factors: [f32; 2],
     to: Target,
 }
 
-impl InstructionKernel for Sum {
+impl InstructionKernel for SumOfBytes {
     fn run(&self, inputs: &[InputSlice], output: OutputSlice) -> Result<(), ProgramError> {
         let [a, b] = both(inputs, &self.sides)?;
         let [first, second] = self.factors;
@@ -292,13 +290,13 @@ impl InstructionKernel for Sum {
     }
 }
 
-struct Product {
+struct ProductOfBytes {
     sides: [BroadcastSide; 2],
     factor: f32,
     to: Target,
 }
 
-impl InstructionKernel for Product {
+impl InstructionKernel for ProductOfBytes {
     fn run(&self, inputs: &[InputSlice], output: OutputSlice) -> Result<(), ProgramError> {
         let [a, b] = both(inputs, &self.sides)?;
         pieces(output.bytes()?, [&a, &b], |[a, b], output| {

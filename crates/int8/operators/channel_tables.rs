@@ -19,7 +19,7 @@ use crate::program::instruction::InstructionKernel;
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of};
 use crate::program::split_rows::split_rows;
 use crate::quantization::Int8Quantization;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const BATCH_NORMALIZATION: OperatorMatcher = OperatorMatcher {
     names: &["BatchNormalization"],
@@ -28,7 +28,6 @@ pub(super) const BATCH_NORMALIZATION: OperatorMatcher = OperatorMatcher {
 };
 
 /// A table per channel.
-#[derive(Debug)]
 pub(super) struct ChannelTables {
     tables: Vec<[u8; 256]>,
 }
@@ -63,7 +62,7 @@ fn normalized(
     node: &NodeProto,
     output: TableOutput,
     reader: &Reader,
-) -> Result<(ChannelTables, Operand), FloatReason> {
+) -> Result<(ChannelTables, IrOperand), FloatReason> {
     let input = slot(node, 0)?;
     let operand = reader.operand(input)?;
     let from = operand.quantization().ok_or(FloatReason::FloatInput)?;
@@ -96,7 +95,7 @@ pub(super) fn slopes(
     node: &NodeProto,
     output: TableOutput,
     reader: &Reader,
-) -> Result<(ChannelTables, Operand), FloatReason> {
+) -> Result<(ChannelTables, IrOperand), FloatReason> {
     let (input, name) = (slot(node, 0)?, slot(node, 1)?);
     let operand = reader.operand(input)?;
     let from = operand.quantization().ok_or(FloatReason::FloatInput)?;
@@ -183,5 +182,65 @@ impl InstructionKernel for ChannelTablesKernel {
             Ok(())
         })?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::NodeProto;
+
+    use crate::test_graph::{TestGraph, rounded};
+
+    #[test]
+    fn each_channel_has_a_function() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[1, 2, 2, 2]);
+        for (name, values) in [
+            ("scale", [1.0, 0.5]),
+            ("shift", [0.25, -1.0]),
+            ("mean", [0.5, 0.0]),
+            ("variance", [4.0, 1.0]),
+        ] {
+            graph.constant(name, &[2], &values);
+        }
+        let inputs = ["x", "scale", "shift", "mean", "variance"];
+        let node = NodeProto::new("BatchNormalization", "n", &inputs, &["y"]);
+        graph.tested(node, &[&[1, 2, 2, 2]]);
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "per-channel table");
+        let of = |(at, real): (usize, &f32)| match at < 4 {
+            true => (real - 0.5) / (4.0f32 + 1e-5).sqrt() + 0.25,
+            false => real * (0.5 / (1.0f32 + 1e-5).sqrt()) - 1.0,
+        };
+        run.assert_near(&rounded(x.iter().enumerate().map(of)), 1.0);
+    }
+
+    #[test]
+    fn slopes_of_channels() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[1, 2, 2, 2]);
+        graph.constant("slope", &[2, 1, 1], &[0.5, 2.0]);
+        let node = NodeProto::new("PRelu", "n", &["x", "slope"], &["y"]);
+        graph.tested(node, &[&[1, 2, 2, 2]]);
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "per-channel table");
+        let slope = |at: usize| if at < 4 { 0.5 } else { 2.0 };
+        let of = |(at, &real): (usize, &f32)| if real < 0.0 { real * slope(at) } else { real };
+        run.assert_near(&rounded(x.iter().enumerate().map(of)), 0.0);
+    }
+
+    #[test]
+    fn an_output_of_16_bits_is_a_reason() {
+        let mut graph = TestGraph::new(true);
+        graph.input("x", &[1, 2, 2, 2]);
+        for name in ["scale", "shift", "mean", "variance"] {
+            graph.constant(name, &[2], &[1.0, 1.0]);
+        }
+        let inputs = ["x", "scale", "shift", "mean", "variance"];
+        let node = NodeProto::new("BatchNormalization", "n", &inputs, &["y"]);
+        graph.tested(node, &[&[1, 2, 2, 2]]);
+        let reason = "its result is not quantized to eight bits: \
+                      QuantizeLinear_y_result has integers of type uint16";
+        assert_eq!(graph.reason("n"), reason);
     }
 }

@@ -18,7 +18,7 @@ use crate::program::instruction::{BufferElement, InstructionKernel};
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of};
 use crate::program::split_rows::split_rows;
 use crate::quantization::Int8Quantization;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const CONCAT: OperatorMatcher = OperatorMatcher {
     names: &["Concat"],
@@ -27,7 +27,6 @@ pub(super) const CONCAT: OperatorMatcher = OperatorMatcher {
 };
 
 /// Concatenation along one axis.
-#[derive(Debug)]
 struct Concat {
     axis: usize,
 }
@@ -46,7 +45,7 @@ fn operands(
     node: &NodeProto,
     to: Option<Int8Quantization>,
     reader: &Reader,
-) -> Result<(Concat, Vec<Operand>), FloatReason> {
+) -> Result<(Concat, Vec<IrOperand>), FloatReason> {
     let output = reader.shape(slot_out(node)?)?;
     let axis = axis(
         node.int("axis").ok_or(FloatReason::AxisMissing)?,
@@ -89,7 +88,7 @@ impl Operation for Concat {
         own
     }
 
-    fn is_on_reals(&self, _inputs: &[Operand]) -> bool {
+    fn is_on_reals(&self, _inputs: &[IrOperand]) -> bool {
         true
     }
 
@@ -197,5 +196,52 @@ impl ConcatRows {
             Ok(())
         })?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    fn node(inputs: &[&str]) -> NodeProto {
+        NodeProto::new("Concat", "n", inputs, &["y"]).with(AttributeProto::int("axis", 1))
+    }
+
+    #[test]
+    fn values_and_constants_are_joined() {
+        for wide in [false, true] {
+            let mut graph = TestGraph::new(wide);
+            let (a, b) = (graph.input("a", &[2, 3]), graph.input("b", &[2, 1]));
+            graph.constant("c", &[2, 1], &[0.5, -0.25]);
+            graph.tested(node(&["a", "c", "b"]), &[&[2, 5]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "concat");
+            let rows = [(0, 0.5), (1, -0.25)];
+            let rows = rows.map(|(at, constant)| [&a[at * 3..][..3], &[constant, b[at]]].concat());
+            run.assert_near(&rows.concat(), 0.0);
+        }
+    }
+
+    #[test]
+    fn images_are_joined_by_channels() {
+        let mut graph = TestGraph::new(false);
+        let (a, b) = (
+            graph.input("a", &[1, 2, 2, 2]),
+            graph.input("b", &[1, 1, 2, 2]),
+        );
+        graph.tested(node(&["a", "b"]), &[&[1, 3, 2, 2]]);
+        graph.run().assert_near(&[a, b].concat(), 0.0);
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_a_reason() {
+        let mut graph = TestGraph::new(false);
+        graph.input("a", &[2, 3]);
+        graph.input("b", &[3, 1]);
+        graph.tested(node(&["a", "b"]), &[&[2, 4]]);
+        let reason = "the shape [3, 1] of its input b does not fit the output shape [2, 4]";
+        assert_eq!(graph.reason("n"), reason);
     }
 }

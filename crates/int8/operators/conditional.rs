@@ -1,4 +1,4 @@
-//! Where on two quantized values. The condition comes from outside the region or is a constant.
+//! The operator Where on two quantized values. The condition comes from outside the region or is a constant.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::pattern::reader::Reader;
 use crate::program::instruction::BufferElement;
 use crate::quantization::Int8Quantization;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const WHERE: OperatorMatcher = OperatorMatcher {
     names: &["Where"],
@@ -27,7 +27,6 @@ pub(super) const WHERE: OperatorMatcher = OperatorMatcher {
 };
 
 /// The second operand if the condition, the first operand, is not zero; else the third.
-#[derive(Debug)]
 struct Conditional;
 
 /// Parameters of a condition's bytes: identity.
@@ -51,12 +50,12 @@ fn operands(
     node: &NodeProto,
     to: Option<Int8Quantization>,
     reader: &Reader,
-) -> Result<Vec<Operand>, FloatReason> {
+) -> Result<Vec<IrOperand>, FloatReason> {
     let output = reader.shape(slot_out(node)?)?;
     let name = slot(node, 0)?;
     let condition = match reader.constant(name) {
-        Some(tensor) => Operand::Constant(reader.quantized(name, tensor, TRUTH)?),
-        None if reader.element(name) == Some(DataType::Bool) => Operand::Bytes(name.to_owned()),
+        Some(tensor) => IrOperand::Constant(reader.quantized(name, tensor, TRUTH)?),
+        None if reader.element(name) == Some(DataType::Bool) => IrOperand::Bytes(name.to_owned()),
         None => return Err(FloatReason::ConditionType(name.to_owned())),
     };
     let mut operands = vec![condition];
@@ -71,7 +70,7 @@ fn operands(
     let endless = |value: &f32| !value.is_finite();
     for (name, operand) in node.input.iter().zip(&operands) {
         check_broadcast(name, &reader.shape(name)?, &output)?;
-        if let Operand::Reals(_, values) = operand
+        if let IrOperand::Reals(_, values) = operand
             && values.iter().any(endless)
         {
             return Err(FloatReason::NotFinite(name.clone()));
@@ -119,7 +118,7 @@ fn on_bytes<'a>(
     compiler: &mut Compiler<'a>,
     step: &LoweredStep<'a>,
     layout: MemoryLayout,
-    (condition, values): (&'a Operand, &'a [Operand]),
+    (condition, values): (&'a IrOperand, &'a [IrOperand]),
 ) -> Result<(), ProgramError> {
     let mut parts = Vec::new();
     for (at, operand) in values.iter().enumerate() {
@@ -142,7 +141,7 @@ fn on_reals<'a>(
     compiler: &mut Compiler<'a>,
     step: &LoweredStep<'a>,
     layout: MemoryLayout,
-    (condition, values): (&'a Operand, &'a [Operand]),
+    (condition, values): (&'a IrOperand, &'a [IrOperand]),
 ) -> Result<(), ProgramError> {
     let mut parts = Vec::new();
     for (at, operand) in values.iter().enumerate() {
@@ -156,4 +155,39 @@ fn on_reals<'a>(
         parts.push((of_two(compiler, how, [mask, value], None, step.output), 1));
     }
     of_sides(compiler, step, Arithmetic::Add, layout, parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::NodeProto;
+
+    use crate::test_graph::TestGraph;
+
+    #[test]
+    fn a_condition_selects() {
+        for wide in [false, true] {
+            let mut graph = TestGraph::new(wide);
+            let condition = graph.condition("c", &[2, 3]);
+            let [a, b] = ["a", "b"].map(|name| graph.input(name, &[2, 3]));
+            let node = NodeProto::new("Where", "n", &["c", "a", "b"], &["y"]);
+            graph.tested(node, &[&[2, 3]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "where");
+            let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
+            assert_eq!(node.inputs[0], "bool");
+            let chosen = (0..6).map(|at| if condition[at] { a[at] } else { b[at] });
+            run.assert_near(&chosen.collect::<Vec<f32>>(), 0.0);
+        }
+    }
+
+    #[test]
+    fn two_constants_are_a_reason() {
+        let mut graph = TestGraph::new(false);
+        graph.condition("c", &[3]);
+        graph.constant("a", &[], &[1.0]);
+        graph.constant("b", &[], &[2.0]);
+        let node = NodeProto::new("Where", "n", &["c", "a", "b"], &["y"]);
+        graph.tested(node, &[&[3]]);
+        assert_eq!(graph.reason("n"), "both of its values are constant");
+    }
 }

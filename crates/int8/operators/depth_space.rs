@@ -22,7 +22,6 @@ pub(super) const DEPTH_SPACE: OperatorMatcher = OperatorMatcher {
     node: NodeMatcher::OneOperand(depth_space),
 };
 
-#[derive(Debug)]
 struct DepthSpace {
     block: usize,
     /// Channel order of DepthToSpace; `None` for SpaceToDepth.
@@ -113,5 +112,49 @@ impl InstructionKernel for Blocks {
             })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    fn tested(operator: &str, input: &[usize], output: &[usize]) -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", input);
+        let node = NodeProto::new(operator, "n", &["x"], &["y"]);
+        graph.tested(node.with(AttributeProto::int("blocksize", 2)), &[output]);
+        (graph, x)
+    }
+
+    #[test]
+    fn blocks_move_between_channels_and_pixels() {
+        // One block: the channels are its pixels, row by row.
+        for (operator, input, output) in [
+            ("DepthToSpace", [1, 4, 1, 1], [1, 1, 2, 2]),
+            ("SpaceToDepth", [1, 1, 2, 2], [1, 4, 1, 1]),
+        ] {
+            let (graph, x) = tested(operator, &input, &output);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "depth/space");
+            run.assert_near(&x, 0.0);
+        }
+        let (graph, x) = tested("DepthToSpace", &[1, 8, 1, 2], &[1, 2, 2, 4]);
+        // Output [channel, row, column] is input [(row, column) in the block, channel, block].
+        let from = |at: usize| {
+            let (channel, row, column) = (at / 8, at / 4 % 2, at % 4);
+            x[(row * 2 + column % 2) * 4 + channel * 2 + column / 2]
+        };
+        let expected: Vec<f32> = (0..16).map(from).collect();
+        graph.run().assert_near(&expected, 0.0);
+    }
+
+    #[test]
+    fn blocks_that_do_not_fit_are_a_reason() {
+        let (graph, _) = tested("DepthToSpace", &[1, 6, 1, 1], &[1, 1, 2, 3]);
+        let reason = "blocks of size 2 do not fit the shape [1, 6, 1, 1]";
+        assert_eq!(graph.reason("n"), reason);
     }
 }

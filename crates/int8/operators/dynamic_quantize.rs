@@ -17,7 +17,7 @@ use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::program::instruction::{BufferElement, InstructionKernel};
 use crate::program::slices::{InputSlice, OutputSlice, floats_of};
 use crate::program::split_rows::split_rows;
-use crate::values::{ElementKind, Operand};
+use crate::values::{ElementKind, IrOperand};
 
 pub(super) const DYNAMIC_QUANTIZE: OperatorMatcher = OperatorMatcher {
     names: &["DynamicQuantizeLinear"],
@@ -26,7 +26,6 @@ pub(super) const DYNAMIC_QUANTIZE: OperatorMatcher = OperatorMatcher {
 };
 
 /// The outputs are integers, scale and zero point.
-#[derive(Debug)]
 struct DynamicQuantize;
 
 fn dynamic_quantize(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
@@ -51,7 +50,7 @@ fn dynamic_quantize(matcher: &mut Matcher, index: usize) -> Result<(), FloatReas
     matcher.value(integers, &shape, byte);
     matcher.value(scale, &[], ElementKind::Float);
     matcher.value(zero_point, &[], byte);
-    let inputs = vec![Operand::Floats(input.to_owned())];
+    let inputs = vec![IrOperand::Floats(input.to_owned())];
     let step = matcher.step(vec![index], Arc::new(DynamicQuantize), inputs, integers);
     step.values.more_outputs = vec![scale.clone(), zero_point.clone()];
     Ok(())

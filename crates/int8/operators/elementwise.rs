@@ -23,7 +23,7 @@ use crate::pattern::destination::Destination;
 use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::pattern::reader::Reader;
 use crate::table_functions::TableValues;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 /// Operators that read one element of each input at a time.
 pub(super) const ELEMENTWISE: OperatorMatcher = OperatorMatcher {
@@ -82,7 +82,7 @@ pub(super) const ELEMENTWISE: OperatorMatcher = OperatorMatcher {
 const LONGEST: usize = 32;
 
 /// An operation, its inputs, and true if its output is within the bounds of the destination.
-type Elementwise = (Arc<dyn Operation>, Vec<Operand>, bool);
+type Elementwise = (Arc<dyn Operation>, Vec<IrOperand>, bool);
 
 /// A table replaces a chain at its last node, which precedes the QuantizeLinear.
 fn elementwise(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
@@ -148,10 +148,10 @@ fn is_elementwise(node: &NodeProto) -> bool {
 }
 
 /// The nodes of a function of one integer that ends in `real`, in reverse order, and the operand.
-fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand), FloatReason> {
+fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, IrOperand), FloatReason> {
     let mut nodes = Vec::new();
     let mut seen = HashSet::new();
-    let mut root: Option<(Operand, Vec<usize>)> = None;
+    let mut root: Option<(IrOperand, Vec<usize>)> = None;
     let mut open = vec![real.to_owned()];
     while let Some(value) = open.pop() {
         if !seen.insert(value.clone()) || reader.number(&value).is_some() {
@@ -202,7 +202,7 @@ fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand), FloatReas
     Ok((nodes, operand))
 }
 
-fn same(a: &Operand, b: &Operand) -> bool {
+fn same(a: &IrOperand, b: &IrOperand) -> bool {
     a.value().is_some() && a.value() == b.value() && a.quantization() == b.quantization()
 }
 
@@ -210,12 +210,12 @@ fn same(a: &Operand, b: &Operand) -> bool {
 fn table(
     real: &str,
     nodes: &[usize],
-    operand: &Operand,
+    operand: &IrOperand,
     end: &Destination,
     reader: &Reader,
 ) -> Result<LookupTable, FloatReason> {
     let operand_reals: Vec<f32> = match operand {
-        Operand::Int16(_, int16) => (0..=u16::MAX).map(|q| int16.grid.real(q)).collect(),
+        IrOperand::Int16(_, int16) => (0..=u16::MAX).map(|q| int16.grid.real(q)).collect(),
         _ => {
             let from = operand.quantization().ok_or(FloatReason::FloatInput)?;
             (0..=u8::MAX).map(|q| from.real(q)).collect()
@@ -291,4 +291,65 @@ fn reals(
     values
         .map(<[f32]>::to_vec)
         .ok_or(FloatReason::ResultNotFloat32)
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{DataType, NodeProto};
+
+    use crate::test_graph::{TestGraph, rounded};
+
+    fn sigmoid(real: f32) -> f32 {
+        1.0 / (1.0 + (-real).exp())
+    }
+
+    #[test]
+    fn a_chain_is_one_table() {
+        for (wide, name) in [(false, "table"), (true, "table of 16 bits")] {
+            let mut graph = TestGraph::new(wide);
+            let x = graph.input("x", &[2, 9]);
+            let inner = NodeProto::new("Sigmoid", "inner", &["x"], &["s"]);
+            graph.node(inner, DataType::Float, &[&[2, 9]]);
+            let outer = NodeProto::new("Mul", "n", &["x", "s"], &["y"]);
+            graph.tested(outer, &[&[2, 9]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), name);
+            let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
+            assert!(node.fused.iter().any(|title| title == "inner"), "{node:?}");
+            let exact = x.iter().map(|&real| real * sigmoid(real));
+            match wide {
+                false => run.assert_near(&rounded(exact), 0.0),
+                true => run.assert_near(&exact.collect::<Vec<f32>>(), 0.01),
+            }
+        }
+    }
+
+    #[test]
+    fn tables_behind_each_other_are_merged() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[12]);
+        let first = NodeProto::new("Sigmoid", "first", &["x"], &["s"]);
+        graph.node(first, DataType::Float, &[&[12]]);
+        graph.pair("s", "t", &[12]);
+        let second = NodeProto::new("Mul", "n", &["x", "t"], &["y"]);
+        graph.tested(second, &[&[12]]);
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "table");
+        let inner = rounded(x.iter().map(|&real| sigmoid(real)));
+        let product = x.iter().zip(inner).map(|(x, inner)| x * inner);
+        run.assert_near(&rounded(product), 0.0);
+    }
+
+    #[test]
+    fn failures_are_reasons() {
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[4]);
+        graph.tested(NodeProto::new("Erf", "n", &["x"], &["y"]), &[&[4]]);
+        assert_eq!(graph.reason("n"), "the test has no Erf");
+
+        let mut graph = TestGraph::new(false);
+        graph.floats("x", &[4], &[0.0; 4]);
+        graph.tested(NodeProto::new("Relu", "n", &["x"], &["y"]), &[&[4]]);
+        assert_eq!(graph.reason("n"), "its input x is not quantized");
+    }
 }

@@ -37,3 +37,35 @@ fn gather(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
     bounded(&[positions[axis].len()])?;
     Ok(Arc::new(Selection { positions, fill: 0 }))
 }
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    fn tested(indices: &[i64]) -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[2, 3]);
+        graph.integers("indices", indices);
+        let node = NodeProto::new("Gather", "n", &["x", "indices"], &["y"]);
+        let node = node.with(AttributeProto::int("axis", 1));
+        graph.tested(node, &[&[2, indices.len()]]);
+        (graph, x)
+    }
+
+    #[test]
+    fn columns_are_picked() {
+        let (graph, x) = tested(&[2, -3, 2, 1]);
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "selection");
+        let expected = [x[2], x[0], x[2], x[1], x[5], x[3], x[5], x[4]];
+        run.assert_near(&expected, 0.0);
+    }
+
+    #[test]
+    fn an_index_out_of_range_is_a_reason() {
+        let (graph, _) = tested(&[3]);
+        assert_eq!(graph.reason("n"), "its index 3 is out of range for size 3");
+    }
+}

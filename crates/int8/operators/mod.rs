@@ -3,6 +3,8 @@
 //! [`ALL`] lists their matchers.
 
 mod arithmetic;
+#[cfg(test)]
+mod arithmetic_tests;
 mod block_product;
 mod channel_tables;
 mod concat;

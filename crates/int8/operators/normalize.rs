@@ -17,7 +17,7 @@ use crate::pattern::reader::is_row;
 use crate::program::instruction::InstructionKernel;
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of};
 use crate::program::split_rows::split_rows;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const LAYERS: OperatorMatcher = OperatorMatcher {
     names: &["LayerNormalization"],
@@ -32,7 +32,7 @@ pub(super) const IMAGES: OperatorMatcher = OperatorMatcher {
 };
 
 /// A normalization of rows.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct RowNormalization {
     /// Values per row.
     length: usize,
@@ -132,7 +132,7 @@ impl Operation for RowNormalization {
         "normalization"
     }
 
-    fn is_on_reals(&self, _inputs: &[Operand]) -> bool {
+    fn is_on_reals(&self, _inputs: &[IrOperand]) -> bool {
         true
     }
 
@@ -192,5 +192,71 @@ impl InstructionKernel for NormalizeReals {
             kernels::layer_norm_reals(reals, row, affine, norm.epsilon, output)
         })?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    /// Rows without their mean, over their deviation.
+    fn normalized(x: &[f32], length: usize) -> Vec<f32> {
+        let rows = x.chunks(length).map(|row| {
+            let mean = row.iter().sum::<f32>() / length as f32;
+            let variance = row.iter().map(|real| (real - mean).powi(2)).sum::<f32>();
+            let deviation = (variance / length as f32 + 1e-5).sqrt();
+            row.iter().map(move |real| (real - mean) / deviation)
+        });
+        rows.flatten().collect()
+    }
+
+    #[test]
+    fn layers_have_a_scale_per_value() {
+        for wide in [false, true] {
+            let mut graph = TestGraph::new(wide);
+            let x = graph.input("x", &[2, 4]);
+            let (scale, shift) = ([1.0, 2.0, 0.5, -1.0], [0.0, 1.0, -1.0, 0.5]);
+            graph.constant("scale", &[4], &scale);
+            graph.constant("shift", &[4], &shift);
+            let node = NodeProto::new("LayerNormalization", "n", &["x", "scale", "shift"], &["y"]);
+            graph.tested(node, &[&[2, 4]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "normalization");
+            let rows = normalized(&x, 4).into_iter().enumerate();
+            let expected = rows.map(|(at, real)| real * scale[at % 4] + shift[at % 4]);
+            run.assert_near(&expected.collect::<Vec<f32>>(), 0.51);
+        }
+    }
+
+    #[test]
+    fn images_have_a_scale_per_channel() {
+        for (operator, length) in [("InstanceNormalization", 4), ("GroupNormalization", 8)] {
+            let mut graph = TestGraph::new(false);
+            let x = graph.input("x", &[1, 2, 2, 2]);
+            graph.constant("scale", &[2], &[1.0, 2.0]);
+            graph.constant("shift", &[2], &[0.5, -0.5]);
+            let node = NodeProto::new(operator, "n", &["x", "scale", "shift"], &["y"]);
+            let node = node.with(AttributeProto::int("num_groups", 1));
+            graph.tested(node, &[&[1, 2, 2, 2]]);
+            let rows = normalized(&x, length).into_iter().enumerate();
+            let affine = |(at, real)| if at < 4 { real + 0.5 } else { 2.0 * real - 0.5 };
+            let expected: Vec<f32> = rows.map(affine).collect();
+            graph.run().assert_near(&expected, 0.51);
+        }
+    }
+
+    #[test]
+    fn groups_that_do_not_divide_the_channels_are_a_reason() {
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[1, 3, 2, 2]);
+        graph.constant("scale", &[3], &[1.0; 3]);
+        graph.constant("shift", &[3], &[0.0; 3]);
+        let inputs = ["x", "scale", "shift"];
+        let node = NodeProto::new("GroupNormalization", "n", &inputs, &["y"]);
+        let node = node.with(AttributeProto::int("num_groups", 2));
+        graph.tested(node, &[&[1, 3, 2, 2]]);
+        assert_eq!(graph.reason("n"), "its groups don't divide 3 channels");
     }
 }

@@ -73,3 +73,41 @@ fn pad(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
     }
     Selection::of_one(one, positions, fill)
 }
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::NodeProto;
+
+    use crate::test_graph::TestGraph;
+
+    fn tested(pads: &[i64], fill: f32) -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[2, 3]);
+        graph.integers("pads", pads);
+        graph.constant("fill", &[], &[fill]);
+        let node = NodeProto::new("Pad", "n", &["x", "pads", "fill"], &["y"]);
+        graph.tested(node, &[&[2, 4]]);
+        (graph, x)
+    }
+
+    #[test]
+    fn rows_are_padded_and_cropped() {
+        let (graph, x) = tested(&[0, 2, 0, -1], 0.25);
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "selection");
+        let rows = [0.25, 0.25, x[0], x[1], 0.25, 0.25, x[3], x[4]];
+        run.assert_near(&rows, 0.0);
+    }
+
+    #[test]
+    fn pads_that_cannot_be_represented_are_reasons() {
+        let (graph, _) = tested(&[0, 2, 0, -1], 0.03);
+        let reason = "its fill value 0.03 is not representable in the input's quantization";
+        assert_eq!(graph.reason("n"), reason);
+        let (graph, _) = tested(&[0, 2, 0], 0.0);
+        assert_eq!(graph.reason("n"), "its pads [0, 2, 0] do not fit 2 axes");
+        let (graph, _) = tested(&[0, 2, 0, 0], 0.0);
+        let reason = "its output shape [2, 4] does not follow from its input shape [2, 3]";
+        assert_eq!(graph.reason("n"), reason);
+    }
+}

@@ -16,7 +16,7 @@ use crate::program::image_size::ImageSize;
 use crate::program::instruction::InstructionKernel;
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of, images};
 use crate::program::split_rows::split_rows;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const POOLING: OperatorMatcher = OperatorMatcher {
     names: &["MaxPool", "AveragePool"],
@@ -24,12 +24,10 @@ pub(super) const POOLING: OperatorMatcher = OperatorMatcher {
     node: NodeMatcher::OneOperand(pooling),
 };
 
-#[derive(Debug)]
 struct MaxPool {
     window: Window,
 }
 
-#[derive(Debug)]
 struct AveragePool {
     window: Window,
     counts_padding: bool,
@@ -65,8 +63,8 @@ impl Operation for MaxPool {
         MemoryLayout::ChannelsLast
     }
 
-    fn is_on_reals(&self, inputs: &[Operand]) -> bool {
-        inputs.iter().all(Operand::is_int16)
+    fn is_on_reals(&self, inputs: &[IrOperand]) -> bool {
+        inputs.iter().all(IrOperand::is_int16)
     }
 
     fn lower<'a>(
@@ -195,5 +193,66 @@ impl InstructionKernel for AveragePoolKernel {
         pooled.split_rows(input, output, self.zero_point, |image, rows, output| {
             kernels::average_pool(image, window, size, rows, average, output, channels)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    fn node(operator: &str) -> NodeProto {
+        NodeProto::new(operator, "n", &["x"], &["y"])
+            .with(AttributeProto::ints("kernel_shape", &[2, 2]))
+            .with(AttributeProto::ints("strides", &[2, 2]))
+    }
+
+    /// The values of each window of two by two, of images of four by four.
+    fn windows(x: &[f32]) -> Vec<[f32; 4]> {
+        let corner = |at: usize| at / 4 * 16 + at / 2 % 2 * 8 + at % 2 * 2;
+        let window = |at: usize| [0, 1, 4, 5].map(|more| x[corner(at) + more]);
+        (0..x.len() / 4).map(window).collect()
+    }
+
+    #[test]
+    fn the_maximum_of_each_window() {
+        for wide in [false, true] {
+            let mut graph = TestGraph::new(wide);
+            let x = graph.input("x", &[2, 3, 4, 4]);
+            graph.tested(node("MaxPool"), &[&[2, 3, 2, 2]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "maximum pooling");
+            let greatest = |window: &[f32; 4]| window.iter().copied().fold(f32::MIN, f32::max);
+            let expected: Vec<f32> = windows(&x).iter().map(greatest).collect();
+            run.assert_near(&expected, 0.0);
+        }
+    }
+
+    #[test]
+    fn the_average_of_each_window() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[2, 3, 4, 4]);
+        graph.tested(node("AveragePool"), &[&[2, 3, 2, 2]]);
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "average pooling");
+        let average = |window: &[f32; 4]| window.iter().sum::<f32>() / 4.0;
+        let expected: Vec<f32> = windows(&x).iter().map(average).collect();
+        run.assert_near(&expected, 0.5);
+    }
+
+    #[test]
+    fn an_average_of_16_bits_and_a_wrong_output_are_reasons() {
+        let mut graph = TestGraph::new(true);
+        graph.input("x", &[1, 1, 4, 4]);
+        graph.tested(node("AveragePool"), &[&[1, 1, 2, 2]]);
+        let reason = "a average pooling with 16 bits has no integer implementation";
+        assert_eq!(graph.reason("n"), reason);
+
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[1, 1, 4, 4]);
+        graph.tested(node("MaxPool"), &[&[1, 2, 2, 2]]);
+        let reason = "its window does not map [1, 1, 4, 4] to [1, 2, 2, 2]";
+        assert_eq!(graph.reason("n"), reason);
     }
 }

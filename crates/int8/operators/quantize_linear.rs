@@ -8,13 +8,13 @@ use crate::error::ProgramError;
 use crate::float_reason::FloatReason;
 use crate::layout::{MemoryLayout, coincide};
 use crate::lowering::compiler::{Compiler, scale};
-use crate::lowering::conversions;
+use crate::lowering::conversions::DequantizeKernel;
 use crate::lowering::lowered_step::LoweredStep;
 use crate::operation::Operation;
 use crate::pattern::attributes::{slot, slot_out};
 use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::program::instruction::BufferElement;
-use crate::values::{ElementKind, Operand};
+use crate::values::{ElementKind, IrOperand};
 
 pub(super) const QUANTIZE: OperatorMatcher = OperatorMatcher {
     names: &["QuantizeLinear"],
@@ -29,19 +29,15 @@ pub(super) const DEQUANTIZE: OperatorMatcher = OperatorMatcher {
 };
 
 /// Floats to integers.
-#[derive(Debug)]
-struct Quantize;
+struct QuantizeFloats;
 
 /// Integers to floats.
-#[derive(Debug)]
-struct Dequantize;
+struct DequantizeBytes;
 
 /// Floats to the nearest reals of a 16-bit quantization.
-#[derive(Debug)]
 struct RoundToInt16;
 
 /// Reals of a 16-bit quantization as floats.
-#[derive(Debug)]
 struct Int16ToFloats;
 
 /// Every remaining QuantizeLinear is a step.
@@ -53,7 +49,7 @@ fn quantize(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
         let shape = matcher.reader.shape(input)?;
         matcher.value(input, &shape, ElementKind::Float);
         matcher.value(output, &shape, ElementKind::Float);
-        let operands = vec![Operand::Floats(input.to_owned())];
+        let operands = vec![IrOperand::Floats(input.to_owned())];
         let step = matcher.step(vec![index], Arc::new(RoundToInt16), operands, output);
         step.values.int16 = Some(int16);
         return Ok(());
@@ -65,9 +61,9 @@ fn quantize(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
     let signed = quantization.signed;
     matcher.value(input, &shape, ElementKind::Float);
     matcher.value(&output, &shape, ElementKind::Byte { signed });
-    let operands = vec![Operand::Floats(input.to_owned())];
+    let operands = vec![IrOperand::Floats(input.to_owned())];
     let nodes = std::iter::once(index).chain(clip).collect();
-    let step = matcher.step(nodes, Arc::new(Quantize), operands, &output);
+    let step = matcher.step(nodes, Arc::new(QuantizeFloats), operands, &output);
     (step.values.quantization, step.values.bounds) = (Some(quantization), bounds);
     Ok(())
 }
@@ -84,7 +80,7 @@ fn dequantize(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
         let shape = matcher.reader.shape(input)?;
         matcher.value(input, &shape, ElementKind::Float);
         matcher.value(output, &shape, ElementKind::Float);
-        let operands = vec![Operand::Int16(input.to_owned(), int16)];
+        let operands = vec![IrOperand::Int16(input.to_owned(), int16)];
         matcher.step(vec![index], Arc::new(Int16ToFloats), operands, output);
         return Ok(());
     }
@@ -94,8 +90,8 @@ fn dequantize(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
     let signed = quantization.signed;
     matcher.value(input, &shape, ElementKind::Byte { signed });
     matcher.value(output, &shape, ElementKind::Float);
-    let operands = vec![Operand::Int8(input.to_owned(), quantization)];
-    matcher.step(vec![index], Arc::new(Dequantize), operands, output);
+    let operands = vec![IrOperand::Int8(input.to_owned(), quantization)];
+    matcher.step(vec![index], Arc::new(DequantizeBytes), operands, output);
     Ok(())
 }
 
@@ -119,7 +115,7 @@ fn require_float32(matcher: &Matcher, reals: &str) -> Result<(), FloatReason> {
     }
 }
 
-impl Operation for Quantize {
+impl Operation for QuantizeFloats {
     fn name(&self) -> &'static str {
         "quantize"
     }
@@ -136,7 +132,7 @@ impl Operation for Quantize {
     }
 }
 
-impl Operation for Dequantize {
+impl Operation for DequantizeBytes {
     fn name(&self) -> &'static str {
         "dequantize"
     }
@@ -151,7 +147,7 @@ impl Operation for Dequantize {
         let source = compiler.operand(step.first, layout)?;
         let image = output.len() >= 3 && !coincide(output);
         let turns = layout == MemoryLayout::ChannelsLast && image;
-        let kernel = Box::new(conversions::Dequantize {
+        let kernel = Box::new(DequantizeKernel {
             from: scale(step.from()?),
             image: turns.then(|| [shape[1], shape[2..].iter().product()]),
         });
@@ -201,5 +197,56 @@ impl Operation for Int16ToFloats {
         let source = compiler.operand(step.first, layout)?;
         compiler.put(step, layout, source);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::NodeProto;
+
+    use crate::test_graph::{TestGraph, rounded};
+
+    #[test]
+    fn floats_are_rounded_at_the_border() {
+        let reals = [0.03, -0.04, 9.0, -100.0, 1.0, 0.03125];
+        for (wide, names) in [
+            (false, ["quantize", "dequantize"]),
+            (true, ["quantize to 16 bits", "dequantize from 16 bits"]),
+        ] {
+            let mut graph = TestGraph::new(wide);
+            graph.floats("x", &[6], &reals);
+            graph.pair("x", "y", &[6]);
+            graph.output("y");
+            let run = graph.run();
+            assert_eq!(run.operation("QuantizeLinear_y"), names[0]);
+            assert_eq!(run.operation("DequantizeLinear_y"), names[1]);
+            let steps = if wide { 1.0 } else { 0.0 };
+            run.assert_near(&rounded(reals), steps);
+        }
+    }
+
+    #[test]
+    fn integers_that_another_node_reads_are_a_reason() {
+        let mut graph = TestGraph::new(true);
+        graph.floats("x", &[2], &[1.0, 2.0]);
+        graph.pair("x", "y", &[2]);
+        graph.output("y");
+        graph.output("y_integers");
+        let reason = "its 16-bit integers y_integers are watched or an output of the graph";
+        assert_eq!(graph.reason("QuantizeLinear_y"), reason);
+    }
+
+    #[test]
+    fn an_unknown_operator_is_a_reason() {
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[2]);
+        graph.tested(NodeProto::new("Unheard", "n", &["x"], &["y"]), &[&[2]]);
+        assert_eq!(graph.reason("n"), "it has no integer implementation");
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[2]);
+        let mut node = NodeProto::new("Relu", "n", &["x"], &["y"]);
+        node.domain = Some("com.example".into());
+        graph.tested(node, &[&[2]]);
+        assert_eq!(graph.reason("n"), "it is not a standard ONNX operator");
     }
 }

@@ -18,7 +18,7 @@ use crate::pattern::reader::Reader;
 use crate::program::instruction::InstructionKernel;
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of};
 use crate::program::split_rows::split_rows;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const MEAN: OperatorMatcher = OperatorMatcher {
     names: &["GlobalAveragePool", "ReduceMean", "ReduceSum"],
@@ -33,14 +33,12 @@ pub(super) const EXTREME: OperatorMatcher = OperatorMatcher {
 };
 
 /// Mean or sum over adjacent axes.
-#[derive(Debug)]
 struct Mean {
     axes: Range<usize>,
     sum: bool,
 }
 
 /// Maximum or minimum over adjacent axes.
-#[derive(Debug)]
 struct Extreme {
     axes: Range<usize>,
     least: bool,
@@ -135,7 +133,7 @@ impl Operation for Mean {
         preference(&self.axes)
     }
 
-    fn is_on_reals(&self, _inputs: &[Operand]) -> bool {
+    fn is_on_reals(&self, _inputs: &[IrOperand]) -> bool {
         true
     }
 
@@ -178,8 +176,8 @@ impl Operation for Extreme {
         preference(&self.axes)
     }
 
-    fn is_on_reals(&self, inputs: &[Operand]) -> bool {
-        inputs.iter().all(Operand::is_int16)
+    fn is_on_reals(&self, inputs: &[IrOperand]) -> bool {
+        inputs.iter().all(IrOperand::is_int16)
     }
 
     fn lower<'a>(
@@ -304,4 +302,73 @@ fn extreme_over<T: PartialOrd + Copy + Send + Sync>(
         let values = values.get(part.start..).unwrap_or_default();
         kernels::extreme_over(values, [middle, output.len()], inner, least, output)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    fn tested(operator: &str, axes: &[i64], wide: bool, output: &[usize]) -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(wide);
+        let x = graph.input("x", &[2, 2, 2, 3]);
+        let node = NodeProto::new(operator, "n", &["x", "axes"], &["y"]);
+        let node = node.with(AttributeProto::int("keepdims", 0));
+        graph.integers("axes", axes);
+        graph.tested(node, &[output]);
+        (graph, x)
+    }
+
+    #[test]
+    fn images_and_rows_are_reduced() {
+        let mean = |values: &[f32]| values.iter().sum::<f32>() / values.len() as f32;
+        let sum = |values: &[f32]| values.iter().sum::<f32>();
+        let greatest = |values: &[f32]| values.iter().copied().fold(f32::MIN, f32::max);
+        let least = |values: &[f32]| values.iter().copied().fold(f32::MAX, f32::min);
+        let cases: [(&str, &str, &dyn Fn(&[f32]) -> f32); 4] = [
+            ("ReduceMean", "mean", &mean),
+            ("ReduceSum", "sum", &sum),
+            ("ReduceMax", "maximum", &greatest),
+            ("ReduceMin", "minimum", &least),
+        ];
+        for (operator, name, of) in cases {
+            for wide in [false, true] {
+                for (axes, output) in [(&[2, 3][..], &[2, 2][..]), (&[-1], &[2, 2, 2])] {
+                    let (graph, x) = tested(operator, axes, wide, output);
+                    let run = graph.run();
+                    assert_eq!(run.operation("n"), name);
+                    let row = if axes.len() == 2 { 6 } else { 3 };
+                    // The integers end at 8.
+                    let within = |real: f32| real.clamp(-8.0, 7.9375);
+                    let expected: Vec<f32> = x.chunks(row).map(|row| within(of(row))).collect();
+                    run.assert_near(&expected, 1.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_global_pooling_reduces_the_image() {
+        for (operator, name) in [("GlobalAveragePool", "mean"), ("GlobalMaxPool", "maximum")] {
+            let mut graph = TestGraph::new(false);
+            let x = graph.input("x", &[1, 3, 2, 2]);
+            let node = NodeProto::new(operator, "n", &["x"], &["y"]);
+            graph.tested(node, &[&[1, 3, 1, 1]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), name);
+            let of = |values: &[f32]| match name {
+                "mean" => values.iter().sum::<f32>() / 4.0,
+                _ => values.iter().copied().fold(f32::MIN, f32::max),
+            };
+            let expected: Vec<f32> = x.chunks(4).map(of).collect();
+            run.assert_near(&expected, 0.5);
+        }
+    }
+
+    #[test]
+    fn axes_apart_are_a_reason() {
+        let (graph, _) = tested("ReduceMean", &[1, 3], false, &[2, 2]);
+        assert_eq!(graph.reason("n"), "its axes [1, 3] are not adjacent");
+    }
 }

@@ -9,7 +9,7 @@ use crate::lowering::compiler::Compiler;
 use crate::lowering::lowered_step::LoweredStep;
 use crate::operation::Operation;
 use crate::pattern::matcher::{MatchPass, NodeMatcher, OneOperand, OperatorMatcher};
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const RESHAPE: OperatorMatcher = OperatorMatcher {
     names: &["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"],
@@ -17,7 +17,6 @@ pub(super) const RESHAPE: OperatorMatcher = OperatorMatcher {
     node: NodeMatcher::OneOperand(reshape),
 };
 
-#[derive(Debug)]
 struct Reshape;
 
 fn reshape(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
@@ -30,8 +29,8 @@ impl Operation for Reshape {
         "reshape"
     }
 
-    fn is_on_reals(&self, inputs: &[Operand]) -> bool {
-        inputs.iter().all(Operand::is_int16)
+    fn is_on_reals(&self, inputs: &[IrOperand]) -> bool {
+        inputs.iter().all(IrOperand::is_int16)
     }
 
     fn lower<'a>(
@@ -58,5 +57,36 @@ impl Operation for Reshape {
         let source = compiler.operand(first, layout)?;
         compiler.finish_movement(step, layout, source)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::NodeProto;
+
+    use crate::test_graph::TestGraph;
+
+    #[test]
+    fn values_keep_their_order() {
+        for wide in [false, true] {
+            for operator in ["Reshape", "Flatten", "Identity"] {
+                let mut graph = TestGraph::new(wide);
+                let x = graph.input("x", &[2, 3, 2]);
+                let node = NodeProto::new(operator, "n", &["x"], &["y"]);
+                graph.tested(node, &[&[2, 6]]);
+                let run = graph.run();
+                assert_eq!(run.operation("n"), "reshape");
+                run.assert_near(&x, 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_count_is_a_reason() {
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[2, 3]);
+        graph.tested(NodeProto::new("Reshape", "n", &["x"], &["y"]), &[&[5]]);
+        let reason = "its output shape [5] does not follow from its input shape [2, 3]";
+        assert_eq!(graph.reason("n"), reason);
     }
 }

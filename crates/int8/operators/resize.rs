@@ -26,7 +26,6 @@ pub(super) const RESIZE: OperatorMatcher = OperatorMatcher {
 };
 
 /// Linear resize of an image: source pixels and weights of each row and each column.
-#[derive(Debug)]
 struct LinearResize {
     rows: Vec<Between>,
     columns: Vec<Between>,
@@ -132,5 +131,54 @@ impl InstructionKernel for LinearResizeKernel {
             })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    fn tested(mode: &str) -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[1, 2, 2, 3]);
+        graph.constant("scales", &[4], &[1.0, 1.0, 2.0, 1.0]);
+        let node = NodeProto::new("Resize", "n", &["x", "", "scales"], &["y"]);
+        let node = node.with(AttributeProto::text("mode", mode));
+        graph.tested(node, &[&[1, 2, 4, 3]]);
+        (graph, x)
+    }
+
+    #[test]
+    fn nearest_rows_are_a_selection() {
+        let (graph, x) = tested("nearest");
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "selection");
+        let rows: Vec<&[f32]> = x.chunks(3).collect();
+        let expected = [0, 0, 1, 1, 2, 2, 3, 3].map(|row| rows[row]).concat();
+        run.assert_near(&expected, 0.0);
+    }
+
+    #[test]
+    fn linear_rows_are_between_two() {
+        let (graph, x) = tested("linear");
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "linear resize");
+        let mut expected = Vec::new();
+        for channel in x.chunks(6) {
+            for share in [0.0, 0.25, 0.75, 1.0] {
+                let between = |at: usize| channel[at] * (1.0 - share) + channel[at + 3] * share;
+                expected.extend((0..3).map(between));
+            }
+        }
+        run.assert_near(&expected, 0.5);
+    }
+
+    #[test]
+    fn other_modes_are_reasons() {
+        let (graph, _) = tested("cubic");
+        let reason = "its mode cubic has no integer implementation";
+        assert_eq!(graph.reason("n"), reason);
     }
 }

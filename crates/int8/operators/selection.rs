@@ -12,10 +12,9 @@ use crate::lowering::lowered_step::LoweredStep;
 use crate::lowering::moves::Select;
 use crate::operation::Operation;
 use crate::pattern::matcher::OneOperand;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 /// Positions along each axis, `None` for the fill value.
-#[derive(Debug)]
 pub(super) struct Selection {
     pub(super) positions: Vec<Vec<Option<usize>>>,
     pub(super) fill: u8,
@@ -48,9 +47,10 @@ impl Operation for Selection {
         own
     }
 
-    fn is_on_reals(&self, inputs: &[Operand]) -> bool {
+    fn is_on_reals(&self, inputs: &[IrOperand]) -> bool {
         // Fill values are bytes.
-        inputs.iter().all(Operand::is_int16) && self.positions.iter().flatten().all(Option::is_some)
+        inputs.iter().all(IrOperand::is_int16)
+            && self.positions.iter().flatten().all(Option::is_some)
     }
 
     fn lower<'a>(

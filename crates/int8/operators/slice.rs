@@ -48,3 +48,39 @@ fn slice(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
     }
     Selection::of_one(one, positions, 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::NodeProto;
+
+    use crate::test_graph::TestGraph;
+
+    fn tested(wide: bool, step: i64) -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(wide);
+        let x = graph.input("x", &[2, 5]);
+        let lists = [("starts", -1), ("ends", 0), ("axes", 1), ("steps", step)];
+        for (name, integer) in lists {
+            graph.integers(name, &[integer]);
+        }
+        let inputs = ["x", "starts", "ends", "axes", "steps"];
+        let node = NodeProto::new("Slice", "n", &inputs, &["y"]);
+        graph.tested(node, &[&[2, 2]]);
+        (graph, x)
+    }
+
+    #[test]
+    fn rows_are_read_backwards() {
+        for wide in [false, true] {
+            let (graph, x) = tested(wide, -2);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "selection");
+            run.assert_near(&[x[4], x[2], x[9], x[7]], 0.0);
+        }
+    }
+
+    #[test]
+    fn a_step_of_zero_is_a_reason() {
+        let (graph, _) = tested(false, 0);
+        assert_eq!(graph.reason("n"), "one of its steps is 0");
+    }
+}

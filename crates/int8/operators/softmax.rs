@@ -20,7 +20,7 @@ use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OneOperand, Opera
 use crate::program::instruction::{BufferElement, InstructionKernel};
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of};
 use crate::program::split_rows::split_rows;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const SOFTMAX: OperatorMatcher = OperatorMatcher {
     names: &["Softmax"],
@@ -29,7 +29,6 @@ pub(super) const SOFTMAX: OperatorMatcher = OperatorMatcher {
 };
 
 /// Over one axis, or over several trailing axes as one.
-#[derive(Debug)]
 struct Softmax {
     axes: Range<usize>,
 }
@@ -114,7 +113,7 @@ impl Operation for Softmax {
         }
     }
 
-    fn is_on_reals(&self, _inputs: &[Operand]) -> bool {
+    fn is_on_reals(&self, _inputs: &[IrOperand]) -> bool {
         true
     }
 
@@ -202,5 +201,73 @@ impl InstructionKernel for SoftmaxOfReals {
             kernels::softmax_reals(&reals[part.start * row..part.end * row], row, output)
         })?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+
+    use crate::test_graph::{TestGraph, assert_near};
+
+    /// Softmax of rows of this length.
+    fn expected(x: &[f32], length: usize) -> Vec<f32> {
+        let rows = x.chunks(length).map(|row| {
+            let sum: f32 = row.iter().map(|real| real.exp()).sum();
+            row.iter().map(move |real| real.exp() / sum)
+        });
+        rows.flatten().collect()
+    }
+
+    #[test]
+    fn the_last_axis_and_channels() {
+        for wide in [false, true] {
+            let mut graph = TestGraph::new(wide);
+            let x = graph.input("x", &[2, 3, 4]);
+            let node = NodeProto::new("Softmax", "n", &["x"], &["y"]);
+            graph.tested(node, &[&[2, 3, 4]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "softmax");
+            run.assert_near(&expected(&x, 4), 0.51);
+        }
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[1, 3, 2, 2]);
+        let node = NodeProto::new("Softmax", "n", &["x"], &["y"]);
+        graph.tested(node.with(AttributeProto::int("axis", 1)), &[&[1, 3, 2, 2]]);
+        let pixel = |at: usize| [x[at], x[at + 4], x[at + 8]];
+        let pixels: Vec<Vec<f32>> = (0..4).map(|at| expected(&pixel(at), 3)).collect();
+        let planes = (0..3).flat_map(|channel| pixels.iter().map(move |pixel| pixel[channel]));
+        graph.run().assert_near(&planes.collect::<Vec<f32>>(), 0.51);
+    }
+
+    #[test]
+    fn a_softmax_between_flatten_and_reshape_is_one_step() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[2, 3, 2]);
+        let flatten = NodeProto::new("Flatten", "flatten", &["x"], &["rows"]);
+        graph.node(flatten, DataType::Float, &[&[2, 6]]);
+        let softmax = NodeProto::new("Softmax", "n", &["rows"], &["result"]);
+        graph.node(softmax, DataType::Float, &[&[2, 6]]);
+        graph.integers("shape", &[2, 3, 2]);
+        let reshape = NodeProto::new("Reshape", "reshape", &["result", "shape"], &["y"]);
+        graph.tested(reshape, &[&[2, 3, 2]]);
+        let run = graph.run();
+        let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
+        for other in ["flatten", "reshape"] {
+            assert!(node.fused.iter().any(|title| title == other), "{node:?}");
+        }
+        assert_near(&run.results[0], &expected(&x, 6), 0.04);
+    }
+
+    #[test]
+    fn before_opset_13_all_axes_from_the_first_on() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[2, 3, 2]);
+        graph.opset(12);
+        graph.tested(
+            NodeProto::new("Softmax", "n", &["x"], &["y"]),
+            &[&[2, 3, 2]],
+        );
+        graph.run().assert_near(&expected(&x, 6), 0.51);
     }
 }

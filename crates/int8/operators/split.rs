@@ -61,3 +61,36 @@ fn part(
     let end = start + output[axis];
     Ok((Selection { positions, fill: 0 }, end))
 }
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    #[test]
+    fn each_output_is_a_selection() {
+        for wide in [false, true] {
+            let mut graph = TestGraph::new(wide);
+            let x = graph.input("x", &[2, 3]);
+            let node = NodeProto::new("Split", "n", &["x"], &["y", "z"]);
+            let node = node.with(AttributeProto::int("axis", 1));
+            graph.tested(node, &[&[2, 1], &[2, 2]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "selection");
+            assert_eq!(run.results[0], [x[0], x[3]]);
+            assert_eq!(run.results[1], [x[1], x[2], x[4], x[5]]);
+        }
+    }
+
+    #[test]
+    fn outputs_that_are_too_large_are_a_reason() {
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[2, 3]);
+        let node = NodeProto::new("Split", "n", &["x"], &["y", "z"]);
+        let node = node.with(AttributeProto::int("axis", 1));
+        graph.tested(node, &[&[2, 2], &[2, 2]]);
+        let reason = "its output z of shape [2, 2] does not fit the input shape [2, 3]";
+        assert_eq!(graph.reason("n"), reason);
+    }
+}

@@ -16,10 +16,9 @@ use crate::program::split_rows::split_rows;
 use crate::table_functions::{
     TableFunction, TableFunctions, TableValues, compose, compose_bytes, compose_reals,
 };
-use crate::values::{Operand, StepValues};
+use crate::values::{IrOperand, StepValues};
 
 /// A lookup table.
-#[derive(Debug)]
 pub(super) enum LookupTable {
     BytesToBytes(Box<[u8; 256]>),
     BytesToReals(Box<[f32; 256]>),
@@ -29,13 +28,13 @@ pub(super) enum LookupTable {
 
 impl LookupTable {
     /// The table of a function; `None` if it has another size than its operand needs.
-    pub(super) fn new(source: &Operand, values: &TableValues) -> Option<LookupTable> {
+    pub(super) fn new(source: &IrOperand, values: &TableValues) -> Option<LookupTable> {
         Some(match (source, values) {
-            (Operand::Int16(_, int16), TableValues::Bytes(bytes)) => {
+            (IrOperand::Int16(_, int16), TableValues::Bytes(bytes)) => {
                 let table = WideTable::new(int16.grid, bytes.clone()).ok()?;
                 LookupTable::Int16ToBytes(Arc::new(table))
             }
-            (Operand::Int16(_, int16), TableValues::Reals(reals)) => {
+            (IrOperand::Int16(_, int16), TableValues::Reals(reals)) => {
                 let table = WideTable::new(int16.grid, reals.clone()).ok()?;
                 LookupTable::Int16ToReals(Arc::new(table))
             }
@@ -49,7 +48,7 @@ impl LookupTable {
     }
 
     /// The table that replaces an operation; `None` if it has another size than its operand needs.
-    pub(super) fn merged(source: Operand, values: TableValues) -> Option<MergedTable> {
+    pub(super) fn merged(source: IrOperand, values: TableValues) -> Option<MergedTable> {
         let table = LookupTable::new(&source, &values)?;
         Some(MergedTable {
             function: TableFunction { source, values },

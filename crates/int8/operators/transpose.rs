@@ -11,7 +11,7 @@ use crate::lowering::moves::Permute;
 use crate::operation::Operation;
 use crate::pattern::attributes::permutation;
 use crate::pattern::matcher::{MatchPass, NodeMatcher, OneOperand, OperatorMatcher};
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(super) const TRANSPOSE: OperatorMatcher = OperatorMatcher {
     names: &["Transpose"],
@@ -20,7 +20,6 @@ pub(super) const TRANSPOSE: OperatorMatcher = OperatorMatcher {
 };
 
 /// For each output axis, its input axis.
-#[derive(Debug)]
 struct Transpose {
     order: Vec<usize>,
 }
@@ -37,8 +36,8 @@ impl Operation for Transpose {
         "transpose"
     }
 
-    fn is_on_reals(&self, inputs: &[Operand]) -> bool {
-        inputs.iter().all(Operand::is_int16)
+    fn is_on_reals(&self, inputs: &[IrOperand]) -> bool {
+        inputs.iter().all(IrOperand::is_int16)
     }
 
     fn lower<'a>(
@@ -77,5 +76,38 @@ impl Operation for Transpose {
         };
         compiler.finish_movement(step, to, result)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    fn tested(wide: bool, perm: &[i64], output: &[usize]) -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(wide);
+        let x = graph.input("x", &[2, 3, 4]);
+        let node = NodeProto::new("Transpose", "n", &["x"], &["y"]);
+        graph.tested(node.with(AttributeProto::ints("perm", perm)), &[output]);
+        (graph, x)
+    }
+
+    #[test]
+    fn axes_are_permuted() {
+        for wide in [false, true] {
+            let (graph, x) = tested(wide, &[2, 0, 1], &[4, 2, 3]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "transpose");
+            let from = |at: usize| x[at / 3 % 2 * 12 + at % 3 * 4 + at / 6];
+            run.assert_near(&(0..24).map(from).collect::<Vec<f32>>(), 0.0);
+        }
+    }
+
+    #[test]
+    fn a_list_with_an_axis_twice_is_a_reason() {
+        let (graph, _) = tested(false, &[0, 1, 1], &[2, 3, 3]);
+        let reason = "its perm [0, 1, 1] is not a permutation of 3 axes";
+        assert_eq!(graph.reason("n"), reason);
     }
 }

@@ -12,7 +12,7 @@ use super::matcher::Matcher;
 use super::reader::Reader;
 use crate::float_reason::FloatReason;
 use crate::quantization::Int16Quantization;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 impl Reader<'_> {
     /// Quantization of a 16-bit tensor whose only accesses are a QuantizeLinear and
@@ -54,12 +54,12 @@ impl Reader<'_> {
     }
 
     /// The 16-bit operand behind a real value.
-    pub(crate) fn int16_operand(&self, real: &str) -> Result<Operand, FloatReason> {
+    pub(crate) fn int16_operand(&self, real: &str) -> Result<IrOperand, FloatReason> {
         let node = self
             .dequantizer(real)
             .ok_or_else(|| FloatReason::NotQuantized(real.to_owned()))?;
         let integers = slot(node, 0)?;
-        Ok(Operand::Int16(
+        Ok(IrOperand::Int16(
             integers.to_owned(),
             self.hidden_int16(integers)?,
         ))
@@ -67,16 +67,16 @@ impl Reader<'_> {
 
     /// The eight-bit or 16-bit operand behind a real value. On failure, the reason refers to eight
     /// bits.
-    pub(crate) fn operand_or_int16(&self, real: &str) -> Result<Operand, FloatReason> {
+    pub(crate) fn operand_or_int16(&self, real: &str) -> Result<IrOperand, FloatReason> {
         self.operand(real)
             .or_else(|reason| self.int16_operand(real).map_err(|_| reason))
     }
 
     /// The quantized operand behind a real value, or the reals of a constant.
-    pub(crate) fn operand_or_reals(&self, real: &str) -> Result<Operand, FloatReason> {
+    pub(crate) fn operand_or_reals(&self, real: &str) -> Result<IrOperand, FloatReason> {
         self.operand_or_int16(real).or_else(|reason| {
             let (shape, values) = self.reals(real).ok_or(reason)?;
-            Ok(Operand::Reals(shape, values))
+            Ok(IrOperand::Reals(shape, values))
         })
     }
 }

@@ -11,9 +11,9 @@ use super::destination::Destination;
 use super::reader::Reader;
 use crate::float_evaluator::FloatEvaluator;
 use crate::float_reason::FloatReason;
-use crate::ir::{Ir, Step};
+use crate::ir::{Ir, IrStep};
 use crate::operation::Operation;
-use crate::values::{ElementKind, IrValue, Operand, StepValues};
+use crate::values::{ElementKind, IrOperand, IrValue, StepValues};
 
 /// Matches the nodes of some operators.
 pub(crate) struct OperatorMatcher {
@@ -46,7 +46,7 @@ pub(crate) enum NodeMatcher {
 pub(crate) struct OneOperand<'m, 'a> {
     pub(crate) node: &'a NodeProto,
     pub(crate) reader: &'m Reader<'a>,
-    pub(crate) operand: Operand,
+    pub(crate) operand: IrOperand,
     /// Shape of the operand.
     pub(crate) shape: Vec<usize>,
     /// Shape of the output.
@@ -220,10 +220,10 @@ impl<'a> Matcher<'a> {
         &mut self,
         index: usize,
         operation: Arc<dyn Operation>,
-        inputs: Vec<Operand>,
+        inputs: Vec<IrOperand>,
         real: &str,
         end: Destination,
-    ) -> Result<&mut Step, FloatReason> {
+    ) -> Result<&mut IrStep, FloatReason> {
         let node = self.node(index);
         let shape = self.reader.shape(real)?;
         for (operand, name) in inputs
@@ -238,7 +238,7 @@ impl<'a> Matcher<'a> {
                 .shape(value)
                 .or_else(|_| self.reader.shape(name))?;
             let kind = match operand {
-                Operand::Bytes(_) => ElementKind::Byte { signed: false },
+                IrOperand::Bytes(_) => ElementKind::Byte { signed: false },
                 _ => ElementKind::from_quantization(operand.quantization()),
             };
             self.value(value, &shape, kind);
@@ -277,12 +277,12 @@ impl<'a> Matcher<'a> {
         &mut self,
         nodes: Vec<usize>,
         operation: Arc<dyn Operation>,
-        inputs: Vec<Operand>,
+        inputs: Vec<IrOperand>,
         output: &str,
-    ) -> &mut Step {
+    ) -> &mut IrStep {
         let node = self.node(nodes[0]);
         self.own(&nodes);
-        let step = Step {
+        let step = IrStep {
             node: node.title().to_owned(),
             operator: node.operator(),
             nodes,
@@ -313,10 +313,10 @@ impl<'a> Matcher<'a> {
 /// Fails if a 16-bit value is involved and the operation has no implementation on reals.
 pub(crate) fn check_16_bits(
     operation: &dyn Operation,
-    inputs: &[Operand],
+    inputs: &[IrOperand],
     end: &Destination,
 ) -> Result<(), FloatReason> {
-    let wide = inputs.iter().any(Operand::is_int16) || matches!(end, Destination::Int16 { .. });
+    let wide = inputs.iter().any(IrOperand::is_int16) || matches!(end, Destination::Int16 { .. });
     match wide && !operation.is_on_reals(inputs) {
         true => Err(FloatReason::NotOn16Bits(operation.name())),
         false => Ok(()),

@@ -9,6 +9,7 @@
 
 pub(crate) mod attributes;
 pub(crate) mod destination;
+mod find_destination;
 mod int16;
 pub(crate) mod matcher;
 pub(crate) mod reader;

@@ -9,7 +9,7 @@ use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::float_evaluator::FloatEvaluator;
 use crate::float_reason::FloatReason;
 use crate::quantization::{Int8Quantization, Int16Quantization, SIGN};
-use crate::values::{Constant, Operand};
+use crate::values::{Constant, IrOperand};
 
 /// A graph with types, and access to its quantization parameters.
 pub(crate) struct Reader<'a> {
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The integers behind a real value: eight bits, one scale.
-    pub(crate) fn operand(&self, real: &str) -> Result<Operand, FloatReason> {
+    pub(crate) fn operand(&self, real: &str) -> Result<IrOperand, FloatReason> {
         let node = self
             .dequantizer(real)
             .ok_or_else(|| FloatReason::NotQuantized(real.to_owned()))?;
@@ -186,9 +186,9 @@ impl<'a> Reader<'a> {
             if self.element(integers).is_none() {
                 return Err(FloatReason::UnknownType(integers.to_owned()));
             }
-            return Ok(Operand::Int8(integers.to_owned(), quantization));
+            return Ok(IrOperand::Int8(integers.to_owned(), quantization));
         };
-        Ok(Operand::Constant(self.quantized(
+        Ok(IrOperand::Constant(self.quantized(
             integers,
             tensor,
             quantization,
@@ -214,11 +214,11 @@ impl<'a> Reader<'a> {
 
     /// A constant quantized to `to`, for operations that commute with rounding. Rounding is
     /// monotonic; a constant with NaN is rejected.
-    pub(crate) fn rounded(&self, real: &str, to: Int8Quantization) -> Option<Operand> {
+    pub(crate) fn rounded(&self, real: &str, to: Int8Quantization) -> Option<IrOperand> {
         let (shape, values) = self.reals(real)?;
         let sound = !values.iter().any(|value| value.is_nan());
         sound.then(|| {
-            Operand::Constant(Constant {
+            IrOperand::Constant(Constant {
                 name: real.to_owned(),
                 shape,
                 integers: values.iter().map(|&value| to.integer(value)).collect(),
@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn product_bias(
         &self,
         real: &str,
-        operand: &Operand,
+        operand: &IrOperand,
         scales: &[f32],
         channels: usize,
         factor: f64,

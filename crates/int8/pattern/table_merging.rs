@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::ir::Step;
+use crate::ir::IrStep;
 use crate::operation::MergedTable;
 use crate::table_functions::TableFunctions;
 
 /// Merges arithmetic of a value with tables of the same value, such as x · sigmoid(x), even with
 /// quantization in between.
-pub(super) fn merge(steps: &mut [Step]) {
+pub(super) fn merge(steps: &mut [IrStep]) {
     let mut known = TableFunctions::new();
     for step in steps {
         let merged = step.operation.merged(&step.values, &known);

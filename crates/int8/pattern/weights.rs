@@ -7,7 +7,7 @@ use crate::float_reason::FloatReason;
 
 /// Signed weights with their parameters per output channel.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Weights {
+pub(crate) struct SignedWeights {
     pub(crate) shape: Vec<usize>,
     pub(crate) integers: Vec<i8>,
     /// One, or one per channel.
@@ -18,7 +18,7 @@ pub(crate) struct Weights {
 
 impl Reader<'_> {
     /// Constant weights behind a real value, with one scale or one per index of `axis`.
-    pub(crate) fn weights(&self, real: &str, axis: usize) -> Result<Weights, FloatReason> {
+    pub(crate) fn weights(&self, real: &str, axis: usize) -> Result<SignedWeights, FloatReason> {
         let node = self
             .dequantizer(real)
             .ok_or_else(|| FloatReason::WeightNotQuantized(real.to_owned()))?;
@@ -69,7 +69,7 @@ impl Reader<'_> {
                 return Err(FloatReason::WeightScaleCount(scales.len(), channels));
             }
         }
-        Ok(Weights {
+        Ok(SignedWeights {
             shape,
             integers,
             scales,
@@ -77,14 +77,14 @@ impl Reader<'_> {
         })
     }
 
-    /// Weights of an integer operator: a byte constant with one zero point, or one per index of
+    /// SignedWeights of an integer operator: a byte constant with one zero point, or one per index of
     /// `axis`.
     pub(crate) fn plain_weights(
         &self,
         name: &str,
         zero_point: Option<&str>,
         axis: usize,
-    ) -> Result<Weights, FloatReason> {
+    ) -> Result<SignedWeights, FloatReason> {
         let computed = || FloatReason::ComputedWeight(name.to_owned());
         let tensor = self.constant(name).ok_or_else(computed)?;
         let (shape, integers, flip) = signed(name, tensor)?;
@@ -104,7 +104,7 @@ impl Reader<'_> {
             let count = zero_points.len();
             return Err(FloatReason::WeightZeroPointCount(count, channels));
         }
-        Ok(Weights {
+        Ok(SignedWeights {
             shape,
             integers,
             scales: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub(crate) use super::buffer_element::BufferElement;
 use super::slices::{InputSlice, OutputSlice};
 use crate::error::ProgramError;
 
@@ -26,22 +27,6 @@ pub(crate) enum InputSource {
     Input(usize),
     Constant(Arc<[u8]>),
     Reals(Arc<[f32]>),
-}
-
-/// Element type of a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BufferElement {
-    Byte,
-    Float,
-    Accumulator,
-}
-
-impl BufferElement {
-    pub(crate) const ALL: [BufferElement; 3] = [
-        BufferElement::Byte,
-        BufferElement::Float,
-        BufferElement::Accumulator,
-    ];
 }
 
 /// One instruction: it writes `output` from `inputs`.

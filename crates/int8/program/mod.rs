@@ -4,6 +4,7 @@
 //! can run it at once, each with its own arena. A finished run leaves its arena for the next.
 
 mod arena;
+mod buffer_element;
 mod buffer_placement;
 pub(crate) mod costs;
 pub(crate) mod image_size;

@@ -2,7 +2,7 @@
 
 use octet_kernels::int8::Error;
 
-use super::instruction::BufferElement;
+use super::buffer_element::BufferElement;
 use super::split_rows::split_rows;
 use crate::error::CompilerBug;
 

@@ -18,7 +18,6 @@ use crate::program::split_rows::split_rows;
 use crate::quantization::SIGN;
 
 /// A batched matrix product of two values.
-#[derive(Debug)]
 pub(super) struct BatchedProduct {
     pub(super) batch: MatrixBatch,
     /// True for each factor that is transposed.
@@ -202,4 +201,58 @@ fn matrix(values: &[u8], place: usize, size: usize) -> &[u8] {
     values
         .get(place * size..(place + 1) * size)
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::NodeProto;
+
+    use crate::test_graph::{TestGraph, rounded};
+
+    #[test]
+    fn each_pair_of_matrices() {
+        let mut graph = TestGraph::new(false);
+        let [a, b] = [("a", [2, 2, 3]), ("b", [2, 3, 2])].map(|(n, shape)| graph.input(n, &shape));
+        let node = NodeProto::new("MatMul", "n", &["a", "b"], &["y"]);
+        graph.tested(node, &[&[2, 2, 2]]);
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "product of two values");
+        let of = |at: usize| {
+            let (matrix, row, column) = (at / 4, at / 2 % 2, at % 2);
+            let term = |k: usize| a[matrix * 6 + row * 3 + k] * b[matrix * 6 + k * 2 + column];
+            (0..3).map(term).sum()
+        };
+        run.assert_near(&rounded((0..8).map(of)), 1.0);
+    }
+
+    #[test]
+    fn one_factor_may_have_16_bits() {
+        let mut graph = TestGraph::new(false);
+        let a = graph.input("a", &[2, 2]);
+        let mut graph = graph.on_16_bits();
+        let b = graph.input("b", &[2, 2]);
+        graph.tested(
+            NodeProto::new("MatMul", "n", &["a", "b"], &["y"]),
+            &[&[2, 2]],
+        );
+        let of = |at: usize| {
+            let (row, column) = (at / 2, at % 2);
+            a[row * 2] * b[column] + a[row * 2 + 1] * b[2 + column]
+        };
+        let expected: Vec<f32> = (0..4).map(|at| of(at).clamp(-8.0, 7.9999)).collect();
+        graph.run().assert_near(&expected, 0.01);
+    }
+
+    #[test]
+    fn two_factors_of_16_bits_are_a_reason() {
+        let mut graph = TestGraph::new(true);
+        graph.input("a", &[2, 2]);
+        graph.input("b", &[2, 2]);
+        graph.tested(
+            NodeProto::new("MatMul", "n", &["a", "b"], &["y"]),
+            &[&[2, 2]],
+        );
+        let reason = "a product of two 16-bit values is faster in float";
+        assert_eq!(graph.reason("n"), reason);
+    }
 }

@@ -18,10 +18,10 @@ use crate::operators::windows;
 use crate::pattern::attributes::{slot, slot_out};
 use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::pattern::reader::Reader;
-use crate::pattern::weights::Weights;
+use crate::pattern::weights::SignedWeights;
 use crate::program::image_size::ImageSize;
 use crate::program::instruction::BufferElement;
-use crate::values::Operand;
+use crate::values::IrOperand;
 
 pub(in crate::operators) const CONVOLUTION: OperatorMatcher = OperatorMatcher {
     names: &["Conv", "ConvTranspose"],
@@ -29,9 +29,8 @@ pub(in crate::operators) const CONVOLUTION: OperatorMatcher = OperatorMatcher {
     node: NodeMatcher::Steps(convolution),
 };
 
-#[derive(Debug)]
-struct Convolution {
-    weights: Weights,
+struct WeightedConvolution {
+    weights: SignedWeights,
     /// In units of input scale times weight scale; may be empty.
     bias: Vec<i32>,
     window: Window,
@@ -52,7 +51,10 @@ fn convolution(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
     Ok(())
 }
 
-fn weighted(node: &NodeProto, reader: &Reader) -> Result<(Convolution, Operand), FloatReason> {
+fn weighted(
+    node: &NodeProto,
+    reader: &Reader,
+) -> Result<(WeightedConvolution, IrOperand), FloatReason> {
     let transposed = node.is("ConvTranspose");
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
     let operand = reader.operand_or_int16(input)?;
@@ -70,7 +72,7 @@ fn weighted(node: &NodeProto, reader: &Reader) -> Result<(Convolution, Operand),
         Some(real) => reader.product_bias(real, &operand, &weights.scales, channels, 1.0)?,
         None => Vec::new(),
     };
-    let operation = Convolution {
+    let operation = WeightedConvolution {
         weights,
         bias,
         window,
@@ -116,7 +118,7 @@ pub(super) fn window(
     Ok((window, channels))
 }
 
-impl Operation for Convolution {
+impl Operation for WeightedConvolution {
     fn name(&self) -> &'static str {
         match (self.transposed, self.groups) {
             (true, _) => "transposed convolution",
@@ -168,7 +170,7 @@ impl Operation for Convolution {
     }
 }
 
-impl Convolution {
+impl WeightedConvolution {
     /// A transposed convolution with a window as large as its stride. It is a 1×1 convolution with
     /// one output channel per position of the block, followed by DepthToSpace.
     fn blocks<'a>(
@@ -187,7 +189,7 @@ impl Convolution {
             weights.integers[(input * outputs + channel) * area + place]
         };
         let each = weights.scales.len() > 1;
-        let of_pixels = Weights {
+        let of_pixels = SignedWeights {
             shape: vec![area * outputs, inputs, 1, 1],
             integers: (0..weights.integers.len()).map(integer).collect(),
             scales: weights.scales.repeat(if each { area } else { 1 }),
@@ -228,4 +230,123 @@ fn block_size(window: &Window, shape: &[usize], output: &[usize]) -> Option<usiz
         && shape.len() == 4
         && output[2..] == [shape[2] * block, shape[3] * block];
     (whole && block > 1 && shape[1] > 0 && output[1] > 0).then_some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+
+    use crate::test_graph::{TestGraph, rounded};
+
+    const SIZE: usize = 4;
+
+    /// Convolution of one image of four by four with windows of three by three and zeros around it.
+    fn expected(x: &[f32], weights: &[f32], [inputs, outputs]: [usize; 2]) -> Vec<f32> {
+        let groups = if weights.len() == outputs * 9 {
+            outputs
+        } else {
+            1
+        };
+        let each = inputs / groups;
+        let mut result = Vec::new();
+        for at in 0..outputs * SIZE * SIZE {
+            let (channel, row, column) = (at / 16, at / 4 % 4, at % 4);
+            let mut sum = 0.0;
+            for tap in 0..each * 9 {
+                let (input, dy, dx) = (tap / 9, tap / 3 % 3, tap % 3);
+                let (y, x_at) = (row + dy, column + dx);
+                if (1..=SIZE).contains(&y) && (1..=SIZE).contains(&x_at) {
+                    let input = input + channel / (outputs / groups) * each;
+                    let pixel = x[input * 16 + (y - 1) * 4 + x_at - 1];
+                    sum += pixel * weights[channel * each * 9 + tap];
+                }
+            }
+            result.push(sum);
+        }
+        result
+    }
+
+    fn node(group: i64) -> NodeProto {
+        NodeProto::new("Conv", "n", &["x", "w"], &["y"])
+            .with(AttributeProto::ints("pads", &[1; 4]))
+            .with(AttributeProto::int("group", group))
+    }
+
+    #[test]
+    fn dense_and_depthwise_convolutions() {
+        for (group, name) in [(1, "convolution"), (2, "grouped convolution")] {
+            for wide in [false, true] {
+                let mut graph = TestGraph::new(wide);
+                let x = graph.input("x", &[1, 2, SIZE, SIZE]);
+                let w = graph.weight("w", &[2, 2 / group, 3, 3]);
+                graph.tested(node(group as i64), &[&[1, 2, SIZE, SIZE]]);
+                let run = graph.run();
+                assert_eq!(run.operation("n"), name);
+                run.assert_near(&rounded(expected(&x, &w, [2, 2])), 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn bias_and_relu_are_fused() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[1, 2, SIZE, SIZE]);
+        let w = graph.weight("w", &[3, 2, 3, 3]);
+        graph.constant("b", &[3], &[1.0, -2.0, 0.5]);
+        let mut conv = node(1);
+        conv.input.push("b".into());
+        conv.output = vec!["c".into()];
+        graph.node(conv, DataType::Float, &[&[1, 3, SIZE, SIZE]]);
+        let relu = NodeProto::new("Relu", "relu", &["c"], &["y"]);
+        graph.tested(relu, &[&[1, 3, SIZE, SIZE]]);
+        let run = graph.run();
+        let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
+        assert!(node.fused.iter().any(|title| title == "relu"), "{node:?}");
+        let sums = expected(&x, &w, [2, 3]).into_iter().enumerate();
+        let relu = sums.map(|(at, sum)| (sum + [1.0, -2.0, 0.5][at / 16]).max(0.0));
+        run.assert_near(&rounded(relu), 1.0);
+    }
+
+    #[test]
+    fn arithmetic_reads_its_float_output() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[1, 2, SIZE, SIZE]);
+        let w = graph.weight("w", &[2, 2, 3, 3]);
+        let mut conv = node(1);
+        conv.output = vec!["c".into()];
+        graph.node(conv, DataType::Float, &[&[1, 2, SIZE, SIZE]]);
+        let add = NodeProto::new("Add", "add", &["c", "x"], &["y"]);
+        graph.tested(add, &[&[1, 2, SIZE, SIZE]]);
+        let run = graph.run();
+        assert_eq!(run.operation("add"), "arithmetic on 16 bits");
+        let sums = expected(&x, &w, [2, 2]).into_iter().zip(&x);
+        run.assert_near(&rounded(sums.map(|(sum, x)| sum + x)), 1.0);
+    }
+
+    #[test]
+    fn a_transposed_convolution_without_overlap() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[1, 2, 2, 2]);
+        let w = graph.weight("w", &[2, 1, 2, 2]);
+        let node = NodeProto::new("ConvTranspose", "n", &["x", "w"], &["y"]);
+        let node = node.with(AttributeProto::ints("strides", &[2, 2]));
+        graph.tested(node, &[&[1, 1, SIZE, SIZE]]);
+        let run = graph.run();
+        assert_eq!(run.operation("n"), "transposed convolution");
+        let of = |at: usize| {
+            let (pixel, tap) = (at / 8 * 2 + at % 4 / 2, at / 4 % 2 * 2 + at % 2);
+            x[pixel] * w[tap] + x[4 + pixel] * w[4 + tap]
+        };
+        run.assert_near(&rounded((0..16).map(of)), 1.0);
+    }
+
+    #[test]
+    fn a_weight_that_does_not_fit_is_a_reason() {
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[1, 2, SIZE, SIZE]);
+        graph.weight("w", &[2, 3, 3, 3]);
+        graph.tested(node(1), &[&[1, 2, SIZE, SIZE]]);
+        let reason = "its weight [2, 3, 3, 3] with 1 groups does not fit its image [1, 2, 4, 4]";
+        assert_eq!(graph.reason("n"), reason);
+    }
 }

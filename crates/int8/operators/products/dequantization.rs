@@ -7,7 +7,6 @@ use crate::pattern::matcher::Matcher;
 use crate::pattern::reader::Reader;
 
 /// Dequantization of accumulators: factors, bias and bounds.
-#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Dequantization {
     /// One per column.
     pub(super) factors: Vec<f32>,

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use octet_kernels::int8::{Form, Layout as MatrixLayout, Window};
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_kernels::int8::{Form, Layout as MatrixLayout};
+use octet_onnx::schema::DataType;
 
 use super::batched::matrix_products;
-use super::convolution::{groups, window};
 use super::dequantization::Dequantization;
-use super::matrix_batch::{MatrixBatch, matrix_batch};
+use super::integer_factors::{IntegerFactors, Multiplier};
+use super::matrix_batch::MatrixBatch;
 use super::packing::{images, rows};
 use super::weighted::{OutputConstructor, ProductEpilogue, WeightedProduct, floats, product, sums};
 use crate::error::{CompilerBug, ProgramError};
@@ -23,13 +23,10 @@ use crate::lowering::lowered_step::LoweredStep;
 use crate::operation::Operation;
 use crate::pattern::attributes::{slot, slot_out};
 use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
-use crate::pattern::reader::Reader;
-use crate::pattern::weights::Weights;
 use crate::program::instruction::{BufferElement, InstructionKernel};
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of, one};
 use crate::program::split_rows::split_rows;
-use crate::quantization::{Int8Quantization, SIGN};
-use crate::values::{ElementKind, Operand};
+use crate::values::{ElementKind, IrOperand};
 
 pub(in crate::operators) const INTEGER_PRODUCT: OperatorMatcher = OperatorMatcher {
     names: &["MatMulInteger", "ConvInteger"],
@@ -37,20 +34,8 @@ pub(in crate::operators) const INTEGER_PRODUCT: OperatorMatcher = OperatorMatche
     node: NodeMatcher::Steps(integer_product),
 };
 
-/// Right factor of an integer product. Its scales are part of the factors of the output.
-#[derive(Debug)]
-pub(super) enum Multiplier {
-    /// A constant, [depth, columns].
-    Matrix(Weights),
-    /// Weights, window and groups of a convolution.
-    Image(Weights, Window, usize),
-    /// Another value of bytes, with its zero point if constant.
-    Bytes(MatrixBatch, Option<u8>),
-}
-
 /// A product of bytes with weights or other bytes. Its inputs are the bytes of one or both factors,
 /// the zero points that are not constant, and the scales.
-#[derive(Debug)]
 struct IntegerProduct {
     by: Multiplier,
     zero_point: Option<u8>,
@@ -97,7 +82,7 @@ fn integer_product(matcher: &mut Matcher, index: usize) -> Result<(), FloatReaso
     }
     for scale in reals.iter().flat_map(|reals| &reals.scales) {
         matcher.value(scale, &[], ElementKind::Float);
-        inputs.push(Operand::Floats(scale.clone()));
+        inputs.push(IrOperand::Floats(scale.clone()));
     }
     matcher.value(&real, &result, kind);
     let operation = IntegerProduct {
@@ -108,131 +93,6 @@ fn integer_product(matcher: &mut Matcher, index: usize) -> Result<(), FloatReaso
     let nodes = std::iter::once(index).chain(nodes).collect();
     matcher.step(nodes, Arc::new(operation), inputs, &real);
     Ok(())
-}
-
-impl Reader<'_> {
-    /// Bytes without known parameters, and true if they are signed.
-    fn bytes(&self, name: &str) -> Result<(Operand, bool), FloatReason> {
-        if self.constant(name).is_some() {
-            return Err(FloatReason::ConstantInput(name.to_owned()));
-        }
-        let signed = match self.element(name) {
-            Some(DataType::Uint8) => false,
-            Some(DataType::Int8) => true,
-            _ => return Err(FloatReason::InputType(name.to_owned())),
-        };
-        Ok((Operand::Bytes(name.to_owned()), signed))
-    }
-
-    /// Bytes of a value or of a constant, without known parameters.
-    fn bytes_or_constant(&self, name: &str) -> Result<(Operand, bool), FloatReason> {
-        let Some(tensor) = self.constant(name) else {
-            return self.bytes(name);
-        };
-        let signed = match tensor.element() {
-            Ok(DataType::Uint8) => false,
-            Ok(DataType::Int8) => true,
-            _ => return Err(FloatReason::ConstantType(name.to_owned())),
-        };
-        // The parameters belong to the product.
-        let quantization = Int8Quantization {
-            scale: 1.0,
-            zero_point: 0,
-            signed,
-        };
-        let found = self.quantized(name, tensor, quantization);
-        Ok((Operand::Constant(found?), signed))
-    }
-
-    /// The zero point of bytes: its value if it is constant, else the operand that provides it.
-    fn zero_point(
-        &self,
-        name: Option<&str>,
-        signed: bool,
-    ) -> Result<(Option<u8>, Option<Operand>), FloatReason> {
-        let flip = if signed { SIGN } else { 0 };
-        let Some(name) = name else {
-            return Ok((Some(flip), None));
-        };
-        if self.shape(name)?.iter().product::<usize>() != 1 {
-            return Err(FloatReason::InputZeroPoints(name.to_owned()));
-        }
-        if let Some(tensor) = self.constant(name) {
-            let zero = tensor.to_i64()?;
-            let zero = zero.first().ok_or(FloatReason::EmptyZeroPoint)?;
-            return Ok((Some(*zero as u8 ^ flip), None));
-        }
-        match self.bytes(name)? {
-            (operand, same) if same == signed => Ok((None, Some(operand))),
-            _ => Err(FloatReason::ZeroPointType(name.to_owned())),
-        }
-    }
-}
-
-/// Factors of an integer product: the right factor, the operands, and the zero point of the left
-/// factor if it is constant.
-struct IntegerFactors {
-    by: Multiplier,
-    inputs: Vec<Operand>,
-    zero_point: Option<u8>,
-}
-
-impl Reader<'_> {
-    /// Factors of a ConvInteger.
-    fn convolution_factors(&self, node: &NodeProto) -> Result<IntegerFactors, FloatReason> {
-        let (operand, signed) = self.bytes(slot(node, 0)?)?;
-        let (zero_point, measured) = self.zero_point(node.input_at(2), signed)?;
-        let weights = self.plain_weights(slot(node, 1)?, node.input_at(3), 0)?;
-        let groups = groups(node)?;
-        let (window, _) = window(node, self, &weights.shape, groups)?;
-        Ok(IntegerFactors {
-            by: Multiplier::Image(weights, window, groups),
-            inputs: std::iter::once(operand).chain(measured).collect(),
-            zero_point,
-        })
-    }
-
-    /// Factors of a MatMulInteger with an output of this shape.
-    fn matrix_factors(
-        &self,
-        node: &NodeProto,
-        result: &[usize],
-    ) -> Result<IntegerFactors, FloatReason> {
-        let (left, right) = (slot(node, 0)?, slot(node, 1)?);
-        let (rows, columns) = (self.shape(left)?, self.shape(right)?);
-        let constant = self.constant(right).is_some() && columns.len() <= 2;
-        let (operand, signed) = match constant {
-            true => self.bytes(left)?,
-            false => self.bytes_or_constant(left)?,
-        };
-        let (zero_point, measured) = self.zero_point(node.input_at(2), signed)?;
-        if constant {
-            let weights = self.plain_weights(right, node.input_at(3), 1)?;
-            let [depth, count] = [weights.shape[0], weights.shape[1]];
-            // A vector contributes no column axis to the output.
-            let last = Some(&count).filter(|_| columns.len() == 2);
-            if rows.last() != Some(&depth) || last.is_some_and(|count| result.last() != Some(count))
-            {
-                return Err(FloatReason::Factors(rows, columns));
-            }
-            return Ok(IntegerFactors {
-                by: Multiplier::Matrix(weights),
-                inputs: std::iter::once(operand).chain(measured).collect(),
-                zero_point,
-            });
-        }
-        let (other, signed) = self.bytes_or_constant(right)?;
-        let (zero, more) = self.zero_point(node.input_at(3), signed)?;
-        Ok(IntegerFactors {
-            by: Multiplier::Bytes(matrix_batch(&rows, &columns, result)?, zero),
-            inputs: [operand, other]
-                .into_iter()
-                .chain(measured)
-                .chain(more)
-                .collect(),
-            zero_point,
-        })
-    }
 }
 
 impl Operation for IntegerProduct {
@@ -295,7 +155,7 @@ impl Operation for IntegerProduct {
         };
         let mut result = compiler.add(kernel, sources, element, output);
         if let Some(bounds) = reals.and_then(|reals| reals.bounds) {
-            result = compiler.add(Box::new(Clamp(bounds)), vec![result], element, output);
+            result = compiler.add(Box::new(ClampFloats(bounds)), vec![result], element, output);
         }
         // Accumulators leave the region in ONNX's layout. Floats keep theirs, because they may be
         // quantized again.
@@ -395,11 +255,11 @@ impl DynamicProduct {
 }
 
 /// Clamps floats.
-struct Clamp([f32; 2]);
+struct ClampFloats([f32; 2]);
 
-impl InstructionKernel for Clamp {
+impl InstructionKernel for ClampFloats {
     fn run(&self, inputs: &[InputSlice], output: OutputSlice) -> Result<(), ProgramError> {
-        let Clamp([low, high]) = *self;
+        let ClampFloats([low, high]) = *self;
         let (floats, output) = (floats_of(inputs, 0)?, output.floats()?);
         split_rows(output, 1, floats.len(), |part, output| {
             for (to, &value) in output.iter_mut().zip(&floats[part]) {
@@ -410,5 +270,60 @@ impl InstructionKernel for Clamp {
             Ok(())
         })?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+
+    use crate::test_graph::{TestGraph, assert_near};
+
+    /// A product of dynamically quantized rows with weights, from the float input on.
+    fn graph() -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(false);
+        let reals: Vec<f32> = (0..8).map(|at| (at * 5 % 8) as f32 / 4.0 - 0.75).collect();
+        graph.floats("x", &[2, 4], &reals);
+        let outputs = ["q", "scale_of_x", "zero_of_x"];
+        let quantize = NodeProto::new("DynamicQuantizeLinear", "quantize", &["x"], &outputs);
+        graph.node(quantize, DataType::Uint8, &[&[2, 4], &[], &[]]);
+        graph.float("scale_of_x");
+        graph.bytes("w", &[4, 2], &[1, -2, 3, 4, -5, 6, 7, -8]);
+        let inputs = ["q", "w", "zero_of_x"];
+        let product = NodeProto::new("MatMulInteger", "n", &inputs, &["sums"]);
+        graph.node(product, DataType::Int32, &[&[2, 2]]);
+        let cast = NodeProto::new("Cast", "cast", &["sums"], &["floats"]);
+        let cast = cast.with(AttributeProto::int("to", DataType::Float as i64));
+        graph.node(cast, DataType::Float, &[&[2, 2]]);
+        (graph, reals)
+    }
+
+    #[test]
+    fn the_nodes_behind_the_accumulators_are_fused() {
+        let (mut graph, x) = graph();
+        let scaled = NodeProto::new("Mul", "scaled", &["floats", "scale_of_x"], &["s"]);
+        graph.node(scaled, DataType::Float, &[&[2, 2]]);
+        graph.constant("b", &[2], &[0.5, -1.0]);
+        let biased = NodeProto::new("Add", "biased", &["s", "b"], &["t"]);
+        graph.node(biased, DataType::Float, &[&[2, 2]]);
+        let relu = NodeProto::new("Relu", "relu", &["t"], &["y"]);
+        graph.node(relu, DataType::Float, &[&[2, 2]]);
+        graph.output("y");
+        let run = graph.run();
+        assert_eq!(run.operation("quantize"), "dynamic quantization");
+        assert_eq!(run.operation("n"), "dynamically quantized product");
+        let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
+        assert_eq!(node.fused, ["cast", "scaled", "biased", "relu"]);
+        let scale = (1.0 + 0.75) / 255.0;
+        let zero_point = (0.75f32 / scale).round_ties_even();
+        let weights = [1.0, -2.0, 3.0, 4.0, -5.0, 6.0, 7.0, -8.0];
+        let of = |at: usize| {
+            let (row, column) = (at / 2, at % 2);
+            let integer = |real: f32| (real / scale).round_ties_even() + zero_point;
+            let term = |k: usize| (integer(x[row * 4 + k]) - zero_point) * weights[k * 2 + column];
+            ((0..4).map(term).sum::<f32>() * scale + [0.5, -1.0][column]).max(0.0)
+        };
+        let expected: Vec<f32> = (0..4).map(of).collect();
+        assert_near(&run.results[0], &expected, 1e-4);
     }
 }

@@ -19,8 +19,8 @@ use crate::pattern::attributes::{slot, slot_out};
 use crate::pattern::destination::Destination;
 use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::pattern::reader::Reader;
-use crate::pattern::weights::Weights;
-use crate::values::Operand;
+use crate::pattern::weights::SignedWeights;
+use crate::values::IrOperand;
 
 pub(in crate::operators) const GEMM: OperatorMatcher = OperatorMatcher {
     names: &["Gemm"],
@@ -35,9 +35,8 @@ pub(in crate::operators) const MAT_MUL: OperatorMatcher = OperatorMatcher {
 };
 
 /// Rows times a constant matrix.
-#[derive(Debug)]
 struct MatrixProduct {
-    weights: Weights,
+    weights: SignedWeights,
     /// True if the left factor is transposed (Gemm's transA).
     transposed: bool,
     /// True if the weights are stored column by column (Gemm's transB).
@@ -49,8 +48,8 @@ struct MatrixProduct {
 
 /// A product by a constant matrix, or of two values.
 enum Factors {
-    Weighted(MatrixProduct, Operand),
-    Batched(BatchedProduct, [Operand; 2]),
+    Weighted(MatrixProduct, IrOperand),
+    Batched(BatchedProduct, [IrOperand; 2]),
 }
 
 /// The result may stay float.
@@ -182,7 +181,7 @@ fn fused_bias(
     matcher: &Matcher,
     real: &str,
     operation: &mut MatrixProduct,
-    operand: &Operand,
+    operand: &IrOperand,
 ) -> Option<usize> {
     let axis = operation.column_axis();
     let MatrixProduct { weights, bias, .. } = operation;
@@ -248,5 +247,88 @@ impl Operation for MatrixProduct {
         let result = product_of_planes(compiler, values, planes, output, product, weighted)?;
         compiler.put(step, plain, result);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+
+    use crate::test_graph::{TestGraph, rounded};
+
+    /// The product of matrices, with columns of the second.
+    fn expected(left: &[f32], right: &[f32], [rows, depth, columns]: [usize; 3]) -> Vec<f32> {
+        let of = |at: usize| {
+            let (row, column) = (at / columns, at % columns);
+            let terms = (0..depth).map(|k| left[row * depth + k] * right[k * columns + column]);
+            terms.sum()
+        };
+        (0..rows * columns).map(of).collect()
+    }
+
+    #[test]
+    fn rows_times_weights() {
+        for wide in [false, true] {
+            let mut graph = TestGraph::new(wide);
+            let x = graph.input("x", &[3, 4]);
+            let w = graph.weight("w", &[4, 2]);
+            graph.tested(
+                NodeProto::new("MatMul", "n", &["x", "w"], &["y"]),
+                &[&[3, 2]],
+            );
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "product with weights");
+            run.assert_near(&rounded(expected(&x, &w, [3, 4, 2])), 1.0);
+        }
+    }
+
+    #[test]
+    fn a_constant_behind_the_product_is_its_bias() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[3, 4]);
+        let w = graph.weight("w", &[4, 2]);
+        graph.constant("b", &[2], &[1.0, -0.5]);
+        let product = NodeProto::new("MatMul", "n", &["x", "w"], &["p"]);
+        graph.node(product, DataType::Float, &[&[3, 2]]);
+        graph.tested(
+            NodeProto::new("Add", "add", &["p", "b"], &["y"]),
+            &[&[3, 2]],
+        );
+        let run = graph.run();
+        let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
+        assert!(node.fused.iter().any(|title| title == "add"), "{node:?}");
+        let sums = expected(&x, &w, [3, 4, 2]).into_iter().enumerate();
+        let biased = sums.map(|(at, sum)| sum + [1.0, -0.5][at % 2]);
+        run.assert_near(&rounded(biased), 1.0);
+    }
+
+    #[test]
+    fn a_gemm_scales_its_product() {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", &[3, 4]);
+        let w = graph.weight("w", &[2, 4]);
+        graph.constant("b", &[2], &[1.0, -0.5]);
+        let node = NodeProto::new("Gemm", "n", &["x", "w", "b"], &["y"])
+            .with(AttributeProto::int("transB", 1))
+            .with(AttributeProto::float("alpha", 0.5))
+            .with(AttributeProto::float("beta", 2.0));
+        graph.tested(node, &[&[3, 2]]);
+        let columns: Vec<f32> = (0..8).map(|at| w[at % 2 * 4 + at / 2]).collect();
+        let sums = expected(&x, &columns, [3, 4, 2]).into_iter().enumerate();
+        let result = sums.map(|(at, sum)| 0.5 * sum + 2.0 * [1.0, -0.5][at % 2]);
+        graph.run().assert_near(&rounded(result), 1.0);
+    }
+
+    #[test]
+    fn factors_that_do_not_fit_are_a_reason() {
+        let mut graph = TestGraph::new(false);
+        graph.input("x", &[3, 4]);
+        graph.weight("w", &[3, 2]);
+        graph.tested(
+            NodeProto::new("MatMul", "n", &["x", "w"], &["y"]),
+            &[&[3, 2]],
+        );
+        let reason = "its factors [3, 4] and [3, 2] do not fit together";
+        assert_eq!(graph.reason("n"), reason);
     }
 }

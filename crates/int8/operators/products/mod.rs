@@ -3,7 +3,8 @@
 mod batched;
 mod bytes_product;
 pub(super) mod convolution;
-pub(super) mod dequantization;
+mod dequantization;
+mod integer_factors;
 pub(super) mod integer_product;
 mod matrix_batch;
 pub(super) mod matrix_product;

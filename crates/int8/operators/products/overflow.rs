@@ -6,14 +6,14 @@
 
 use crate::float_reason::FloatReason;
 use crate::pattern::destination::Destination;
-use crate::pattern::weights::Weights;
-use crate::values::Operand;
+use crate::pattern::weights::SignedWeights;
+use crate::values::IrOperand;
 
 /// Maximum magnitude of an accumulator.
 const MOST: i64 = i32::MAX as i64;
 
 /// Maximum distance of the operand's integers from its zero point.
-fn distance(operand: &Operand) -> i64 {
+fn distance(operand: &IrOperand) -> i64 {
     // A 16-bit operand is multiplied as two bytes, each with its own zero point.
     let bytes = operand.quantization().map(|q| q.zero_point);
     bytes.map_or(255, |zero| i64::from(zero.max(255 - zero)))
@@ -22,8 +22,8 @@ fn distance(operand: &Operand) -> i64 {
 /// Checks that all accumulators of an operand with these weights and bias fit. The output channels
 /// are on `axis` of the weights, and start anew in each group if `axis` is not 0.
 pub(crate) fn check_weights(
-    operand: &Operand,
-    weights: &Weights,
+    operand: &IrOperand,
+    weights: &SignedWeights,
     axis: usize,
     groups: usize,
     bias: &[i32],
@@ -42,10 +42,10 @@ pub(crate) fn check_weights(
 /// range of such a channel is outside one of its bounds. A smaller bias gives the same output and
 /// prevents overflow.
 pub(crate) fn fit_bias(
-    (weights, axis, groups): (&Weights, usize, usize),
+    (weights, axis, groups): (&SignedWeights, usize, usize),
     factor: f32,
     bias: &mut [i32],
-    operand: &Operand,
+    operand: &IrOperand,
     end: &Destination,
 ) -> Result<(), FloatReason> {
     for (column, span) in overflowing_columns(operand, weights, axis, groups, bias) {
@@ -88,8 +88,8 @@ pub(crate) fn fit_bias(
 
 /// The columns whose accumulators may overflow, with the maximum magnitude of their products.
 fn overflowing_columns(
-    operand: &Operand,
-    weights: &Weights,
+    operand: &IrOperand,
+    weights: &SignedWeights,
     axis: usize,
     groups: usize,
     bias: &[i32],
@@ -136,11 +136,11 @@ fn overflowing_columns(
 /// Checks a product of two values. For two 16-bit values it would take four byte products, which
 /// need three times the time of a float product.
 pub(crate) fn check_pair(
-    [left, right]: [&Operand; 2],
+    [left, right]: [&IrOperand; 2],
     depth: usize,
     bias: &[i32],
 ) -> Result<(), FloatReason> {
-    if let [Operand::Int16(..), Operand::Int16(..)] = [left, right] {
+    if let [IrOperand::Int16(..), IrOperand::Int16(..)] = [left, right] {
         return Err(FloatReason::FactorsOf16Bits);
     }
     let depth = i64::try_from(depth).unwrap_or(MOST);
@@ -157,17 +157,21 @@ mod tests {
     use super::*;
     use crate::quantization::Int8Quantization;
 
-    fn bytes(zero_point: u8) -> Operand {
+    fn bytes(zero_point: u8) -> IrOperand {
         let quantization = Int8Quantization {
             scale: 0.1,
             zero_point,
             signed: false,
         };
-        Operand::Int8("x".into(), quantization)
+        IrOperand::Int8("x".into(), quantization)
     }
 
-    fn weights(shape: &[usize], value: impl Fn(usize) -> i8, zero_points: Vec<i8>) -> Weights {
-        Weights {
+    fn weights(
+        shape: &[usize],
+        value: impl Fn(usize) -> i8,
+        zero_points: Vec<i8>,
+    ) -> SignedWeights {
+        SignedWeights {
             shape: shape.to_vec(),
             integers: (0..shape.iter().product()).map(value).collect(),
             scales: vec![0.1],

@@ -12,15 +12,15 @@ use crate::error::{CompilerBug, ProgramError};
 use crate::layout::MemoryLayout;
 use crate::lowering::compiler::{Compiler, ratio, target};
 use crate::lowering::moves::Permute;
-use crate::pattern::weights::Weights;
+use crate::pattern::weights::SignedWeights;
 use crate::program::image_size::ImageSize;
 use crate::program::instruction::{BufferElement, InputSource, InstructionKernel};
-use crate::values::{Operand, StepValues};
+use crate::values::{IrOperand, StepValues};
 
 /// Rows of a value of this shape times a matrix.
 pub(super) fn rows(
     compiler: &Compiler,
-    weights: &Weights,
+    weights: &SignedWeights,
     layout: MatrixLayout,
     shape: &[usize],
 ) -> Result<WeightedProduct, Error> {
@@ -38,7 +38,7 @@ pub(super) fn rows(
 /// A convolution of a batch of images.
 pub(super) fn images(
     compiler: &mut Compiler,
-    weights: &Weights,
+    weights: &SignedWeights,
     (window, groups, transposed): (&Window, usize, bool),
     [shape, output]: [&[usize]; 2],
 ) -> Result<WeightedProduct, Error> {
@@ -87,7 +87,7 @@ pub(super) fn images(
 /// in this order.
 pub(super) fn byte_planes<'a>(
     compiler: &mut Compiler<'a>,
-    operand: &'a Operand,
+    operand: &'a IrOperand,
     layout: MemoryLayout,
     transposed: bool,
 ) -> Result<Vec<BytePlane>, ProgramError> {
@@ -98,7 +98,7 @@ pub(super) fn byte_planes<'a>(
         scale: operand.scale(),
     };
     let mut factor_planes = match operand {
-        Operand::Int16(_, int16) => {
+        IrOperand::Int16(_, int16) => {
             let planes = [Plane::High, Plane::Low].into_iter();
             let sources = planes.zip(compiler.planes(operand, layout)?);
             sources

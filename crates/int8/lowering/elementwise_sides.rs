@@ -4,13 +4,13 @@
 use octet_kernels::int8::{Plane, Table};
 
 use super::compiler::{Compiler, constant_in_layout, reals_in_layout, scale};
-use super::conversions::{ByteTable, Dequantize, HalfBytes};
+use super::conversions::{ByteTable, DequantizeKernel, HalfBytes};
 use super::lowered_step::LoweredStep;
 use super::moves::Select;
 use crate::error::{CompilerBug, ProgramError};
 use crate::layout::MemoryLayout;
 use crate::program::instruction::{BufferElement, InputSource, InstructionKernel};
-use crate::values::{Constant, Operand};
+use crate::values::{Constant, IrOperand};
 
 /// A side of an elementwise operation, with the number of repetitions of each value.
 pub(crate) type Side = (InputSource, usize);
@@ -27,7 +27,7 @@ impl<'a> Compiler<'a> {
         let (output, inputs) = (step.output, &step.values.inputs);
         let rank = output.len();
         // A side that is not broadcast decides the layout. The other side and a condition follow.
-        let mut values = inputs.iter().filter(|o| !matches!(o, Operand::Bytes(_)));
+        let mut values = inputs.iter().filter(|o| !matches!(o, IrOperand::Bytes(_)));
         let full = values.find(|o| self.shape_of(o).is_ok_and(|s| s == output));
         let mut layout = full.map_or(MemoryLayout::Plain, |operand| {
             self.current_layout(operand, step.preference)
@@ -48,7 +48,7 @@ impl<'a> Compiler<'a> {
     /// first.
     pub(crate) fn side(
         &mut self,
-        operand: &'a Operand,
+        operand: &'a IrOperand,
         layout: MemoryLayout,
         output: &[usize],
         through: Option<SideKernel>,
@@ -59,20 +59,24 @@ impl<'a> Compiler<'a> {
         let mut padded = vec![1; missing];
         padded.extend(shape);
         let mut source = match operand {
-            Operand::Constant(constant) => constant_in_layout(
+            IrOperand::Constant(constant) => constant_in_layout(
                 &Constant {
                     shape: padded.clone(),
                     ..constant.clone()
                 },
                 layout,
             )?,
-            Operand::Reals(_, values) => reals_in_layout(values, &padded, layout)?,
+            IrOperand::Reals(_, values) => reals_in_layout(values, &padded, layout)?,
             _ if missing == 0 => self.operand(operand, layout)?,
             _ => self.operand(operand, MemoryLayout::Plain)?,
         };
         let mut element = match operand {
-            Operand::Int8(..) | Operand::Constant(_) | Operand::Bytes(_) => BufferElement::Byte,
-            Operand::Floats(_) | Operand::Int16(..) | Operand::Reals(..) => BufferElement::Float,
+            IrOperand::Int8(..) | IrOperand::Constant(_) | IrOperand::Bytes(_) => {
+                BufferElement::Byte
+            }
+            IrOperand::Floats(_) | IrOperand::Int16(..) | IrOperand::Reals(..) => {
+                BufferElement::Float
+            }
         };
         if let Some((kernel, result)) = through {
             source = self.add(kernel, vec![source], result, shape);
@@ -98,7 +102,7 @@ impl<'a> Compiler<'a> {
     pub(crate) fn requantized_side(
         &mut self,
         step: &LoweredStep<'a>,
-        operand: &'a Operand,
+        operand: &'a IrOperand,
         layout: MemoryLayout,
     ) -> Result<Side, ProgramError> {
         let table = operand.quantized()?.table_to(&step.to()?);
@@ -111,13 +115,13 @@ impl<'a> Compiler<'a> {
     /// A side as reals; bytes are dequantized.
     pub(crate) fn side_of_reals(
         &mut self,
-        operand: &'a Operand,
+        operand: &'a IrOperand,
         layout: MemoryLayout,
         output: &[usize],
     ) -> Result<Side, ProgramError> {
         let through = operand.quantization().map(|from| -> SideKernel {
             let from = scale(from);
-            let kernel = Dequantize { from, image: None };
+            let kernel = DequantizeKernel { from, image: None };
             (Box::new(kernel), BufferElement::Float)
         });
         self.side(operand, layout, output, through)
@@ -126,7 +130,7 @@ impl<'a> Compiler<'a> {
     /// A value as reals; bytes are dequantized.
     pub(crate) fn reals(
         &mut self,
-        operand: &'a Operand,
+        operand: &'a IrOperand,
         layout: MemoryLayout,
     ) -> Result<InputSource, ProgramError> {
         let shape = self.shape_of(operand)?;
@@ -149,10 +153,10 @@ impl<'a> Compiler<'a> {
     /// High and low bytes of a value's integers, in this order.
     pub(crate) fn planes(
         &mut self,
-        operand: &'a Operand,
+        operand: &'a IrOperand,
         layout: MemoryLayout,
     ) -> Result<[InputSource; 2], CompilerBug> {
-        let Operand::Int16(name, int16) = operand else {
+        let IrOperand::Int16(name, int16) = operand else {
             return Err(CompilerBug::NotInt16);
         };
         if let Some(planes) = self.planes.get(&(name.as_str(), layout)) {
