@@ -113,15 +113,11 @@ pub fn has_integers(model: &Model) -> bool {
 
 /// True if the model has operators defined on integers. These run on integers in every mode.
 pub fn has_integer_operators(model: &Model) -> bool {
-    let defined = [
-        "DynamicQuantizeLinear",
-        "MatMulInteger",
-        "ConvInteger",
-        "DynamicQuantizeMatMul",
-        "MatMulIntegerToFloat",
-    ];
     let mut nodes = model.graph.nodes.iter();
-    nodes.any(|node| defined.contains(&node.op_type.as_deref().unwrap_or_default()))
+    nodes.any(|node| {
+        let operator = node.op_type.as_deref().unwrap_or_default();
+        operators::is_defined_on_integers(operator) || decompose::is_dynamic_product(operator)
+    })
 }
 
 /// Rewrites ONNX Runtime's own operators as ONNX operators, which tract knows. Value names stay the

@@ -31,7 +31,7 @@ mod windows;
 
 pub use block_product::{BLOCK_PRODUCT, MATMUL_NBITS};
 
-use crate::pattern::matcher::OperatorMatcher;
+use crate::pattern::matcher::{MatchPass, OperatorMatcher};
 
 /// The matchers of all operators.
 pub(crate) const ALL: &[&OperatorMatcher] = &[
@@ -62,3 +62,23 @@ pub(crate) const ALL: &[&OperatorMatcher] = &[
     &split::SPLIT,
     &transpose::TRANSPOSE,
 ];
+
+/// True for an operator whose inputs and results are integers by definition.
+pub(crate) fn is_defined_on_integers(operator: &str) -> bool {
+    let mut defined = ALL.iter().filter(|one| one.pass == MatchPass::Defined);
+    defined.any(|one| one.names.contains(&operator))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operator_is_listed_once() {
+        let mut names: Vec<&str> = ALL.iter().flat_map(|one| one.names).copied().collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
