@@ -6,6 +6,7 @@
 
 mod edit;
 mod node_builder;
+pub mod operators;
 mod order;
 pub mod prepare;
 mod shape_determined;

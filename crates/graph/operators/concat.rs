@@ -1,0 +1,12 @@
+//! Concat.
+
+use super::Property::{IdleWithOneInput, MovesData, PassesInfinity};
+use super::descriptor::ALL_INPUTS;
+use super::properties::ChannelRole;
+use super::{Operator, Treatment};
+
+pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Concat")
+    .with(&[MovesData, PassesInfinity, IdleWithOneInput])
+    .quantized(Treatment::Elementwise)
+    .same_type(ALL_INPUTS)
+    .channels(ChannelRole::Joins)];

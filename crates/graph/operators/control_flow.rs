@@ -1,0 +1,17 @@
+//! Control flow: operators that run graphs.
+
+use super::Operator;
+use super::Property::HoldsGraphs;
+use super::quantization::SUBGRAPHS;
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::onnx("If")
+        .with(&[HoldsGraphs])
+        .stays_float(SUBGRAPHS),
+    Operator::onnx("Loop")
+        .with(&[HoldsGraphs])
+        .stays_float(SUBGRAPHS),
+    Operator::onnx("Scan")
+        .with(&[HoldsGraphs])
+        .stays_float(SUBGRAPHS),
+];

@@ -1,0 +1,20 @@
+//! Products of two matrices with a bias.
+
+use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
+use super::descriptor::ALL_INPUTS;
+use super::properties::{ChannelPosition, ChannelRole, MacRule};
+use super::{Operator, Treatment, WeightAxis};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::onnx("Gemm")
+        .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
+        .quantized(Treatment::Weighted(WeightAxis::OfGemm))
+        .weights(&[1])
+        .same_type(ALL_INPUTS)
+        .macs(MacRule::Gemm)
+        .channels(ChannelRole::Layer(ChannelPosition::Second)),
+    Operator::microsoft("FusedGemm").with(&[Fused, EndsClassifier]),
+    Operator::microsoft("QGemm")
+        .with(&[MatrixProduct, SaturatesPairs, OnlyQuantized])
+        .weights(&[3]),
+];

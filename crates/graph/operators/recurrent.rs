@@ -1,0 +1,24 @@
+//! Recurrent layers.
+
+use super::Operator;
+use super::Property::{OnlyQuantized, SaturatesPairs};
+use super::properties::MacRule;
+
+/// A recurrent layer. The fifth input holds the lengths of sequences.
+const fn recurrent(name: &'static str) -> Operator {
+    Operator::onnx(name)
+        .stays_float("recurrent layers lose too much accuracy with fixed scales")
+        .weights(&[1, 2])
+        .same_type(4)
+        .macs(MacRule::Recurrent)
+}
+
+pub(super) static OPERATORS: &[Operator] = &[
+    recurrent("GRU"),
+    recurrent("LSTM"),
+    recurrent("RNN"),
+    Operator::onnx("ReverseSequence"),
+    Operator::microsoft("DynamicQuantizeLSTM")
+        .with(&[SaturatesPairs, OnlyQuantized])
+        .weights(&[1]),
+];

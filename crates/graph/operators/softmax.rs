@@ -1,0 +1,13 @@
+//! Softmax and its relatives along an axis.
+
+use super::Property::{Gates, Squashes};
+use super::{Operator, Treatment};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::onnx("Hardmax"),
+    Operator::onnx("LogSoftmax").with(&[Squashes]),
+    Operator::onnx("Softmax")
+        .with(&[Squashes, Gates])
+        .quantized(Treatment::Elementwise)
+        .same_type(1),
+];
