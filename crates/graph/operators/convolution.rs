@@ -3,11 +3,13 @@
 use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
+use super::window::{self, WindowKind};
 use super::{Operator, Treatment, WeightAxis};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("CausalConvWithState"),
     Operator::onnx("Conv")
+        .infers(|ctx| window::infer(ctx, WindowKind::Convolution))
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::Fixed(0)))
         .weights(&[1])
@@ -19,13 +21,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         .weights(&[1])
         .macs(MacRule::Conv(1)),
     Operator::onnx("ConvTranspose")
+        .infers(|ctx| window::infer(ctx, WindowKind::Transposed))
         .with(&[MatrixProduct])
         .quantized(Treatment::Weighted(WeightAxis::Fixed(1)))
         .weights(&[1])
         .same_type(ALL_INPUTS)
         .macs(MacRule::ConvTranspose)
         .channels(ChannelRole::Layer(ChannelPosition::Second)),
-    Operator::onnx("DeformConv"),
+    Operator::onnx("DeformConv").infers(|ctx| window::infer(ctx, WindowKind::Convolution)),
     Operator::onnx("QLinearConv")
         .with(&[MatrixProduct, SaturatesPairs, OnlyQuantized])
         .weights(&[3])

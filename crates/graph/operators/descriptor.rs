@@ -2,9 +2,12 @@
 //! only what differs from the defaults.
 
 use super::Treatment;
+use super::elements::{OfFloats, OfIntegers};
 use super::properties::{ChannelRole, Float16, MacRule, OutputType, Properties, Property};
 use super::quantization::{FOREIGN, NO_INTEGER_FORM};
+use super::shape_context::{SAME, ShapeContext, ShapeRule};
 use crate::MICROSOFT;
+use crate::inferred_value::InferredValue;
 
 /// All that passes know about an operator.
 #[derive(Debug)]
@@ -36,6 +39,11 @@ pub struct Operator {
     pub output_type: OutputType,
     /// Role in equalization.
     pub channels: ChannelRole,
+    pub(super) shape: ShapeRule,
+    /// Reduces all elements of a small integer value to one.
+    pub(super) reduces: Option<fn(&[i64]) -> Option<i64>>,
+    /// Functions that compute one element of small values.
+    pub(super) arithmetic: (Option<OfIntegers>, Option<OfFloats>),
 }
 
 /// The number for [`Operator::same_type_inputs`] that stands for all inputs.
@@ -58,6 +66,9 @@ impl Operator {
             float16: Float16::Converts,
             output_type: OutputType::Implied,
             channels: ChannelRole::Blocks,
+            shape: ShapeRule::Unknown,
+            reduces: None,
+            arithmetic: (None, None),
         }
     }
 
@@ -141,6 +152,48 @@ impl Operator {
     /// Role in equalization.
     pub(super) const fn channels(mut self, role: ChannelRole) -> Operator {
         self.channels = role;
+        self
+    }
+
+    /// Infers the first output by this rule.
+    pub(super) const fn infers(
+        mut self,
+        rule: fn(&ShapeContext) -> Option<InferredValue>,
+    ) -> Operator {
+        self.shape = ShapeRule::First(rule);
+        self
+    }
+
+    /// Infers all outputs by this rule.
+    pub(super) const fn infers_all(
+        mut self,
+        rule: fn(&ShapeContext) -> Vec<Option<InferredValue>>,
+    ) -> Operator {
+        self.shape = ShapeRule::All(rule);
+        self
+    }
+
+    /// The first output has type and shape of the first input.
+    pub(super) const fn infers_same(mut self) -> Operator {
+        self.shape = SAME;
+        self
+    }
+
+    /// Computes elements of small integer and bool values.
+    pub(super) const fn integers(mut self, compute: OfIntegers) -> Operator {
+        self.arithmetic.0 = Some(compute);
+        self
+    }
+
+    /// Reduces all elements of small integer values to one.
+    pub(super) const fn reduces_integers(mut self, reduce: fn(&[i64]) -> Option<i64>) -> Operator {
+        self.reduces = Some(reduce);
+        self
+    }
+
+    /// Computes elements of small `f32` values.
+    pub(super) const fn floats(mut self, compute: OfFloats) -> Operator {
+        self.arithmetic.1 = Some(compute);
         self
     }
 

@@ -3,11 +3,15 @@
 use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
+use super::shape_context::{ShapeContext, broadcast};
 use super::{Operator, Treatment};
+use crate::Dim;
+use crate::inferred_value::InferredValue;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Einsum").with(&[MatrixProduct]),
     Operator::onnx("MatMul")
+        .infers(product)
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::MatMul)
         .weights(&[1])
@@ -31,3 +35,23 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::microsoft("MatMulIntegerToFloat").with(&[MatrixProduct, OnlyQuantized]),
     Operator::microsoft("TransposeMatMul").with(&[Fused]),
 ];
+
+fn product(ctx: &ShapeContext) -> Option<InferredValue> {
+    let (a, b) = (ctx.input(0), ctx.input(1));
+    let element = a.or(b)?.element;
+    let (Some(left), Some(right)) = (
+        a.and_then(|k| k.shape.as_deref()),
+        b.and_then(|k| k.shape.as_deref()),
+    ) else {
+        return Some(InferredValue::new(element, None));
+    };
+    let batch = |s: &[Dim]| s[..s.len().saturating_sub(2)].to_vec();
+    let mut dims = broadcast(&[&batch(left), &batch(right)]);
+    if left.len() > 1 {
+        dims.push(left[left.len() - 2].clone());
+    }
+    if right.len() > 1 {
+        dims.push(right[right.len() - 1].clone());
+    }
+    Some(InferredValue::new(element, Some(dims)))
+}

@@ -8,22 +8,29 @@ use super::{Operator, Treatment};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("BatchNormalization")
+        .infers_same()
         .quantized(Treatment::Normalize)
         .channels(ChannelRole::Norm(ChannelPosition::Second)),
-    Operator::onnx("GroupNormalization").quantized_here(Treatment::Normalize),
+    Operator::onnx("GroupNormalization")
+        .infers_same()
+        .quantized_here(Treatment::Normalize),
     Operator::onnx("InstanceNormalization")
+        .infers_same()
         .quantized(Treatment::Normalize)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Norm(ChannelPosition::Second)),
-    Operator::onnx("LRN"),
+    Operator::onnx("LRN").infers_same(),
     Operator::onnx("LayerNormalization")
+        .infers_same()
         .quantized(Treatment::Normalize)
         .float16(Float16::StaysWithMoreOutputs(
             "its statistics are always float32",
         ))
         .channels(ChannelRole::Norm(ChannelPosition::Last)),
-    Operator::onnx("LpNormalization"),
-    Operator::onnx("MeanVarianceNormalization").float16(NO_KERNEL),
+    Operator::onnx("LpNormalization").infers_same(),
+    Operator::onnx("MeanVarianceNormalization")
+        .infers_same()
+        .float16(NO_KERNEL),
     Operator::onnx("RMSNormalization"),
     Operator::microsoft("SkipLayerNormalization").with(&[Fused]),
     Operator::microsoft("SkipSimplifiedLayerNormalization"),

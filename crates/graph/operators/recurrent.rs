@@ -3,10 +3,14 @@
 use super::Operator;
 use super::Property::{OnlyQuantized, SaturatesPairs};
 use super::properties::MacRule;
+use super::shape_context::ShapeContext;
+use crate::Dim;
+use crate::inferred_value::InferredValue;
 
 /// A recurrent layer. The fifth input holds the lengths of sequences.
 const fn recurrent(name: &'static str) -> Operator {
     Operator::onnx(name)
+        .infers_all(steps_and_states)
         .stays_float("recurrent layers lose too much accuracy with fixed scales")
         .weights(&[1, 2])
         .same_type(4)
@@ -17,8 +21,36 @@ pub(super) static OPERATORS: &[Operator] = &[
     recurrent("GRU"),
     recurrent("LSTM"),
     recurrent("RNN"),
-    Operator::onnx("ReverseSequence"),
+    Operator::onnx("ReverseSequence").infers_same(),
     Operator::microsoft("DynamicQuantizeLSTM")
         .with(&[SaturatesPairs, OnlyQuantized])
         .weights(&[1]),
 ];
+
+fn steps_and_states(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
+    let Some(input) = ctx.input(0) else {
+        return vec![];
+    };
+    let element = input.element;
+    let hidden = ctx
+        .node
+        .int("hidden_size")
+        .and_then(|h| usize::try_from(h).ok());
+    let both = ctx.node.text("direction") == Some("bidirectional");
+    let shape = input.shape.as_deref().filter(|s| s.len() == 3);
+    let (Some(hidden), Some(shape), 0) = (hidden, shape, ctx.node.int("layout").unwrap_or(0))
+    else {
+        return vec![Some(InferredValue::new(element, None)); 3];
+    };
+    let (sides, hidden) = (Dim::Known(if both { 2 } else { 1 }), Dim::Known(hidden));
+    let all = vec![
+        shape[0].clone(),
+        sides.clone(),
+        shape[1].clone(),
+        hidden.clone(),
+    ];
+    let last = vec![sides, shape[1].clone(), hidden];
+    [all, last.clone(), last]
+        .map(|s| Some(InferredValue::new(element, Some(s))))
+        .into()
+}

@@ -3,8 +3,8 @@
 use super::Operator;
 
 pub(super) static OPERATORS: &[Operator] = &[
-    Operator::onnx("Scatter"),
-    Operator::onnx("ScatterElements"),
-    Operator::onnx("ScatterND"),
+    Operator::onnx("Scatter").infers_same(),
+    Operator::onnx("ScatterElements").infers_same(),
+    Operator::onnx("ScatterND").infers_same(),
     Operator::onnx("TensorScatter"),
 ];

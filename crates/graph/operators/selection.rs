@@ -3,17 +3,32 @@
 use super::Property::{DataDependentShape, SelectsBoxes};
 use super::float16::{NOT_IN_EVERY_OPSET, POSITIONS};
 use super::quantization::SHAPES;
+use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
+use crate::Dim;
+use crate::inferred_value::{InferredValue, position};
+use octet_onnx::schema::DataType;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Compress").with(&[DataDependentShape]),
     Operator::onnx("NonMaxSuppression")
+        .infers(|_| {
+            let shape = vec![Dim::Unknown, Dim::Known(3)];
+            Some(InferredValue::new(DataType::Int64, Some(shape)))
+        })
         .with(&[DataDependentShape, SelectsBoxes])
         .float16(NOT_IN_EVERY_OPSET),
     Operator::onnx("NonZero")
+        .infers(|ctx| {
+            let rank = ctx.input(0)?.shape.as_ref().map(Vec::len);
+            let rank = rank.map_or(Dim::Unknown, Dim::Known);
+            let shape = vec![rank, Dim::Unknown];
+            Some(InferredValue::new(DataType::Int64, Some(shape)))
+        })
         .with(&[DataDependentShape])
         .stays_float(SHAPES),
     Operator::onnx("TopK")
+        .infers_all(top_k)
         .with(&[SelectsBoxes])
         .quantized(Treatment::Share)
         .shape_from(&[1])
@@ -21,3 +36,27 @@ pub(super) static OPERATORS: &[Operator] = &[
         .float16(POSITIONS),
     Operator::onnx("Unique"),
 ];
+
+fn top_k(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
+    let Some(input) = ctx.input(0) else {
+        return vec![None; 2];
+    };
+    let k = match ctx.node.int("k") {
+        Some(k) => Some(k),
+        None => ctx
+            .input(1)
+            .and_then(|k| k.all_integers()?.first().copied()),
+    };
+    let k = k
+        .and_then(|k| usize::try_from(k).ok())
+        .map_or(Dim::Unknown, Dim::Known);
+    let shape = input.shape.clone().and_then(|mut shape| {
+        let axis = position(ctx.node.int("axis").unwrap_or(-1), shape.len())?;
+        shape[axis] = k;
+        Some(shape)
+    });
+    vec![
+        Some(InferredValue::new(input.element, shape.clone())),
+        Some(InferredValue::new(DataType::Int64, shape)),
+    ]
+}

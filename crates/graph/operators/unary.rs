@@ -1,37 +1,49 @@
 //! Functions of one value, applied to each element.
 
 use super::Property::{Fused, Gates, KeepsIndices, Squashes, Unary};
+use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::properties::ChannelRole;
 use super::quantization::SHAPES;
+use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
+use crate::inferred_value::InferredValue;
 
 const fn unary(name: &'static str) -> Operator {
+    Operator::onnx(name).with(&[Unary]).infers(computed)
+}
+
+/// A function of one value whose output is not inferred.
+const fn unary_of_unknown_shape(name: &'static str) -> Operator {
     Operator::onnx(name).with(&[Unary])
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
-    unary("Abs").channels(ChannelRole::Commutes),
-    unary("Acos"),
-    unary("Acosh"),
-    unary("Asin"),
-    unary("Asinh"),
-    unary("Atan"),
-    unary("Atanh"),
+    unary("Abs")
+        .integers(|_, row| one(row)?.checked_abs())
+        .floats(|row| Some(row.first()?.abs()))
+        .channels(ChannelRole::Commutes),
+    unary_of_unknown_shape("Acos"),
+    unary_of_unknown_shape("Acosh"),
+    unary_of_unknown_shape("Asin"),
+    unary_of_unknown_shape("Asinh"),
+    unary_of_unknown_shape("Atan"),
+    unary_of_unknown_shape("Atanh"),
     Operator::onnx("BitwiseNot"),
-    unary("Ceil"),
+    unary("Ceil").floats(|row| Some(row.first()?.ceil())),
     unary("Celu").float16(NOT_IN_EVERY_OPSET),
     unary("Clip")
+        .infers_same()
         .with(&[KeepsIndices])
         .quantized(Treatment::Clamp),
     unary("Cos"),
-    unary("Cosh"),
+    unary_of_unknown_shape("Cosh"),
     unary("Elu").quantized_here(Treatment::Elementwise),
     unary("Erf")
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
     unary("Exp"),
-    unary("Floor"),
+    unary("Floor").floats(|row| Some(row.first()?.floor())),
     unary("Gelu")
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
@@ -49,8 +61,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Commutes),
     unary("Log"),
     unary("Mish"),
-    unary("Neg").channels(ChannelRole::Commutes),
-    Operator::onnx("Not").stays_float(SHAPES),
+    unary("Neg")
+        .integers(|_, row| one(row)?.checked_neg())
+        .floats(|row| row.first().map(|value| -value))
+        .channels(ChannelRole::Commutes),
+    Operator::onnx("Not")
+        .infers(computed)
+        .integers(|_, row| Some((one(row)? == 0).into()))
+        .stays_float(SHAPES),
     unary("Reciprocal"),
     unary("Relu")
         .quantized(Treatment::Clamp)
@@ -58,18 +76,18 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Commutes),
     unary("Round"),
     unary("Selu"),
-    unary("Shrink"),
+    unary_of_unknown_shape("Shrink"),
     unary("Sigmoid")
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
         .same_type(1),
     unary("Sign"),
     unary("Sin"),
-    unary("Sinh"),
+    unary_of_unknown_shape("Sinh"),
     unary("Softplus"),
     unary("Softsign"),
-    unary("Sqrt"),
-    unary("Swish").with(&[Fused]),
+    unary("Sqrt").floats(|row| Some(row.first()?.sqrt())),
+    unary_of_unknown_shape("Swish").with(&[Fused]),
     unary("Tan"),
     unary("Tanh")
         .with(&[Gates])
@@ -77,3 +95,9 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(1),
     unary("ThresholdedRelu"),
 ];
+
+/// The function of each element, where the elements are known.
+fn computed(ctx: &ShapeContext) -> Option<InferredValue> {
+    let input = ctx.input(0)?;
+    Some(elementwise(ctx, &[input], ctx.same(0)?))
+}

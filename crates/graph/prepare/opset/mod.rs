@@ -12,7 +12,8 @@ mod resize;
 use std::collections::BTreeMap;
 
 use super::PrepareError;
-use super::shapes::{self, Types};
+use crate::inferred_value::Types;
+use crate::shapes;
 use crate::{Dim, Model, Names, domain_named};
 use octet_onnx::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
 

@@ -3,21 +3,20 @@
 
 use std::collections::HashSet;
 
-use super::Graph;
+use crate::Graph;
+use crate::operators::{Operator, Property};
 use octet_onnx::schema::NodeProto;
 
 /// Returns true if the node's output differs from run to run.
 pub fn is_random(node: &NodeProto) -> bool {
-    let operator = node.op_type.as_deref().unwrap_or_default();
-    ["Random", "Bernoulli", "Multinomial"]
-        .iter()
-        .any(|start| operator.starts_with(start))
+    let name = node.op_type.as_deref().unwrap_or_default();
+    Operator::in_any_domain(name).has(Property::Random)
 }
 
 /// Returns true if the node's output follows from shapes and from values in `shape_determined`.
 pub fn is_shape_determined(node: &NodeProto, shape_determined: &HashSet<&str>) -> bool {
     let known = |name: &String| name.is_empty() || shape_determined.contains(name.as_str());
-    let of_shapes = ["Shape", "Size"].iter().any(|one| node.is(one));
+    let of_shapes = Operator::of(node).has(Property::OfShapes);
     let computes = !is_random(node) && node.subgraphs().next().is_none();
     of_shapes || computes && node.input.iter().all(known)
 }

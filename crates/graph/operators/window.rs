@@ -1,29 +1,44 @@
-//! Shapes of sliding-window operators: convolutions, pooling and their inverses.
+//! Sliding windows of convolutions, poolings and their inverses.
 
-use super::{InferredValue, Types};
+use super::shape_context::ShapeContext;
+use crate::inferred_value::InferredValue;
 use crate::{Around, Dim, SlidingWindow};
-use octet_onnx::schema::NodeProto;
+
+/// The way in which a window maps its input to its output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WindowKind {
+    /// A convolution, whose weight is the second input.
+    Convolution,
+    /// The inverse of a convolution.
+    Transposed,
+    /// A pooling.
+    Pooling,
+    /// The inverse of a pooling.
+    Unpooling,
+}
 
 /// Limit on sizes, so that products of them fit.
 const LARGEST: usize = 1 << 31;
 
+/// The output of a sliding window.
+pub(super) fn infer(ctx: &ShapeContext, kind: WindowKind) -> Option<InferredValue> {
+    let element = ctx.input(0)?.element;
+    Some(InferredValue::new(element, shape(ctx, kind)))
+}
+
 /// The output shape of a sliding window; `None` if the rank is unknown.
-pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
-    let input = types.get(node.input_at(0)?)?.shape.clone()?;
-    let weight = node
-        .input_at(1)
-        .and_then(|w| types.get(w))
-        .and_then(InferredValue::sizes);
+pub(super) fn shape(ctx: &ShapeContext, kind: WindowKind) -> Option<Vec<Dim>> {
+    let node = ctx.node;
+    let input = ctx.input(0)?.shape.clone()?;
+    let weight = ctx.input(1).and_then(InferredValue::sizes);
     let spatial = input.len().checked_sub(2)?;
-    let convolution = ["Conv", "DeformConv", "ConvTranspose"]
-        .iter()
-        .any(|one| node.is(one));
+    let convolution = matches!(kind, WindowKind::Convolution | WindowKind::Transposed);
     let kernel: Vec<usize> = match (node.ints("kernel_shape"), &weight) {
         (Some(kernel), _) => kernel.iter().map(|&k| k.max(0) as usize).collect(),
         (None, Some(weight)) => weight.get(2..)?.to_vec(),
         (None, None) => return Some(unknown(&input, None)),
     };
-    let channel = if node.is("ConvTranspose") {
+    let channel = if kind == WindowKind::Transposed {
         let group = node.int("group").unwrap_or(1).max(1) as usize;
         weight.as_ref().and_then(|w| Some(w.get(1)? * group))
     } else {
@@ -48,15 +63,11 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
             Dim::Known(size) if size < LARGEST => size as i64,
             _ => continue,
         };
-        let output_size = if node.is("MaxUnpool") {
-            Some(slide.output(size, 0).1)
-        } else if node.is("ConvTranspose") {
-            match node.ints("output_shape") {
-                Some(shape) => shape.get(axis).copied(),
-                None => Some(slide.output(size, extra[axis]).1),
-            }
-        } else {
-            window_positions(slide, size, node.int("ceil_mode").unwrap_or(0) != 0)
+        let output_size = match (kind, node.ints("output_shape")) {
+            (WindowKind::Unpooling, _) => Some(slide.output(size, 0).1),
+            (WindowKind::Transposed, Some(shape)) => shape.get(axis).copied(),
+            (WindowKind::Transposed, None) => Some(slide.output(size, extra[axis]).1),
+            _ => window_positions(slide, size, node.int("ceil_mode").unwrap_or(0) != 0),
         };
         result[axis + 2] = output_size
             .and_then(|m| usize::try_from(m).ok())

@@ -5,98 +5,20 @@
 //! operator without a rule are unknown.
 
 mod element_types;
-mod rules;
-mod small_values;
-mod windows;
+mod shape_determined;
 
-pub use rules::{position, slice_bounds};
+pub use shape_determined::{is_random, is_shape_determined};
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::inferred_value::{InferredValue, Types};
+use crate::operators::Operator;
 use crate::{Dim, Graph, TensorType};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
-
-/// Limit on the elements of a value whose numbers are followed.
-const LARGEST: usize = 4096;
-
-/// Inferred type, shape and numbers of a value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InferredValue {
-    /// Element type.
-    pub element: DataType,
-    /// Shape, or `None` if even the rank is unknown.
-    pub shape: Option<Vec<Dim>>,
-    /// Numbers of a small integer or bool value; each may be unknown.
-    pub integers: Option<Vec<Option<i64>>>,
-    /// Numbers of a small `f32` value.
-    pub floats: Option<Vec<f32>>,
-}
-
-/// Inferred values by name; a value of which nothing is known is absent.
-pub type Types = BTreeMap<String, InferredValue>;
-
-impl InferredValue {
-    /// A value of this type and shape, of whose numbers nothing is known.
-    pub fn new(element: DataType, shape: Option<Vec<Dim>>) -> InferredValue {
-        InferredValue {
-            element,
-            shape,
-            integers: None,
-            floats: None,
-        }
-    }
-
-    /// The shape, if every size is known.
-    pub fn sizes(&self) -> Option<Vec<usize>> {
-        sizes(self.shape.as_deref()?)
-    }
-
-    fn from_constant(tensor: &TensorProto) -> Option<InferredValue> {
-        let shape = tensor.shape().ok()?;
-        let dims = shape.into_iter().map(Dim::Known).collect();
-        let mut known = InferredValue::new(tensor.element().ok()?, Some(dims));
-        if tensor.element_count().ok()? <= LARGEST && !tensor.is_external() {
-            known.integers = tensor
-                .to_i64()
-                .ok()
-                .map(|v| v.into_iter().map(Some).collect());
-            if known.element == DataType::Float {
-                known.floats = tensor.to_f32().ok();
-            }
-        }
-        Some(known)
-    }
-}
-
-impl From<InferredValue> for TensorType {
-    fn from(known: InferredValue) -> TensorType {
-        TensorType {
-            element: known.element,
-            shape: known.shape,
-        }
-    }
-}
-
-fn sizes(shape: &[Dim]) -> Option<Vec<usize>> {
-    shape
-        .iter()
-        .map(|d| match d {
-            Dim::Known(size) => Some(*size),
-            _ => None,
-        })
-        .collect()
-}
-
-/// Number of elements of a value of these sizes, saturating.
-pub fn count(sizes: &[usize]) -> usize {
-    sizes
-        .iter()
-        .fold(1, |count: usize, &size| count.saturating_mul(size))
-}
+use octet_onnx::schema::{DataType, NodeProto, ValueInfoProto};
 
 /// The first output of a node, inferred.
 pub fn infer_node(node: &NodeProto, types: &Types) -> Option<InferredValue> {
-    rules::outputs(node, types).into_iter().next().flatten()
+    Operator::infer(node, types).into_iter().next().flatten()
 }
 
 /// Infers all values of a graph.
@@ -126,13 +48,7 @@ pub fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
         }
     }
     for node in &graph.nodes {
-        if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
-            continue;
-        }
-        let outputs = match super::constants::value(node) {
-            Ok(Some(tensor)) => vec![InferredValue::from_constant(&tensor)],
-            _ => rules::outputs(node, &types),
-        };
+        let outputs = Operator::infer(node, &types);
         for (name, known) in node.output.iter().zip(outputs) {
             if let (false, Some(known)) = (name.is_empty(), known) {
                 types.insert(name.clone(), known);
@@ -144,7 +60,7 @@ pub fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
 
 /// Rebuilds `value_info`: inferred types, else the declared type and rank, else the element type
 /// that a consumer requires.
-pub(super) fn annotate(graph: &mut Graph) {
+pub(crate) fn annotate(graph: &mut Graph) {
     let types = infer(graph);
     let old: BTreeMap<String, TensorType> = graph
         .value_info

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::Graph;
+use crate::operators::Operator;
 use octet_onnx::schema::{DataType, NodeProto};
 
 /// Propagates known element types forwards and backwards.
@@ -23,27 +24,7 @@ pub(super) fn complete<'a>(graph: &'a Graph, known: &mut HashMap<&'a str, DataTy
 
 /// Inputs and outputs of a node that share one element type.
 fn alike(node: &NodeProto) -> Vec<&str> {
-    let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
-    let operator = node.op_type.as_deref().filter(|_| own);
-    let inputs = match operator.unwrap_or_default() {
-        "Conv"
-        | "ConvTranspose"
-        | "Gemm"
-        | "MatMul"
-        | "Add"
-        | "Sub"
-        | "Mul"
-        | "Div"
-        | "Concat"
-        | "PRelu"
-        | "InstanceNormalization" => node.input.len(),
-        // The next input holds the lengths of sequences.
-        "LSTM" | "GRU" | "RNN" => 4,
-        "Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "Softmax" | "Erf" | "Gelu" | "HardSwish"
-        | "Identity" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice"
-        | "Split" | "Gather" | "Pad" | "AveragePool" | "GlobalAveragePool" => 1,
-        _ => 0,
-    };
+    let inputs = Operator::of(node).same_type_inputs;
     let outputs = if inputs > 0 { node.output.len() } else { 0 };
     let names = node.input.iter().take(inputs);
     let names = names.chain(node.output.iter().take(outputs));
