@@ -12,6 +12,7 @@ mod order;
 pub mod prepare;
 mod shapes;
 mod sliding_window;
+pub mod validate;
 mod weight_layout;
 
 pub use edit::Names;

@@ -3,6 +3,7 @@
 use super::Property::{Broadcasts, EndsClassifier, IdleWithOneInput, PassesInfinity};
 use super::descriptor::ALL_INPUTS;
 use super::elements::{two, two_floats};
+use super::node_context::{NodeContext, Validation, ensure, refuse};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -10,22 +11,34 @@ use crate::inferred_value::InferredValue;
 use octet_onnx::schema::NodeProto;
 
 const fn broadcasting(name: &'static str) -> Operator {
-    Operator::onnx(name).with(&[Broadcasts]).infers(computed)
+    Operator::onnx(name)
+        .with(&[Broadcasts])
+        .checks_shapes(|ctx| ctx.inputs_broadcast())
+        .infers(computed)
+}
+
+const fn bitwise(name: &'static str) -> Operator {
+    Operator::onnx(name)
+        .with(&[Broadcasts])
+        .checks_shapes(|ctx| ctx.inputs_broadcast())
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
     broadcasting("Add")
+        .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_add(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a + b))
         .with(&[PassesInfinity, EndsClassifier])
         .quantized(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Adds),
-    Operator::onnx("BitShift").with(&[Broadcasts]),
-    Operator::onnx("BitwiseAnd").with(&[Broadcasts]),
-    Operator::onnx("BitwiseOr").with(&[Broadcasts]),
-    Operator::onnx("BitwiseXor").with(&[Broadcasts]),
+    bitwise("BitShift"),
+    bitwise("BitwiseAnd"),
+    bitwise("BitwiseOr"),
+    bitwise("BitwiseXor"),
     broadcasting("Div")
+        .checks(no_zero)
+        .requires(2)
         // Truncates towards zero, as in C.
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_div(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a / b))
@@ -45,20 +58,27 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[IdleWithOneInput])
         .quantized_here(Treatment::Elementwise)
         .channels(ChannelRole::Adds),
-    broadcasting("Mod").integers(remainder),
+    broadcasting("Mod")
+        .checks(no_zero)
+        .requires(2)
+        .integers(remainder),
     broadcasting("Mul")
+        .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_mul(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a * b))
         .quantized(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Multiplies),
     broadcasting("PRelu")
+        .checks_shapes(slopes)
+        .requires(2)
         .infers_same()
         .quantized_here(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Commutes),
-    broadcasting("Pow"),
+    broadcasting("Pow").requires(2),
     broadcasting("Sub")
+        .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_sub(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a - b))
         .with(&[PassesInfinity])
@@ -89,4 +109,46 @@ fn remainder(node: &NodeProto, row: &[Option<i64>]) -> Option<i64> {
     } else {
         rest
     })
+}
+
+/// Checks that a constant divisor has no zero.
+fn no_zero(ctx: &NodeContext) -> Validation {
+    let divisors = ctx.input(1).and_then(|known| known.integers.as_ref());
+    match divisors.is_some_and(|divisors| divisors.contains(&Some(0))) {
+        true => refuse("its divisor", 0, "not 0"),
+        false => Ok(()),
+    }
+}
+
+/// Checks PRelu, which broadcasts only the slope.
+fn slopes(ctx: &NodeContext) -> Validation {
+    ctx.inputs_broadcast()?;
+    match (ctx.shape(0), ctx.shape(1)) {
+        (Some(values), Some(slopes)) if ctx.node.attribute("axis").is_none() => ensure(
+            slopes.len() <= values.len(),
+            "the shape of its inputs",
+            [values, slopes],
+            "of no more axes in the second than in the first",
+        ),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Floats;
+    use super::super::test_models::{PICTURE, node, refused, taken};
+
+    #[test]
+    fn operands_that_do_not_broadcast_are_rejected() {
+        let five = [0.0; 5];
+        for operator in ["Add", "Max", "Where", "PRelu", "Equal"] {
+            let twice = [Floats(&[5], &five), Floats(&[5], &five)];
+            let error = refused(node(operator), PICTURE, &twice);
+            let expected = "the shape of its inputs is [[1, 4, 6, 6], [5]";
+            assert!(error.contains(expected), "{error}");
+        }
+        taken(node("Add"), PICTURE, &[Floats(&[4, 1, 6], &[0.0; 24])]);
+        taken(node("Mul"), PICTURE, &[Floats(&[3, 1, 1, 1], &[0.0; 3])]);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::Property::{IdleWithOneInput, MovesData, PassesInfinity};
 use super::descriptor::ALL_INPUTS;
+use super::node_context::{NodeContext, Validation, ensure};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -10,6 +11,8 @@ use crate::inferred_value::{InferredValue, LARGEST, position, sizes};
 use octet_onnx::schema::DataType;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Concat")
+    .checks_shapes(equal_elsewhere)
+    .checks(|ctx| ctx.axis_in_range())
     .infers(joined)
     .with(&[MovesData, PassesInfinity, IdleWithOneInput])
     .quantized(Treatment::Elementwise)
@@ -76,4 +79,44 @@ fn joined(ctx: &ShapeContext) -> Option<InferredValue> {
         result.floats = floats.map(|v| v.concat()).filter(|v| v.len() <= LARGEST);
     }
     Some(result)
+}
+
+/// Checks that the inputs are equal along the other axes.
+fn equal_elsewhere(ctx: &NodeContext) -> Validation {
+    let slots = 0..ctx.node.input.len();
+    let shapes: Vec<&[Dim]> = slots.filter_map(|slot| ctx.shape(slot)).collect();
+    let Some(first) = shapes.first() else {
+        return Ok(());
+    };
+    let axis = ctx.node.int("axis").unwrap_or(1);
+    let axis = position(axis, first.len());
+    for shape in &shapes[1..] {
+        let alike = shape.len() == first.len()
+            && (0..first.len()).all(|a| {
+                Some(a) == axis
+                    || match (&first[a], &shape[a]) {
+                        (Dim::Known(one), Dim::Known(other)) => one == other,
+                        _ => true,
+                    }
+            });
+        let expected = "equal except along the concatenated axis";
+        ensure(alike, "the shape of its inputs", &shapes, expected)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Floats;
+    use super::super::test_models::{PICTURE, int, refused, taken};
+
+    #[test]
+    fn inputs_are_equal_along_the_other_axes() {
+        let concat = || int("Concat", "axis", 1);
+        refused(concat(), PICTURE, &[Floats(&[1, 2, 6, 5], &[0.0; 60])]);
+        refused(concat(), PICTURE, &[Floats(&[6], &[0.0; 6])]);
+        taken(concat(), PICTURE, &[Floats(&[1, 1, 6, 6], &[0.0; 36])]);
+        let error = refused(int("Concat", "axis", 9), PICTURE, &[]);
+        assert!(error.contains("axis"), "{error}");
+    }
 }

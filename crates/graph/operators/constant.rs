@@ -2,6 +2,7 @@
 
 use super::Operator;
 use super::float16::{NO_KERNEL, NOT_CONVERTED, NOT_IN_EVERY_OPSET};
+use super::node_context::{MAX_ELEMENTS, NodeContext, Validation, ensure};
 use super::properties::OutputType;
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
@@ -10,18 +11,26 @@ use crate::inferred_value::{InferredValue, LARGEST, count, known_dims};
 use octet_onnx::schema::{AttributeType, DataType, NodeProto, TensorProto};
 use octet_onnx::tensor::TensorError;
 
+/// Differences of numbers below this limit fit into 64 bits.
+const MAX_DIFFERENCE: i64 = 1 << 62;
+
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Constant")
+        .requires(0)
         .infers(constant)
         .stays_float(SHAPES)
         .float16(NOT_CONVERTED),
     Operator::onnx("ConstantOfShape")
+        .checks(|ctx| ctx.output_sizes(0))
         .infers(constant_of_shape)
         .stays_float(SHAPES)
         .shape_from(&[0])
         .output_type(OutputType::Value),
     Operator::onnx("EyeLike").float16(NO_KERNEL),
     Operator::onnx("Range")
+        .checks(length)
+        .requires(3)
+        .scalars(&[0, 1, 2])
         .infers(range)
         .stays_float(SHAPES)
         .shape_from(&[0, 1, 2])
@@ -147,4 +156,24 @@ fn range_of_floats(ctx: &ShapeContext) -> Option<usize> {
     let (start, limit, delta) = (number(0)?, number(1)?, number(2)?);
     let count = ((limit - start) / delta).ceil();
     (count.is_finite() && count < (1 << 24) as f32).then_some(count.max(0.0) as usize)
+}
+
+fn length(ctx: &NodeContext) -> Validation {
+    let number = |slot: usize| ctx.list("", slot)?.first().copied();
+    let delta = number(2);
+    ensure(delta != Some(0), "its delta", 0, "no zero")?;
+    let (Some(start), Some(limit), Some(delta)) = (number(0), number(1), delta) else {
+        return Ok(());
+    };
+    let count = (i128::from(limit) - i128::from(start)) / i128::from(delta);
+    let expected = format!("at most {MAX_ELEMENTS} numbers");
+    ensure(
+        count <= MAX_ELEMENTS as i128
+            && [start, limit, delta]
+                .iter()
+                .all(|n| (-MAX_DIFFERENCE..MAX_DIFFERENCE).contains(n)),
+        "its way",
+        format_args!("from {start} to {limit} by {delta}"),
+        expected,
+    )
 }

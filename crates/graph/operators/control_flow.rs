@@ -9,9 +9,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[HoldsGraphs])
         .stays_float(SUBGRAPHS),
     Operator::onnx("Loop")
+        .requires(0)
         .with(&[HoldsGraphs])
         .stays_float(SUBGRAPHS),
     Operator::onnx("Scan")
+        .requires(0)
         .with(&[HoldsGraphs])
         .stays_float(SUBGRAPHS),
 ];

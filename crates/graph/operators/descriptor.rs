@@ -3,6 +3,8 @@
 
 use super::Treatment;
 use super::elements::{OfFloats, OfIntegers};
+use super::input_rule::InputRule;
+use super::node_context::Check;
 use super::properties::{ChannelRole, Float16, MacRule, OutputType, Properties, Property};
 use super::quantization::{FOREIGN, NO_INTEGER_FORM};
 use super::shape_context::{SAME, ShapeContext, ShapeRule};
@@ -40,6 +42,11 @@ pub struct Operator {
     /// Role in equalization.
     pub channels: ChannelRole,
     pub(super) shape: ShapeRule,
+    pub(super) inputs: InputRule,
+    /// Check of attributes and constant inputs.
+    pub(super) check: Option<Check>,
+    /// Check that shapes fit each other.
+    pub(super) check_shapes: Option<Check>,
     /// Reduces all elements of a small integer value to one.
     pub(super) reduces: Option<fn(&[i64]) -> Option<i64>>,
     /// Functions that compute one element of small values.
@@ -67,6 +74,9 @@ impl Operator {
             output_type: OutputType::Implied,
             channels: ChannelRole::Blocks,
             shape: ShapeRule::Unknown,
+            inputs: InputRule::DEFAULT,
+            check: None,
+            check_shapes: None,
             reduces: None,
             arithmetic: (None, None),
         }
@@ -194,6 +204,54 @@ impl Operator {
     /// Computes elements of small `f32` values.
     pub(super) const fn floats(mut self, compute: OfFloats) -> Operator {
         self.arithmetic.1 = Some(compute);
+        self
+    }
+
+    /// Requires this number of first inputs.
+    pub(super) const fn requires(mut self, inputs: usize) -> Operator {
+        self.inputs.least = inputs;
+        self
+    }
+
+    /// Allows this number of inputs.
+    pub(super) const fn at_most(mut self, inputs: usize) -> Operator {
+        self.inputs.most = inputs;
+        self
+    }
+
+    /// Requires one element in these inputs.
+    pub(super) const fn scalars(mut self, slots: &'static [usize]) -> Operator {
+        self.inputs.scalars = slots;
+        self
+    }
+
+    /// Requires a least number of axes of these inputs.
+    pub(super) const fn ranks(mut self, ranks: &'static [(usize, usize)]) -> Operator {
+        self.inputs.ranks = ranks;
+        self
+    }
+
+    /// Requires integers in the second input.
+    pub(super) const fn integer_list(mut self) -> Operator {
+        self.inputs.integers = true;
+        self
+    }
+
+    /// Refuses attributes that became inputs at these opsets.
+    pub(super) const fn moved(mut self, attributes: &'static [(&'static str, i64)]) -> Operator {
+        self.inputs.moved = attributes;
+        self
+    }
+
+    /// Checks attributes and constant inputs.
+    pub(super) const fn checks(mut self, check: Check) -> Operator {
+        self.check = Some(check);
+        self
+    }
+
+    /// Checks that shapes fit each other.
+    pub(super) const fn checks_shapes(mut self, check: Check) -> Operator {
+        self.check_shapes = Some(check);
         self
     }
 

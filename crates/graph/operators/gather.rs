@@ -1,6 +1,7 @@
 //! Gather and its relatives: elements by index.
 
 use super::Property::MovesData;
+use super::node_context::{NodeContext, Validation, ensure};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
@@ -8,6 +9,10 @@ use crate::inferred_value::{InferredValue, LARGEST, count, position};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Gather")
+        .checks(indices)
+        .requires(2)
+        .at_most(2)
+        .ranks(&[(0, 1)])
         .infers(gather)
         .with(&[MovesData])
         .quantized(Treatment::Gather)
@@ -15,13 +20,20 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(1)
         .integers_since(1),
     Operator::onnx("GatherElements")
+        .checks(indices_by_element)
+        .requires(2)
+        .ranks(&[(0, 1)])
         .infers(|ctx| {
             let shape = ctx.input(1)?.shape.clone();
             Some(InferredValue::new(ctx.input(0)?.element, shape))
         })
         .quantized(Treatment::Gather)
         .integers_since(1),
-    Operator::onnx("GatherND").infers(gather_nd),
+    Operator::onnx("GatherND")
+        .checks(indices_of_rows)
+        .requires(2)
+        .ranks(&[(0, 1), (1, 1)])
+        .infers(gather_nd),
 ];
 
 fn gather(ctx: &ShapeContext) -> Option<InferredValue> {
@@ -75,5 +87,83 @@ fn gather_nd(ctx: &ShapeContext) -> Option<InferredValue> {
             Some(InferredValue::new(input.element, Some(dims)))
         }
         None => unknown,
+    }
+}
+
+/// Checks constant indices along the axis.
+fn indices(ctx: &NodeContext) -> Validation {
+    if let (Some(shape), Some(indices)) = (ctx.shape(0), ctx.input(1))
+        && let Some(axis) = position(ctx.node.int("axis").unwrap_or(0), shape.len())
+    {
+        let all = indices.all_integers().unwrap_or_default();
+        all.iter().try_for_each(|&i| ctx.inside(i, axis, true))?;
+    }
+    ctx.axis_in_range()
+}
+
+/// Checks constant indices along the axis, and that they fit into the data along other axes.
+pub(super) fn indices_by_element(ctx: &NodeContext) -> Validation {
+    if let (Some(shape), Some(indices)) = (ctx.shape(0), ctx.input(1))
+        && let Some(axis) = position(ctx.node.int("axis").unwrap_or(0), shape.len())
+    {
+        let sizes = indices.sizes();
+        for (other, &size) in sizes.iter().flatten().enumerate() {
+            let most = ctx.size(0, other).filter(|_| other != axis);
+            let most = most.unwrap_or(i64::MAX);
+            let expected = format!("no more than {most} along axis {other}");
+            let fits = size as i64 <= most;
+            ensure(fits, "the shape of its indices", &sizes, expected)?;
+        }
+        let all = indices.all_integers().unwrap_or_default();
+        all.iter().try_for_each(|&i| ctx.inside(i, axis, true))?;
+    }
+    ctx.axis_in_range()
+}
+
+/// Checks the number of axes that each row of indices names, and constant indices.
+fn indices_of_rows(ctx: &NodeContext) -> Validation {
+    let (Some(rank), Some(indices)) = (ctx.shape(0).map(<[Dim]>::len), ctx.input(1)) else {
+        return Ok(());
+    };
+    let sizes = indices.sizes();
+    let all = indices.all_integers().unwrap_or_default();
+    let batch = ctx.node.int("batch_dims").unwrap_or(0);
+    let expected = format!("from 0 to {}", rank - 1);
+    let inside = (0..rank as i64).contains(&batch);
+    ensure(inside, "batch_dims", batch, expected)?;
+    let axes = rank - batch as usize;
+    let depth = sizes.and_then(|sizes| sizes.last().copied());
+    let depth = depth.unwrap_or(axes);
+    let expected = format!("from 1 to {axes}");
+    let what = "the last axis of its indices";
+    ensure((1..=axes).contains(&depth), what, depth, expected)?;
+    let place = |(at, &index): (usize, &i64)| ctx.inside(index, batch as usize + at % depth, false);
+    all.iter().enumerate().try_for_each(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Integers;
+    use super::super::test_models::{PICTURE, int, node, refused, taken};
+
+    #[test]
+    fn constants_look_up_what_is_there() {
+        for (node, places) in [
+            (int("Gather", "axis", 1), &[0, 4][..]),
+            (int("Gather", "axis", 1), &[-5]),
+            (int("Gather", "axis", 7), &[0]),
+            (int("GatherND", "batch_dims", 4), &[0]),
+            (node("GatherND"), &[1]),
+            (node("GatherND"), &[0, 4]),
+            (node("GatherND"), &[0, 0, 0, 0, 0]),
+            (node("GatherND"), &[]),
+        ] {
+            refused(node, PICTURE, &[Integers(places)]);
+        }
+        refused(node("GatherElements"), &[3], &[Integers(&[3])]);
+        refused(node("ScatterElements"), &[3], &[Integers(&[-4])]);
+        taken(int("Gather", "axis", 1), PICTURE, &[Integers(&[3, -4])]);
+        taken(node("GatherND"), PICTURE, &[Integers(&[0, 3, 5])]);
+        taken(node("GatherElements"), &[3], &[Integers(&[2, 0, -3, 1])]);
     }
 }

@@ -22,6 +22,10 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("ImageDecoder"),
     Operator::onnx("MaxRoiPool").infers(|ctx| image(ctx, pooled)),
     Operator::onnx("RoiAlign")
+        .checks(|ctx| {
+            ctx.positive("output_height", Some(1))?;
+            ctx.positive("output_width", Some(1)).map(|_| ())
+        })
         .infers(|ctx| image(ctx, aligned))
         .float16(POSITIONS),
 ];

@@ -7,37 +7,53 @@ use super::{Operator, Treatment};
 use octet_onnx::schema::DataType;
 
 const fn condition(name: &'static str) -> Operator {
-    Operator::onnx(name).with(&[Broadcasts]).infers(|ctx| {
-        let element = ctx.input(0).or(ctx.input(1))?.element;
-        Some(ctx.broadcast(element))
-    })
+    Operator::onnx(name)
+        .with(&[Broadcasts])
+        .checks_shapes(|ctx| ctx.inputs_broadcast())
+        .infers(|ctx| {
+            let element = ctx.input(0).or(ctx.input(1))?.element;
+            Some(ctx.broadcast(element))
+        })
 }
 
 const fn comparison(name: &'static str) -> Operator {
-    let compare = Operator::onnx(name).with(&[Broadcasts]);
+    let compare = Operator::onnx(name)
+        .with(&[Broadcasts])
+        .checks_shapes(|ctx| ctx.inputs_broadcast());
     compare.infers(|ctx| Some(ctx.broadcast(DataType::Bool)))
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
     condition("And")
+        .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 && b != 0).into()))
         .stays_float(SHAPES),
     comparison("Equal")
+        .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a == b).into()))
         .stays_float(SHAPES),
     comparison("Greater")
+        .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a > b).into()))
         .stays_float(SHAPES),
-    comparison("GreaterOrEqual").integers(|_, row| two(row).map(|(a, b)| (a >= b).into())),
+    comparison("GreaterOrEqual")
+        .requires(2)
+        .integers(|_, row| two(row).map(|(a, b)| (a >= b).into())),
     comparison("Less")
+        .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a < b).into()))
         .stays_float(SHAPES),
-    comparison("LessOrEqual").integers(|_, row| two(row).map(|(a, b)| (a <= b).into())),
+    comparison("LessOrEqual")
+        .requires(2)
+        .integers(|_, row| two(row).map(|(a, b)| (a <= b).into())),
     condition("Or")
+        .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 || b != 0).into()))
         .stays_float(SHAPES),
     Operator::onnx("Where")
+        .requires(3)
         .with(&[Broadcasts])
+        .checks_shapes(|ctx| ctx.inputs_broadcast())
         .infers(|ctx| {
             let element = ctx.input(1).or(ctx.input(2))?.element;
             Some(ctx.broadcast(element))
@@ -51,5 +67,5 @@ pub(super) static OPERATORS: &[Operator] = &[
         })
         .with(&[PassesInfinity])
         .quantized(Treatment::Where),
-    condition("Xor"),
+    condition("Xor").requires(2),
 ];

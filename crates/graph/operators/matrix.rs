@@ -6,7 +6,7 @@ use crate::inferred_value::InferredValue;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Det").infers(determinant),
-    Operator::onnx("Trilu"),
+    Operator::onnx("Trilu").scalars(&[1]).ranks(&[(0, 2)]),
 ];
 
 /// One number for each matrix.

@@ -1,6 +1,7 @@
 //! Pad.
 
 use super::Property::KeepsRange;
+use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -8,6 +9,9 @@ use crate::Dim;
 use crate::inferred_value::{InferredValue, positions};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Pad")
+    .checks(pads_fit)
+    .scalars(&[2])
+    .moved(&[("pads", 11)])
     .infers(padded)
     .with(&[KeepsRange])
     .quantized(Treatment::Pad)
@@ -48,4 +52,83 @@ fn padded(ctx: &ShapeContext) -> Option<InferredValue> {
         input.element,
         Some((0..rank).map(size).collect()),
     ))
+}
+
+fn pads_fit(ctx: &NodeContext) -> Validation {
+    ctx.axes_in_range(3)?;
+    let mode = ctx.node.text("mode").unwrap_or("constant");
+    let modes = ["constant", "reflect", "edge", "wrap"];
+    ensure(
+        modes.contains(&mode),
+        "mode",
+        mode,
+        format!("one of {modes:?}"),
+    )?;
+    let Some(pads) = ctx.list("pads", 1) else {
+        return Ok(());
+    };
+    let fits = |pad: &i64| (-MAX_SIZE..MAX_SIZE).contains(pad);
+    ensure(
+        pads.iter().all(fits),
+        "pads",
+        &pads,
+        "numbers of at most 31 bits",
+    )?;
+    let Some(axes) = ctx.axes_or_all(3) else {
+        return Ok(());
+    };
+    let expected = format!("two numbers for each of its {} axes", axes.len());
+    ensure(pads.len() == 2 * axes.len(), "pads", &pads, expected)?;
+    for (place, &axis) in axes.iter().enumerate() {
+        let Some(size) = ctx.size(0, axis).filter(|&size| size < MAX_SIZE) else {
+            continue;
+        };
+        let [before, after] = [pads[place], pads[place + axes.len()]];
+        let along = format!("the {size} of axis {axis}");
+        let remaining = size + before.min(0) + after.min(0);
+        let expected = format!("such that they remove no more than {along}");
+        ensure(remaining >= 0, "pads", [before, after], expected)?;
+        let most = before.max(after);
+        let (room, expected) = match mode {
+            "reflect" => (
+                remaining - 1,
+                format!("less than {along} that they reflect"),
+            ),
+            "edge" | "wrap" if remaining == 0 => (0, format!("0, because the axis is empty")),
+            _ => (MAX_SIZE, String::new()),
+        };
+        ensure(most <= 0 || most <= room, "pads", [before, after], expected)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Integers;
+    use super::super::test_models::{PICTURE, node, refused, taken, text};
+
+    #[test]
+    fn pads_fit_their_input() {
+        for (mode, pads) in [
+            ("constant", &[0, 0, -4, 0, 0, 0, -4, 0][..]),
+            ("constant", &[0, 0, 1 << 62, 0, 0, 0, 1 << 62, 0]),
+            ("constant", &[0, 0, 1 << 30, 0, 0, 0, 1 << 30, 0]),
+            ("constant", &[0, 0, 1]),
+            ("reflect", &[0, 0, 6, 0, 0, 0, 0, 0]),
+            ("edge", &[0, 0, -6, 0, 0, 0, 3, 0]),
+            ("foo", &[0; 8]),
+        ] {
+            refused(text("Pad", "mode", mode), PICTURE, &[Integers(pads)]);
+        }
+        taken(
+            text("Pad", "mode", "reflect"),
+            PICTURE,
+            &[Integers(&[0, 0, 3, 0, 0, 0, -2, 5])],
+        );
+        taken(
+            node("Pad"),
+            PICTURE,
+            &[Integers(&[0, 0, -3, 0, 0, 0, -3, 0])],
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::Operator;
 use super::Property::{OnlyQuantized, SaturatesPairs};
+use super::node_context::{NodeContext, Validation, ensure};
 use super::properties::MacRule;
 use super::shape_context::ShapeContext;
 use crate::Dim;
@@ -10,6 +11,7 @@ use crate::inferred_value::InferredValue;
 /// A recurrent layer. The fifth input holds the lengths of sequences.
 const fn recurrent(name: &'static str) -> Operator {
     Operator::onnx(name)
+        .requires(3)
         .infers_all(steps_and_states)
         .stays_float("recurrent layers lose too much accuracy with fixed scales")
         .weights(&[1, 2])
@@ -21,7 +23,9 @@ pub(super) static OPERATORS: &[Operator] = &[
     recurrent("GRU"),
     recurrent("LSTM"),
     recurrent("RNN"),
-    Operator::onnx("ReverseSequence").infers_same(),
+    Operator::onnx("ReverseSequence")
+        .checks(axes_of_sequences)
+        .infers_same(),
     Operator::microsoft("DynamicQuantizeLSTM")
         .with(&[SaturatesPairs, OnlyQuantized])
         .weights(&[1]),
@@ -53,4 +57,16 @@ fn steps_and_states(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
     [all, last.clone(), last]
         .map(|s| Some(InferredValue::new(element, Some(s))))
         .into()
+}
+
+/// Checks the two axes of ReverseSequence.
+fn axes_of_sequences(ctx: &NodeContext) -> Validation {
+    if ctx.shape(0).is_none() {
+        return Ok(());
+    }
+    let [time, batch] = [("time_axis", 0), ("batch_axis", 1)];
+    let axis = |(key, usual)| ctx.node.int(key).unwrap_or(usual);
+    let axes = [axis(time), axis(batch)];
+    let expected = "0 and 1, or 1 and 0";
+    ensure(matches!(axes, [0, 1] | [1, 0]), time.0, axes, expected)
 }

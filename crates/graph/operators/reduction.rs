@@ -2,6 +2,7 @@
 
 use super::Property::{KeepsRange, MovesData, Reduces};
 use super::float16::NOT_IN_EVERY_OPSET;
+use super::node_context::{NodeContext, Validation};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::inferred_value::{InferredValue, count};
@@ -11,6 +12,8 @@ const fn reduction(name: &'static str) -> Operator {
     Operator::onnx(name)
         .with(&[Reduces])
         .shape_from(&[1])
+        .moved(&[("axes", 18)])
+        .checks(axes)
         .infers(reduce)
 }
 
@@ -24,11 +27,16 @@ const fn selection(name: &'static str) -> Operator {
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("ArgMax")
+        .checks(|ctx| ctx.axis_in_range())
         .infers(place)
         .quantized(Treatment::Elementwise),
-    Operator::onnx("ArgMin").infers(place),
+    Operator::onnx("ArgMin")
+        .checks(|ctx| ctx.axis_in_range())
+        .infers(place),
     Operator::onnx("CumProd"),
     Operator::onnx("CumSum")
+        .scalars(&[1])
+        .ranks(&[(0, 1)])
         .infers_same()
         .quantized(Treatment::Elementwise)
         .float16(NOT_IN_EVERY_OPSET),
@@ -42,6 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     reduction("ReduceProd")
         .reduces_integers(|all| all.iter().try_fold(1i64, |a, &v| a.checked_mul(v))),
     reduction("ReduceSum")
+        .moved(&[("axes", 13)])
         .reduces_integers(|all| all.iter().try_fold(0i64, |a, &v| a.checked_add(v)))
         .quantized_here(Treatment::Elementwise),
     reduction("ReduceSumSquare"),
@@ -72,4 +81,45 @@ fn reduce(ctx: &ShapeContext) -> Option<InferredValue> {
         result.integers = number.map(|n| vec![Some(n)]);
     }
     Some(result)
+}
+
+fn axes(ctx: &NodeContext) -> Validation {
+    match ctx.shape(0) {
+        Some(shape) => ctx.axes_among(shape.len(), true),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Integers;
+    use super::super::test_models::{PICTURE, checked, int, ints, model, node, refused};
+
+    #[test]
+    fn axes_are_those_of_the_input() {
+        let error = refused(int("ArgMax", "axis", 9), PICTURE, &[]);
+        assert!(error.contains("axis"), "{error}");
+        for operator in ["ReduceMean", "ReduceL2"] {
+            refused(node(operator), PICTURE, &[Integers(&[9])]);
+        }
+    }
+
+    #[test]
+    fn axes_became_an_input_at_different_opsets() {
+        for (operator, opset, is_valid) in [
+            ("ReduceSum", 12, true),
+            ("ReduceSum", 13, false),
+            ("ReduceSumSquare", 17, true),
+            ("ReduceSumSquare", 18, false),
+        ] {
+            let node = ints(operator, &[("axes", &[1])]);
+            let mut model = model(node, PICTURE, &[]);
+            model.set_opset(opset);
+            assert_eq!(
+                checked(&model, None).is_ok(),
+                is_valid,
+                "{operator} {opset}"
+            );
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::Operator;
 use super::Property::{ChangesForm, KeepsIndices, KeepsRange, MovesData, PassesInfinity, Reshapes};
 use super::Treatment;
+use super::node_context::{NodeContext, Validation, ensure, refuse};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use crate::Dim;
@@ -20,8 +21,15 @@ pub(super) const fn reshaping(name: &'static str) -> Operator {
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
-    reshaping("Flatten").infers(flatten),
-    reshaping("Reshape").shape_from(&[1]).infers(reshape),
+    reshaping("Flatten")
+        .checks(splits)
+        .at_most(1)
+        .infers(flatten),
+    reshaping("Reshape")
+        .checks_shapes(fits)
+        .integer_list()
+        .shape_from(&[1])
+        .infers(reshape),
 ];
 
 fn flatten(ctx: &ShapeContext) -> Option<InferredValue> {
@@ -95,4 +103,75 @@ fn reshape(ctx: &ShapeContext) -> Option<InferredValue> {
         }
     }
     Some(InferredValue::new(input.element, Some(dims)).with_elements_of(input))
+}
+
+/// Checks the axis of Flatten, which may also split behind the last axis.
+fn splits(ctx: &NodeContext) -> Validation {
+    let axis = ctx.node.int("axis").unwrap_or(1);
+    match ctx.shape(0) {
+        Some(shape) => ctx.axis(axis, shape.len(), true),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the requested shape has as many elements as the input.
+fn fits(ctx: &NodeContext) -> Validation {
+    let requested = match ctx.node.ints("shape") {
+        Some(shape) => Some(shape.to_vec()),
+        None => ctx.input(1).and_then(InferredValue::all_integers),
+    };
+    let Some(requested) = requested else {
+        return Ok(());
+    };
+    let sound = requested.iter().all(|&size| size >= -1)
+        && requested.iter().filter(|&&size| size == -1).count() <= 1;
+    let expected = "sizes of at least 0, with -1 at most once";
+    ensure(sound, "its requested shape", &requested, expected)?;
+    let Some(own) = ctx.shape(0) else {
+        return Ok(());
+    };
+    let keeps = ctx.node.int("allowzero").unwrap_or(0) == 0;
+    let zeros = requested.iter().enumerate().filter(|&(_, &size)| size == 0);
+    if keeps && zeros.clone().any(|(axis, _)| axis >= own.len()) {
+        let expected = format!("without a 0 beyond the {} axes of its input", own.len());
+        return refuse("its requested shape", &requested, expected);
+    }
+    let Some(sizes) = ctx.input(0).and_then(InferredValue::sizes) else {
+        return Ok(());
+    };
+    let resolved = |(axis, &size): (usize, &i64)| match size {
+        0 if keeps => sizes[axis],
+        _ => size.max(0) as usize,
+    };
+    let places = requested.iter().enumerate();
+    let known_sizes: Vec<usize> = places
+        .filter(|&(_, &size)| size != -1)
+        .map(resolved)
+        .collect();
+    let (all, known_sizes) = (count(&sizes), count(&known_sizes));
+    let fits = match requested.contains(&-1) {
+        true => known_sizes > 0 && all.is_multiple_of(known_sizes) || all == 0 && known_sizes == 0,
+        false => all == known_sizes,
+    };
+    let expected = format!("a shape for the {all} elements of its input of shape {sizes:?}");
+    ensure(fits, "its requested shape", &requested, expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Integers;
+    use super::super::test_models::{PICTURE, int, node, refused, taken};
+
+    #[test]
+    fn a_requested_shape_has_the_elements_of_the_input() {
+        for shape in [&[5, -1][..], &[-1, -1], &[-2], &[144, 2], &[1, 4, 6, 6, 0]] {
+            refused(node("Reshape"), PICTURE, &[Integers(shape)]);
+        }
+        for shape in [&[-1][..], &[0, 0, 36], &[2, -1, 9]] {
+            taken(node("Reshape"), PICTURE, &[Integers(shape)]);
+        }
+        let error = refused(int("Flatten", "axis", 5), PICTURE, &[]);
+        assert!(error.contains("axis"), "{error}");
+        taken(int("Flatten", "axis", 4), PICTURE, &[]);
+    }
 }

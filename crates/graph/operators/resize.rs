@@ -1,6 +1,7 @@
 //! Resize, and Upsample before it.
 
 use super::float16::POSITIONS;
+use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -10,6 +11,7 @@ use crate::inferred_value::InferredValue;
 pub(super) static OPERATORS: &[Operator] = &[
     // Scales and sizes.
     Operator::onnx("Resize")
+        .checks(scales_and_sizes)
         .infers(resized)
         .quantized(Treatment::Share)
         .shape_from(&[2, 3])
@@ -17,6 +19,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .float16(POSITIONS)
         .channels(ChannelRole::Commutes),
     Operator::onnx("Upsample")
+        .checks(scales_and_sizes)
         .infers(resized)
         .shape_from(&[1])
         .float16(POSITIONS),
@@ -58,4 +61,82 @@ fn resized(ctx: &ShapeContext) -> Option<InferredValue> {
         input.element,
         Some(shape.iter().zip(&scales).map(size).collect()),
     ))
+}
+
+fn scales_and_sizes(ctx: &NodeContext) -> Validation {
+    // ONNX Runtime accepts an empty input only for an empty output; tract divides by its size.
+    let shape = ctx.shape(0).unwrap_or_default();
+    let empty = shape.iter().skip(2).any(|size| *size == Dim::Known(0));
+    let expected = "without empty spatial axes";
+    ensure(!empty, "the shape of its input", shape, expected)?;
+    let slot = if ctx.node.input.len() <= 2 { 1 } else { 2 };
+    let scales = match ctx.node.attribute("scales") {
+        Some(attribute) => Some(attribute.floats.clone()),
+        None => ctx.input(slot).and_then(|known| known.floats.clone()),
+    };
+    let scales = scales.unwrap_or_default();
+    let none = ctx.input(slot).and_then(InferredValue::sizes) == Some(vec![0]);
+    let given = !none || slot == 1 || ctx.node.input_at(3).is_some();
+    ensure(given, "scales", &scales, "given, unless there are sizes")?;
+    let sound = |scale: &f32| scale.is_finite() && *scale > 0.0 && *scale < MAX_SIZE as f32;
+    let expected = "positive numbers of at most 31 bits";
+    ensure(scales.iter().all(sound), "scales", &scales, expected)?;
+    let sizes = ctx.input(3).and_then(|sizes| sizes.all_integers());
+    let sizes = sizes.unwrap_or_default();
+    let sound = |size: &i64| (1..MAX_SIZE).contains(size);
+    ensure(sizes.iter().all(sound), "sizes", &sizes, expected)?;
+    // A node has scales or sizes, never both.
+    if let (false, Some(shape)) = (sizes.is_empty(), ctx.shape(0)) {
+        let count = ctx.node.ints("axes").map_or(shape.len(), <[i64]>::len);
+        let expected = format!("{count} numbers");
+        ensure(sizes.len() == count, "sizes", &sizes, expected)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::{Floats, Integers, Nothing};
+    use super::super::test_models::{PICTURE, checked, model, node, refused, taken};
+
+    #[test]
+    fn scales_and_sizes_are_positive() {
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e30, 1e9] {
+            let scales = [1.0, 1.0, scale, 1.0];
+            refused(node("Resize"), PICTURE, &[Nothing, Floats(&[4], &scales)]);
+        }
+        for size in [0, -3, 1 << 50] {
+            let sizes = [1, 4, size, 6];
+            refused(
+                node("Resize"),
+                PICTURE,
+                &[Nothing, Nothing, Integers(&sizes)],
+            );
+        }
+        refused(
+            node("Resize"),
+            PICTURE,
+            &[Nothing, Nothing, Integers(&[4, 4])],
+        );
+        taken(
+            node("Resize"),
+            PICTURE,
+            &[Nothing, Floats(&[4], &[1.0, 1.0, 2.0, 0.5])],
+        );
+        taken(
+            node("Resize"),
+            PICTURE,
+            &[Nothing, Nothing, Integers(&[1, 4, 9, 3])],
+        );
+    }
+
+    #[test]
+    fn an_empty_input_is_rejected() {
+        // A declared size of 0 means any size; an actual size of 0 is invalid.
+        let sizes = [Nothing, Nothing, Integers(&[1, 4, 6, 6])];
+        let resize = model(node("Resize"), &[1, 4, 0, 6], &sizes);
+        assert!(checked(&resize, None).is_ok());
+        let error = checked(&resize, Some(&[1, 4, 0, 6])).unwrap_err();
+        assert!(error.contains("the shape of its input"), "{error}");
+    }
 }

@@ -1,10 +1,18 @@
 //! Scatter and its relatives: elements written by index.
 
 use super::Operator;
+use super::gather::indices_by_element;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Scatter").infers_same(),
-    Operator::onnx("ScatterElements").infers_same(),
-    Operator::onnx("ScatterND").infers_same(),
+    Operator::onnx("ScatterElements")
+        .checks(indices_by_element)
+        .requires(3)
+        .ranks(&[(0, 1)])
+        .infers_same(),
+    Operator::onnx("ScatterND")
+        .requires(3)
+        .ranks(&[(0, 1), (1, 1)])
+        .infers_same(),
     Operator::onnx("TensorScatter"),
 ];

@@ -2,6 +2,7 @@
 
 use super::Property::{DataDependentShape, SelectsBoxes};
 use super::float16::{NOT_IN_EVERY_OPSET, POSITIONS};
+use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -10,8 +11,11 @@ use crate::inferred_value::{InferredValue, position};
 use octet_onnx::schema::DataType;
 
 pub(super) static OPERATORS: &[Operator] = &[
-    Operator::onnx("Compress").with(&[DataDependentShape]),
+    Operator::onnx("Compress")
+        .checks(|ctx| ctx.axis_in_range())
+        .with(&[DataDependentShape]),
     Operator::onnx("NonMaxSuppression")
+        .requires(2)
         .infers(|_| {
             let shape = vec![Dim::Unknown, Dim::Known(3)];
             Some(InferredValue::new(DataType::Int64, Some(shape)))
@@ -28,6 +32,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[DataDependentShape])
         .stays_float(SHAPES),
     Operator::onnx("TopK")
+        .checks(|ctx| ctx.axis_in_range().and_then(|()| size_of_selection(ctx)))
+        .scalars(&[1])
+        .ranks(&[(0, 1)])
+        .moved(&[("k", 10)])
         .infers_all(top_k)
         .with(&[SelectsBoxes])
         .quantized(Treatment::Share)
@@ -59,4 +67,18 @@ fn top_k(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
         Some(InferredValue::new(input.element, shape.clone())),
         Some(InferredValue::new(DataType::Int64, shape)),
     ]
+}
+
+fn size_of_selection(ctx: &NodeContext) -> Validation {
+    let given = match ctx.node.int("k") {
+        Some(k) => Some(k),
+        None => ctx.list("", 1).and_then(|k| k.first().copied()),
+    };
+    let Some(k) = given else { return Ok(()) };
+    let axis = ctx.node.int("axis").unwrap_or(-1);
+    let rank = ctx.shape(0).map_or(0, <[Dim]>::len);
+    let size = position(axis, rank).and_then(|axis| ctx.size(0, axis));
+    let most = size.unwrap_or(MAX_SIZE);
+    let expected = format!("from 0 to {most}");
+    ensure((0..=most).contains(&k), "its k", k, expected)
 }

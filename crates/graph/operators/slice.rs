@@ -2,12 +2,15 @@
 
 use super::Property::{KeepsRange, MovesData, PassesInfinity};
 use super::elements::{positions_of, strides};
+use super::node_context::{NodeContext, Validation, ensure};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, count, positions};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Slice")
+    .checks(bounds)
+    .moved(&[("axes", 10), ("ends", 10), ("starts", 10)])
     .infers(slice)
     .with(&[MovesData, KeepsRange, PassesInfinity])
     .quantized(Treatment::Share)
@@ -84,4 +87,41 @@ pub fn slice_bounds(size: i64, start: i64, end: i64, step: i64) -> (i64, usize) 
         (distance - 1) / step.saturating_abs() + 1
     };
     (first, count as usize)
+}
+
+fn bounds(ctx: &NodeContext) -> Validation {
+    ctx.axes_in_range(3)?;
+    if let Some(axes) = ctx.axes_or_all(3) {
+        let twice = (1..axes.len()).any(|at| axes[..at].contains(&axes[at]));
+        ensure(!twice, "axes", &axes, "each another")?;
+    }
+    let steps = ctx.input(4).and_then(|steps| steps.all_integers());
+    let steps = steps.unwrap_or_default();
+    ensure(!steps.contains(&0), "steps", &steps, "no zeros")?;
+    if let (Some(starts), Some(ends)) = (ctx.list("starts", 1), ctx.list("ends", 2)) {
+        let expected = format!("as many numbers as its starts {starts:?}");
+        ensure(starts.len() == ends.len(), "ends", &ends, expected)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Integers;
+    use super::super::test_models::{PICTURE, node, refused, taken};
+
+    #[test]
+    fn axes_and_steps_are_valid() {
+        let slice = |axes: &'static [i64], steps: &'static [i64]| {
+            [
+                Integers(&[0]),
+                Integers(&[2]),
+                Integers(axes),
+                Integers(steps),
+            ]
+        };
+        refused(node("Slice"), PICTURE, &slice(&[1], &[0]));
+        refused(node("Slice"), PICTURE, &slice(&[4], &[1]));
+        taken(node("Slice"), PICTURE, &slice(&[-1], &[-1]));
+    }
 }

@@ -1,12 +1,16 @@
 //! Split.
 
 use super::Property::{KeepsRange, MovesData};
+use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure, refuse};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, position};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Split")
+    .checks(|ctx| ctx.axis_in_range().and_then(|()| sum_of_parts(ctx)))
+    .integer_list()
+    .moved(&[("split", 13)])
     .infers_all(parts)
     .with(&[MovesData, KeepsRange])
     .quantized(Treatment::Split)
@@ -56,4 +60,47 @@ fn parts(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
             Some(result.with_elements_at(input, &places))
         })
         .collect()
+}
+
+fn sum_of_parts(ctx: &NodeContext) -> Validation {
+    let Some(parts) = ctx.list("split", 1) else {
+        return Ok(());
+    };
+    let sound = parts.iter().all(|part| (0..MAX_SIZE).contains(part));
+    ensure(sound, "split", &parts, "sizes of at least 0")?;
+    let outputs = ctx.node.output.len();
+    let expected = format!("one size for each of its {outputs} outputs");
+    ensure(parts.len() == outputs, "split", &parts, expected)?;
+    let Some(shape) = ctx.shape(0) else {
+        return Ok(());
+    };
+    let Some(axis) = position(ctx.node.int("axis").unwrap_or(0), shape.len()) else {
+        return Ok(());
+    };
+    match &shape[axis] {
+        Dim::Known(size) if parts.iter().sum::<i64>() != *size as i64 => refuse(
+            "split",
+            &parts,
+            format!("sizes whose sum is the {size} of axis {axis}"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Integers;
+    use super::super::test_models::{PICTURE, int, refused};
+
+    #[test]
+    fn there_is_one_size_for_each_output() {
+        let split = || int("Split", "axis", 1);
+        let error = refused(split(), PICTURE, &[Integers(&[1, 3])]);
+        assert!(
+            error.contains("one size for each of its 1 outputs"),
+            "{error}"
+        );
+        refused(split(), PICTURE, &[Integers(&[1, 9])]);
+        refused(split(), PICTURE, &[Integers(&[-1, 5])]);
+    }
 }

@@ -33,6 +33,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary("Ceil").floats(|row| Some(row.first()?.ceil())),
     unary("Celu").float16(NOT_IN_EVERY_OPSET),
     unary("Clip")
+        .scalars(&[1, 2])
         .infers_same()
         .with(&[KeepsIndices])
         .quantized(Treatment::Clamp),
@@ -87,7 +88,9 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary("Softplus"),
     unary("Softsign"),
     unary("Sqrt").floats(|row| Some(row.first()?.sqrt())),
-    unary_of_unknown_shape("Swish").with(&[Fused]),
+    unary_of_unknown_shape("Swish")
+        .checks_shapes(|ctx| ctx.inputs_broadcast())
+        .with(&[Fused]),
     unary("Tan"),
     unary("Tanh")
         .with(&[Gates])
