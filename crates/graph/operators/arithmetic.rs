@@ -4,6 +4,7 @@ use super::Property::{Broadcasts, EndsClassifier, IdleWithOneInput, PassesInfini
 use super::descriptor::ALL_INPUTS;
 use super::elements::{two, two_floats};
 use super::node_context::{NodeContext, Validation, ensure, refuse};
+use super::opset_context::{Adapted, OpsetContext};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -25,6 +26,7 @@ const fn bitwise(name: &'static str) -> Operator {
 
 pub(super) static OPERATORS: &[Operator] = &[
     broadcasting("Add")
+        .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_add(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a + b))
@@ -37,6 +39,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     bitwise("BitwiseOr"),
     bitwise("BitwiseXor"),
     broadcasting("Div")
+        .changed(&[(7, align)])
         .checks(no_zero)
         .requires(2)
         // Truncates towards zero, as in C.
@@ -63,6 +66,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .requires(2)
         .integers(remainder),
     broadcasting("Mul")
+        .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_mul(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a * b))
@@ -70,14 +74,16 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Multiplies),
     broadcasting("PRelu")
+        .changed(&[(7, align_slope)])
         .checks_shapes(slopes)
         .requires(2)
         .infers_same()
         .quantized_here(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Commutes),
-    broadcasting("Pow").requires(2),
+    broadcasting("Pow").changed(&[(7, align)]).requires(2),
     broadcasting("Sub")
+        .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_sub(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a - b))
@@ -132,6 +138,58 @@ fn slopes(ctx: &NodeContext) -> Validation {
         ),
         _ => Ok(()),
     }
+}
+
+/// Changes to opset 7: before, an attribute requested broadcasting, and an axis aligned the shapes.
+pub(super) fn align(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    let wanted = node.take("broadcast").and_then(|a| a.i).unwrap_or(0) != 0;
+    let axis = node.take("axis").and_then(|a| a.i);
+    match axis.filter(|_| wanted) {
+        Some(axis) => align_with(to, node, axis),
+        None => {
+            // Without an axis the shapes align at their ends, as today.
+            to.write(node);
+            Ok(())
+        }
+    }
+}
+
+/// Changes PRelu to opset 7. Its slope had one number for each channel, at axis 1.
+fn align_slope(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    node.take("broadcast");
+    node.take("axis");
+    let (values, slope) = (to.shape(node.input_at(0)), to.shape(node.input_at(1)));
+    if values.is_some() && slope.is_some_and(|slope| slope.len() != 1) {
+        to.write(node);
+        return Ok(());
+    }
+    align_with(to, node, 1)
+}
+
+/// Appends axes of size 1 to the second input, so that it aligns with `axis` of the first.
+fn align_with(to: &mut OpsetContext, mut node: NodeProto, axis: i64) -> Adapted {
+    let rank = |value| to.shape(value).map(<[_]>::len);
+    let (Some(left), Some(right)) = (rank(node.input_at(0)), rank(node.input_at(1))) else {
+        return Err("the shapes that it broadcasts are unknown".to_owned());
+    };
+    let axis = if axis < 0 { axis + left as i64 } else { axis } as usize;
+    let after = left
+        .checked_sub(axis + right)
+        .ok_or("its axis lies outside the shape")?;
+    if after > 0 {
+        let axes: Vec<i64> = (right as i64..(right + after) as i64).collect();
+        let axes = to.integers(&node, "axes", &axes);
+        let aligned = to.value(&node, "aligned");
+        to.write(NodeProto::new(
+            "Unsqueeze",
+            &aligned,
+            &[&node.input[1], &axes],
+            &[&aligned],
+        ));
+        node.input[1] = aligned;
+    }
+    to.write(node);
+    Ok(())
 }
 
 #[cfg(test)]

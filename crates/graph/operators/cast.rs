@@ -3,17 +3,19 @@
 use super::Operator;
 use super::Property::{ChangesForm, ChangesType, KeepsIndices};
 use super::elements::{elementwise, fits, one};
+use super::opset_context::{Adapted, OpsetContext};
 use super::properties::{Float16, OutputType};
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
 use crate::inferred_value::{InferredValue, LARGEST, count};
-use octet_onnx::schema::DataType;
+use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
 
 const BOOL: i64 = DataType::Bool as i64;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("BitCast").float16(Float16::Stays("it reads the bits of its input")),
     Operator::onnx("Cast")
+        .changed(&[(6, number_type)])
         .infers(cast)
         .integers(|node, row| match node.int("to") {
             Some(BOOL) => Some((one(row)? != 0).into()),
@@ -47,4 +49,21 @@ fn cast(ctx: &ShapeContext) -> Option<InferredValue> {
         _ => {}
     }
     Some(result)
+}
+
+/// Changes to opset 6: before the type was a string.
+fn number_type(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    if let Some(name) = node.text("to") {
+        let upper = name.to_ascii_uppercase();
+        let element = match upper.as_str() {
+            "BFLOAT16" => Some(DataType::Bfloat16),
+            _ => (1..=15)
+                .filter_map(|i| DataType::try_from(i).ok())
+                .find(|e| format!("{e:?}").to_ascii_uppercase() == upper),
+        };
+        let element = element.ok_or_else(|| format!("its type {name} is unknown"))?;
+        node.set(AttributeProto::int("to", element as i64));
+    }
+    to.write(node);
+    Ok(())
 }

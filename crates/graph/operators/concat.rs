@@ -8,9 +8,16 @@ use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, position, sizes};
-use octet_onnx::schema::DataType;
+use octet_onnx::schema::{AttributeProto, DataType};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Concat")
+    .changed(&[(4, |to, mut node| {
+        if node.int("axis").is_none() {
+            node.set(AttributeProto::int("axis", 1));
+        }
+        to.write(node);
+        Ok(())
+    })])
     .checks_shapes(equal_elsewhere)
     .checks(|ctx| ctx.axis_in_range())
     .infers(joined)

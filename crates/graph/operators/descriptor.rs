@@ -5,6 +5,7 @@ use super::Treatment;
 use super::elements::{OfFloats, OfIntegers};
 use super::input_rule::InputRule;
 use super::node_context::Check;
+use super::opset_context::Change;
 use super::properties::{ChannelRole, Float16, MacRule, OutputType, Properties, Property};
 use super::quantization::{FOREIGN, NO_INTEGER_FORM};
 use super::shape_context::{SAME, ShapeContext, ShapeRule};
@@ -41,6 +42,8 @@ pub struct Operator {
     pub output_type: OutputType,
     /// Role in equalization.
     pub channels: ChannelRole,
+    /// Changes of its form or meaning, and their opsets, in order.
+    pub(crate) changes: &'static [(i64, Change)],
     pub(super) shape: ShapeRule,
     pub(super) inputs: InputRule,
     /// Check of attributes and constant inputs.
@@ -73,6 +76,7 @@ impl Operator {
             float16: Float16::Converts,
             output_type: OutputType::Implied,
             channels: ChannelRole::Blocks,
+            changes: &[],
             shape: ShapeRule::Unknown,
             inputs: InputRule::DEFAULT,
             check: None,
@@ -162,6 +166,12 @@ impl Operator {
     /// Role in equalization.
     pub(super) const fn channels(mut self, role: ChannelRole) -> Operator {
         self.channels = role;
+        self
+    }
+
+    /// Changed its form or meaning at these opsets, in ascending order.
+    pub(super) const fn changed(mut self, changes: &'static [(i64, Change)]) -> Operator {
+        self.changes = changes;
         self
     }
 

@@ -11,6 +11,11 @@ use crate::inferred_value::InferredValue;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Gemm")
+        .changed(&[(7, |to, mut node| {
+            node.take("broadcast");
+            to.write(node);
+            Ok(())
+        })])
         .checks_shapes(depths)
         .requires(2)
         .at_most(3)

@@ -6,6 +6,7 @@ use super::float16::POSITIONS;
 use super::shape_context::ShapeContext;
 use crate::Dim;
 use crate::inferred_value::{InferredValue, count, positions, sizes};
+use octet_onnx::schema::AttributeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("AffineGrid")
@@ -18,10 +19,29 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Col2Im")
         .infers(|ctx| image(ctx, blocks))
         .shape_from(&[1, 2]),
-    Operator::onnx("GridSample").float16(POSITIONS),
+    Operator::onnx("GridSample")
+        .changed(&[(20, |to, mut node| {
+            match node.text("mode") {
+                Some("bilinear") => node.set(AttributeProto::text("mode", "linear")),
+                Some("bicubic") => node.set(AttributeProto::text("mode", "cubic")),
+                _ => {}
+            }
+            to.write(node);
+            Ok(())
+        })])
+        .float16(POSITIONS),
     Operator::onnx("ImageDecoder"),
     Operator::onnx("MaxRoiPool").infers(|ctx| image(ctx, pooled)),
     Operator::onnx("RoiAlign")
+        .changed(&[(16, |to, mut node| {
+            // Since opset 16 the default places the centers of pixels at one half.
+            node.set(AttributeProto::text(
+                "coordinate_transformation_mode",
+                "output_half_pixel",
+            ));
+            to.write(node);
+            Ok(())
+        })])
         .checks(|ctx| {
             ctx.positive("output_height", Some(1))?;
             ctx.positive("output_width", Some(1)).map(|_| ())

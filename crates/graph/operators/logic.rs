@@ -1,6 +1,7 @@
 //! Comparisons, conditions and choices by condition.
 
 use super::Property::{Broadcasts, PassesInfinity};
+use super::arithmetic::align;
 use super::elements::two;
 use super::quantization::SHAPES;
 use super::{Operator, Treatment};
@@ -25,14 +26,17 @@ const fn comparison(name: &'static str) -> Operator {
 
 pub(super) static OPERATORS: &[Operator] = &[
     condition("And")
+        .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 && b != 0).into()))
         .stays_float(SHAPES),
     comparison("Equal")
+        .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a == b).into()))
         .stays_float(SHAPES),
     comparison("Greater")
+        .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a > b).into()))
         .stays_float(SHAPES),
@@ -40,6 +44,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a >= b).into())),
     comparison("Less")
+        .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a < b).into()))
         .stays_float(SHAPES),
@@ -47,6 +52,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a <= b).into())),
     condition("Or")
+        .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 || b != 0).into()))
         .stays_float(SHAPES),
@@ -67,5 +73,5 @@ pub(super) static OPERATORS: &[Operator] = &[
         })
         .with(&[PassesInfinity])
         .quantized(Treatment::Where),
-    condition("Xor").requires(2),
+    condition("Xor").changed(&[(7, align)]).requires(2),
 ];

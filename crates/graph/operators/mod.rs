@@ -29,6 +29,7 @@ mod node_context;
 mod normalization;
 mod octet;
 mod one_hot;
+mod opset_context;
 mod pad;
 mod pooling;
 mod properties;
@@ -38,6 +39,7 @@ mod quantize_linear;
 mod random;
 mod recurrent;
 mod reduction;
+mod removed;
 mod reshape;
 mod resize;
 mod scatter;
@@ -63,6 +65,7 @@ pub(crate) use constant::constant_value;
 pub use descriptor::Operator;
 pub(crate) use node_context::NodeContext;
 pub use octet::REGION;
+pub(crate) use opset_context::OpsetContext;
 pub use properties::{ChannelPosition, ChannelRole, Float16, MacRule, OutputType, Property};
 pub use quantization::{Treatment, WeightAxis};
 pub use slice::slice_bounds;
@@ -103,6 +106,7 @@ static FAMILIES: &[&[Operator]] = &[
     random::OPERATORS,
     recurrent::OPERATORS,
     reduction::OPERATORS,
+    removed::OPERATORS,
     reshape::OPERATORS,
     resize::OPERATORS,
     scatter::OPERATORS,

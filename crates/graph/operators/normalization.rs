@@ -4,12 +4,15 @@ use super::Property::Fused;
 use super::descriptor::ALL_INPUTS;
 use super::float16::NO_KERNEL;
 use super::node_context::{NodeContext, Validation, ensure};
+use super::opset_context::{Adapted, OpsetContext};
 use super::properties::{ChannelPosition, ChannelRole, Float16};
 use super::{Operator, Treatment};
 use crate::Dim;
+use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("BatchNormalization")
+        .changed(&[(9, without_training), (14, inference_only)])
         .checks_shapes(|ctx| ctx.per_channel(&[1, 2, 3, 4], ctx.size(0, 1)))
         .requires(5)
         .at_most(5)
@@ -18,6 +21,9 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized(Treatment::Normalize)
         .channels(ChannelRole::Norm(ChannelPosition::Second)),
     Operator::onnx("GroupNormalization")
+        .changed(&[(21, |_, _| {
+            Err("its scale and bias belonged to groups, not channels, before opset 21".to_owned())
+        })])
         .requires(3)
         .infers_same()
         .quantized_here(Treatment::Normalize),
@@ -76,6 +82,28 @@ fn broadcasts_over_input(ctx: &NodeContext) -> Validation {
         let expected = format!("one that is broadcast over its input of shape {shape:?}");
         ensure(fits, &what, own, expected)?;
     }
+    Ok(())
+}
+
+/// Changes BatchNormalization to opset 9. Statistics for each position have no equivalent;
+/// outputs for training are dropped.
+fn without_training(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    if node.take("spatial").and_then(|a| a.i) == Some(0) {
+        return Err("ONNX removed statistics for each position (spatial = 0)".to_owned());
+    }
+    node.take("is_test");
+    // A reader of one of the further outputs fails by its name.
+    node.output.truncate(1);
+    to.write(node);
+    Ok(())
+}
+
+/// Changes BatchNormalization to opset 14.
+fn inference_only(to: &mut OpsetContext, node: NodeProto) -> Adapted {
+    if node.output.iter().skip(1).any(|o| !o.is_empty()) {
+        return Err("it outputs statistics, as in training".to_owned());
+    }
+    to.write(node);
     Ok(())
 }
 

@@ -2,13 +2,16 @@
 
 use super::Property::KeepsRange;
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
+use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
 use crate::inferred_value::{InferredValue, positions};
+use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Pad")
+    .changed(&[(11, pads_as_input)])
     .checks(pads_fit)
     .scalars(&[2])
     .moved(&[("pads", 11)])
@@ -99,6 +102,24 @@ fn pads_fit(ctx: &NodeContext) -> Validation {
         };
         ensure(most <= 0 || most <= room, "pads", [before, after], expected)?;
     }
+    Ok(())
+}
+
+/// Changes to opset 11.
+fn pads_as_input(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    let pads = node
+        .take("pads")
+        .or_else(|| node.take("paddings"))
+        .ok_or("it has no pads")?
+        .ints;
+    let pads = to.integers(&node, "pads", &pads);
+    set_input(&mut node, 1, pads);
+    if let Some(value) = node.take("value").and_then(|a| a.f).filter(|&v| v != 0.0) {
+        let value = limit_like(to, &node, value)?;
+        let value = to.constant(&node, "value", value);
+        set_input(&mut node, 2, value);
+    }
+    to.write(node);
     Ok(())
 }
 

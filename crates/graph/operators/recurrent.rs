@@ -3,14 +3,17 @@
 use super::Operator;
 use super::Property::{OnlyQuantized, SaturatesPairs};
 use super::node_context::{NodeContext, Validation, ensure};
+use super::opset_context::{Adapted, OpsetContext};
 use super::properties::MacRule;
 use super::shape_context::ShapeContext;
 use crate::Dim;
 use crate::inferred_value::InferredValue;
+use octet_onnx::schema::{AttributeProto, NodeProto};
 
 /// A recurrent layer. The fifth input holds the lengths of sequences.
 const fn recurrent(name: &'static str) -> Operator {
     Operator::onnx(name)
+        .changed(&[(7, optional_outputs)])
         .requires(3)
         .infers_all(steps_and_states)
         .stays_float("recurrent layers lose too much accuracy with fixed scales")
@@ -69,4 +72,14 @@ fn axes_of_sequences(ctx: &NodeContext) -> Validation {
     let axes = [axis(time), axis(batch)];
     let expected = "0 and 1, or 1 and 0";
     ensure(matches!(axes, [0, 1] | [1, 0]), time.0, axes, expected)
+}
+
+/// Changes to opset 7. An attribute told only whether the outputs, now optional, exist.
+fn optional_outputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    node.take("output_sequence");
+    if node.is("GRU") && to.from < 3 && node.int("linear_before_reset").is_none() {
+        node.set(AttributeProto::int("linear_before_reset", 0));
+    }
+    to.write(node);
+    Ok(())
 }

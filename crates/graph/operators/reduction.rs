@@ -3,6 +3,7 @@
 use super::Property::{KeepsRange, MovesData, Reduces};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::node_context::{NodeContext, Validation};
+use super::opset_context::as_input;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::inferred_value::{InferredValue, count};
@@ -14,6 +15,7 @@ const fn reduction(name: &'static str) -> Operator {
         .shape_from(&[1])
         .moved(&[("axes", 18)])
         .checks(axes)
+        .changed(&[(18, |to, node| as_input(to, node, "axes"))])
         .infers(reduce)
 }
 
@@ -50,6 +52,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     reduction("ReduceProd")
         .reduces_integers(|all| all.iter().try_fold(1i64, |a, &v| a.checked_mul(v))),
     reduction("ReduceSum")
+        .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .moved(&[("axes", 13)])
         .reduces_integers(|all| all.iter().try_fold(0i64, |a, &v| a.checked_add(v)))
         .quantized_here(Treatment::Elementwise),

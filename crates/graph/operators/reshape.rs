@@ -4,10 +4,12 @@ use super::Operator;
 use super::Property::{ChangesForm, KeepsIndices, KeepsRange, MovesData, PassesInfinity, Reshapes};
 use super::Treatment;
 use super::node_context::{NodeContext, Validation, ensure, refuse};
+use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use crate::Dim;
 use crate::inferred_value::{InferredValue, count, sizes};
+use octet_onnx::schema::NodeProto;
 
 /// An operator that gives the same elements another shape.
 pub(super) const fn reshaping(name: &'static str) -> Operator {
@@ -26,6 +28,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .at_most(1)
         .infers(flatten),
     reshaping("Reshape")
+        .changed(&[(5, shape_as_input)])
         .checks_shapes(fits)
         .integer_list()
         .shape_from(&[1])
@@ -155,6 +158,15 @@ fn fits(ctx: &NodeContext) -> Validation {
     };
     let expected = format!("a shape for the {all} elements of its input of shape {sizes:?}");
     ensure(fits, "its requested shape", &requested, expected)
+}
+
+/// Changes to opset 5.
+fn shape_as_input(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    let shape = node.take("shape").ok_or("it has no shape")?.ints;
+    let shape = to.integers(&node, "shape", &shape);
+    set_input(&mut node, 1, shape);
+    to.write(node);
+    Ok(())
 }
 
 #[cfg(test)]

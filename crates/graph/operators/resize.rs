@@ -2,15 +2,18 @@
 
 use super::float16::POSITIONS;
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
+use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
 use crate::inferred_value::InferredValue;
+use octet_onnx::schema::{AttributeProto, NodeProto, TensorProto};
 
 pub(super) static OPERATORS: &[Operator] = &[
     // Scales and sizes.
     Operator::onnx("Resize")
+        .changed(&[(11, asymmetric)])
         .checks(scales_and_sizes)
         .infers(resized)
         .quantized(Treatment::Share)
@@ -19,6 +22,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .float16(POSITIONS)
         .channels(ChannelRole::Commutes),
     Operator::onnx("Upsample")
+        .changed(&[(13, upsample_as_resize)])
         .checks(scales_and_sizes)
         .infers(resized)
         .shape_from(&[1])
@@ -91,6 +95,76 @@ fn scales_and_sizes(ctx: &NodeContext) -> Validation {
         let expected = format!("{count} numbers");
         ensure(sizes.len() == count, "sizes", &sizes, expected)?;
     }
+    Ok(())
+}
+
+/// Changes Upsample to Resize.
+fn upsample_as_resize(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    node.op_type = Some("Resize".to_owned());
+    let scales = if to.from >= 9 {
+        node.input_at(1).ok_or("it has no scales")?.to_owned()
+    } else {
+        let scales = match node.take("scales") {
+            Some(attribute) => attribute.floats,
+            None => {
+                let mut scale = |key: &str| node.take(key).and_then(|a| a.f);
+                let (height, width) = (scale("height_scale"), scale("width_scale"));
+                vec![
+                    1.0,
+                    1.0,
+                    height.ok_or("it has no scales")?,
+                    width.ok_or("it has no scales")?,
+                ]
+            }
+        };
+        to.constant(
+            &node,
+            "scales",
+            TensorProto::from_f32("", &[scales.len()], &scales),
+        )
+    };
+    write_asymmetric(to, node, scales, "floor")
+}
+
+/// Changes Resize of opset 10 to that of opset 11.
+fn asymmetric(to: &mut OpsetContext, node: NodeProto) -> Adapted {
+    let scales = node.input_at(1).ok_or("it has no scales")?.to_owned();
+    let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
+    let rounding = match to.types.get(&scales).and_then(|t| t.floats.as_deref()) {
+        Some(values) if values.iter().all(|&s| s >= 1.0) => "floor",
+        Some(values) if values.iter().all(|&s| s <= 1.0) => "ceil",
+        _ if !nearest => "floor",
+        Some(_) => return Err("it enlarges one axis and shrinks another".to_owned()),
+        None => return Err("its scales are not constant".to_owned()),
+    };
+    write_asymmetric(to, node, scales, rounding)
+}
+
+/// Writes a Resize with the meaning that Upsample and Resize of opset 10 had. Both map output
+/// position x to x / scale of the input ("asymmetric"). For `nearest` they take the element below it
+/// when enlarging and the one above it when shrinking.
+fn write_asymmetric(
+    to: &mut OpsetContext,
+    mut node: NodeProto,
+    scales: String,
+    rounding: &str,
+) -> Adapted {
+    let mode = match node.text("mode").unwrap_or("nearest") {
+        "bilinear" | "trilinear" => "linear".to_owned(),
+        mode => mode.to_owned(),
+    };
+    let nearest = mode == "nearest";
+    node.set(AttributeProto::text("mode", &mode));
+    node.set(AttributeProto::text(
+        "coordinate_transformation_mode",
+        "asymmetric",
+    ));
+    if nearest {
+        node.set(AttributeProto::text("nearest_mode", rounding));
+    }
+    node.input.truncate(1);
+    set_input(&mut node, 2, scales);
+    to.write(node);
     Ok(())
 }
 

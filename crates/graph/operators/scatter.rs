@@ -4,7 +4,13 @@ use super::Operator;
 use super::gather::indices_by_element;
 
 pub(super) static OPERATORS: &[Operator] = &[
-    Operator::onnx("Scatter").infers_same(),
+    Operator::onnx("Scatter")
+        .changed(&[(13, |to, mut node| {
+            node.op_type = Some("ScatterElements".to_owned());
+            to.write(node);
+            Ok(())
+        })])
+        .infers_same(),
     Operator::onnx("ScatterElements")
         .checks(indices_by_element)
         .requires(3)

@@ -3,12 +3,13 @@
 use super::Property::{DataDependentShape, SelectsBoxes};
 use super::float16::{NOT_IN_EVERY_OPSET, POSITIONS};
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
+use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
 use crate::inferred_value::{InferredValue, position};
-use octet_onnx::schema::DataType;
+use octet_onnx::schema::{DataType, NodeProto};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Compress")
@@ -32,6 +33,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[DataDependentShape])
         .stays_float(SHAPES),
     Operator::onnx("TopK")
+        .changed(&[(10, k_as_input)])
         .checks(|ctx| ctx.axis_in_range().and_then(|()| size_of_selection(ctx)))
         .scalars(&[1])
         .ranks(&[(0, 1)])
@@ -81,4 +83,13 @@ fn size_of_selection(ctx: &NodeContext) -> Validation {
     let most = size.unwrap_or(MAX_SIZE);
     let expected = format!("from 0 to {most}");
     ensure((0..=most).contains(&k), "its k", k, expected)
+}
+
+/// Changes TopK to opset 10.
+fn k_as_input(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    let k = node.take("k").and_then(|a| a.i).ok_or("it has no k")?;
+    let k = to.integers(&node, "k", &[k]);
+    set_input(&mut node, 1, k);
+    to.write(node);
+    Ok(())
 }

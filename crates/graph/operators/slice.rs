@@ -3,12 +3,15 @@
 use super::Property::{KeepsRange, MovesData, PassesInfinity};
 use super::elements::{positions_of, strides};
 use super::node_context::{NodeContext, Validation, ensure};
+use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, count, positions};
+use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Slice")
+    .changed(&[(10, bounds_as_inputs)])
     .checks(bounds)
     .moved(&[("axes", 10), ("ends", 10), ("starts", 10)])
     .infers(slice)
@@ -102,6 +105,22 @@ fn bounds(ctx: &NodeContext) -> Validation {
         let expected = format!("as many numbers as its starts {starts:?}");
         ensure(starts.len() == ends.len(), "ends", &ends, expected)?;
     }
+    Ok(())
+}
+
+/// Changes to opset 10.
+fn bounds_as_inputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    for (slot, key) in [(1, "starts"), (2, "ends"), (3, "axes")] {
+        match node.take(key) {
+            Some(attribute) => {
+                let name = to.integers(&node, key, &attribute.ints);
+                set_input(&mut node, slot, name);
+            }
+            None if key == "axes" => {}
+            None => return Err(format!("it has no {key}")),
+        }
+    }
+    to.write(node);
     Ok(())
 }
 

@@ -2,12 +2,21 @@
 
 use super::Property::{KeepsRange, MovesData};
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure, refuse};
+use super::opset_context::{Adapted, OpsetContext, as_input};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, position};
+use octet_onnx::schema::{AttributeProto, NodeProto};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Split")
+    .changed(&[
+        (2, |_, _| {
+            Err("opset 1 did not define its meaning".to_owned())
+        }),
+        (13, |to, node| as_input(to, node, "split")),
+        (18, number_of_outputs),
+    ])
     .checks(|ctx| ctx.axis_in_range().and_then(|()| sum_of_parts(ctx)))
     .integer_list()
     .moved(&[("split", 13)])
@@ -85,6 +94,15 @@ fn sum_of_parts(ctx: &NodeContext) -> Validation {
         ),
         _ => Ok(()),
     }
+}
+
+/// Changes to opset 18, which requires the number of parts of equal size.
+fn number_of_outputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    if node.input_at(1).is_none() {
+        node.set(AttributeProto::int("num_outputs", node.output.len() as i64));
+    }
+    to.write(node);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::Operator;
 use super::node_context::{NodeContext, Validation, ensure};
+use super::opset_context::as_input;
 use super::reshape::reshaping;
 use super::shape_context::ShapeContext;
 use crate::Dim;
@@ -9,12 +10,14 @@ use crate::inferred_value::{InferredValue, positions};
 
 pub(super) static OPERATORS: &[Operator] = &[
     reshaping("Squeeze")
+        .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .checks(squeezable)
         .integer_list()
         .moved(&[("axes", 13)])
         .shape_from(&[1])
         .infers(squeeze),
     reshaping("Unsqueeze")
+        .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .checks(unsqueezable)
         .integer_list()
         .moved(&[("axes", 13)])

@@ -3,11 +3,13 @@
 use super::Property::{Fused, Gates, KeepsIndices, Squashes, Unary};
 use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
+use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
 use super::properties::ChannelRole;
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::inferred_value::InferredValue;
+use octet_onnx::schema::NodeProto;
 
 const fn unary(name: &'static str) -> Operator {
     Operator::onnx(name).with(&[Unary]).infers(computed)
@@ -33,6 +35,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary("Ceil").floats(|row| Some(row.first()?.ceil())),
     unary("Celu").float16(NOT_IN_EVERY_OPSET),
     unary("Clip")
+        .changed(&[(11, limits_as_inputs)])
         .scalars(&[1, 2])
         .infers_same()
         .with(&[KeepsIndices])
@@ -103,4 +106,22 @@ pub(super) static OPERATORS: &[Operator] = &[
 fn computed(ctx: &ShapeContext) -> Option<InferredValue> {
     let input = ctx.input(0)?;
     Some(elementwise(ctx, &[input], ctx.same(0)?))
+}
+
+/// Changes Clip to opset 11.
+fn limits_as_inputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    // The ends of f32, the old defaults, clip nothing.
+    for (slot, key) in [(1, "min"), (2, "max")] {
+        let Some(value) = node.take(key).and_then(|a| a.f) else {
+            continue;
+        };
+        if value == f32::MIN || value == f32::MAX {
+            continue;
+        }
+        let limit = limit_like(to, &node, value)?;
+        let name = to.constant(&node, key, limit);
+        set_input(&mut node, slot, name);
+    }
+    to.write(node);
+    Ok(())
 }
