@@ -16,12 +16,15 @@ mod read;
 mod rename;
 mod scan;
 pub mod schema;
+pub mod skeleton;
+mod stretch;
 pub mod tensor;
 pub mod tensors;
 mod value_type;
 mod write;
 
 pub use read::{ReadError, read};
+pub use stretch::{Stretch, check_stretches, stretch_of};
 pub use scan::{LIMITS, Limits, ScanError};
 pub use value_type::{Dim, TensorType, tensor_type_of};
 pub use write::{Pieces, WriteError, pieces, write};
