@@ -8,6 +8,7 @@
 mod construct;
 pub mod external;
 mod file_format;
+mod floats;
 pub mod half;
 pub mod in_memory;
 mod node;

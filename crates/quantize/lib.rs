@@ -31,6 +31,7 @@ mod plan;
 mod qdq;
 mod qoperator;
 mod ranges;
+pub mod recipe;
 mod rewrite;
 mod scale;
 mod scheme;

@@ -15,6 +15,8 @@ mod settings;
 
 pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
 
+pub(crate) use grid::{BlockGrid, Levels};
+pub(crate) use matrix::packed;
 use matrix::{BlockMatrix, WeightBlocks};
 
 use super::gptq::{WeightRows, decibels, input_gram};
@@ -25,6 +27,24 @@ use octet_graph::Model;
 use octet_graph::prepare::raise_to_blocks;
 use octet_onnx::schema::{DataType, NodeProto};
 use octet_stats::CalibrationStatistics;
+
+/// Scale and zero point of a block, by a method without samples, with a scale of this type.
+pub(crate) fn block_grid(
+    block: &[f32],
+    levels: Levels,
+    method: BlockMethod,
+    scales: DataType,
+) -> BlockGrid {
+    let grid = match method {
+        BlockMethod::Rtn => return grid::from_ends_in(block, levels, scales),
+        BlockMethod::Hqq => half_quadratic::grid(block, levels),
+        BlockMethod::Search | BlockMethod::Gptq => search::grid(block, levels),
+    };
+    BlockGrid {
+        scale: scales.rounded(grid.scale),
+        ..grid
+    }
+}
 
 /// Quantizes the weights of a prepared model in blocks.
 ///

@@ -104,7 +104,7 @@ impl BlockSettings {
     }
 
     /// True if the zero point is the middle of the integers.
-    pub(super) fn is_symmetric(&self) -> bool {
+    pub(crate) fn is_symmetric(&self) -> bool {
         self.symmetric.unwrap_or(self.method != BlockMethod::Hqq)
     }
 
