@@ -39,7 +39,7 @@ pub fn stretch_of(tensor: &TensorProto) -> Result<Option<Stretch>, ExternalError
             path: file.to_owned(),
         });
     }
-    let expected = tensor.byte_len()? as u64;
+    let expected = tensor.stored_bytes()?;
     let length = number(tensor, "length")?.unwrap_or(expected);
     if length != expected {
         return Err(ExternalError::Length {

@@ -12,8 +12,10 @@ mod matmul_nbits;
 mod matrix;
 mod search;
 mod settings;
+mod streamed;
 
 pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
+pub use streamed::plan_blocks;
 
 pub(crate) use grid::{BlockGrid, Levels};
 pub(crate) use matrix::packed;

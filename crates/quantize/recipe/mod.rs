@@ -8,6 +8,7 @@
 mod blocks;
 mod copy;
 mod half;
+mod planned;
 
 use std::ops::Range;
 
@@ -16,6 +17,7 @@ use octet_onnx::schema::DataType;
 pub use blocks::{BlocksRecipe, MatrixLayout};
 pub use copy::CopyRecipe;
 pub use half::HalfRecipe;
+pub use planned::{PlannedRecipe, RecipeKind};
 
 /// The greatest number of bytes in a slice.
 pub const SLICE: u64 = 8 << 20;
