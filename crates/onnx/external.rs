@@ -152,7 +152,7 @@ pub fn find<'a>(files_by_name: &'a BTreeMap<String, Bytes>, path: &str) -> Optio
 }
 
 /// Returns true if a path stays inside the model's folder, on every operating system.
-pub(super) fn is_inside(path: &str) -> bool {
+pub fn is_inside(path: &str) -> bool {
     !path.is_empty()
         && !path.starts_with('/')
         && !path.contains(['\\', ':', '\0'])

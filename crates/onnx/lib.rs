@@ -25,7 +25,7 @@ mod value_type;
 mod write;
 
 pub use read::{ReadError, read};
-pub use stretch::{Stretch, check_stretches, stretch_of};
 pub use scan::{LIMITS, Limits, ScanError};
+pub use stretch::{Stretch, check_stretches, stretch_of};
 pub use value_type::{Dim, TensorType, tensor_type_of};
 pub use write::{Pieces, WriteError, pieces, write};

@@ -144,7 +144,8 @@ impl Scanner<'_> {
                 1 => 8,
                 2 => {
                     let length = self.varint(&mut at, end, field)?;
-                    usize::try_from(length).map_err(|_| ScanError::Malformed { at: field as u64 })?
+                    usize::try_from(length)
+                        .map_err(|_| ScanError::Malformed { at: field as u64 })?
                 }
                 5 => 4,
                 _ => return Err(ScanError::Malformed { at: field as u64 }),
