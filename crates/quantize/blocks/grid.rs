@@ -38,9 +38,14 @@ pub(super) fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
     from_ends_in(values, levels, DataType::Float)
 }
 
-/// Scale and zero point from minimum and maximum, with a scale of this type. ONNX Runtime rounds a
-/// 16-bit scale before it computes anything from it.
+/// Scale and zero point from minimum and maximum, for a scale of this type. Like ONNX
+/// Runtime, it rounds a float16 scale before the integers are computed, but not before the zero
+/// point is; and it computes the integers of bfloat16 weights from the exact scale.
 pub(super) fn from_ends_in(values: &[f32], levels: Levels, scales: DataType) -> BlockGrid {
+    let rounded = |scale: f32| match scales {
+        DataType::Float16 => scales.rounded(scale),
+        _ => scale,
+    };
     let low = values.iter().copied().fold(f32::INFINITY, f32::min);
     let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if levels.symmetric {
@@ -48,16 +53,16 @@ pub(super) fn from_ends_in(values: &[f32], levels: Levels, scales: DataType) -> 
         // one integer more.
         let end = if high.abs() > low.abs() { high } else { low };
         return BlockGrid {
-            scale: scales.rounded(end / -f32::from(levels.middle())),
+            scale: rounded(end / -f32::from(levels.middle())),
             zero_point: levels.middle().into(),
         };
     }
     let (low, high) = (low.min(0.0), high.max(0.0));
     let highest = f32::from(levels.highest());
-    let scale = scales.rounded((high - low) / highest);
+    let scale = (high - low) / highest;
     let zero_point = if scale == 0.0 { low } else { 0.0 - low / scale };
     BlockGrid {
-        scale,
+        scale: rounded(scale),
         zero_point: zero_point.clamp(0.0, highest).round(),
     }
 }
