@@ -222,6 +222,10 @@ impl Plan {
                 plan.computed
                     .insert(name.clone(), (plan.work.len(), output));
             }
+            for (name, output, _) in &planned.views {
+                plan.computed
+                    .insert(name.clone(), (plan.work.len(), *output));
+            }
             plan.add(planned)?;
         }
         Ok(plan)

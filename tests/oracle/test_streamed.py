@@ -155,3 +155,59 @@ def test_bad_data_files_are_named_and_nothing_is_left_behind(program, tmp_path):
     done = convert(program, source, tmp_path / "q.onnx", {})
     assert done.returncode == 3 and "`w`" in done.stderr and "NaN" in done.stderr, done.stderr
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def tied_model(folder, element, turned):
+    """An embedding table that is also the head, through a Transpose or as a Gemm's transposed weight."""
+    kind = ELEMENTS[element][1]
+    table = matrix("table", 400, 96, element)
+    head = (
+        [node("Transpose", ["table"], "t", perm=[1, 0]), node("MatMul", ["x", "t"], "y")]
+        if turned
+        else [node("Gemm", ["x", "table"], "y", transB=1)]
+    )
+    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, [5])
+    result = [helper.make_tensor_value_info(n, kind, [5, s]) for n, s in (("y", 400), ("x", 96))]
+    graph = helper.make_graph([node("Gather", ["table", "ids"], "x"), *head], "g", [ids], result, [table])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = folder / "m.onnx"
+    onnx.save(made, path, save_as_external_data=True, size_threshold=0, location="m.data")
+    return path, numpy_helper.to_array(table)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("element", ["float32", "float16"])
+def test_a_tied_head_and_its_embeddings_are_stored_once(program, tmp_path, element, turned, bits, symmetric):
+    source, table = tied_model(tmp_path, element, turned)
+    out = tmp_path / "q.onnx"
+    settings = {"bits": bits, "size": 32, "symmetric": symmetric, "embeddings": True}
+    done = convert(program, source, out, settings)
+    assert done.returncode == 0, done.stderr
+    onnx.checker.check_model(out)
+    graph = onnx.load(out, load_external_data=False).graph
+    assert [n.op_type for n in graph.node] == ["GatherBlockQuantized", "MatMulNBits"]
+    places = {t.name: {e.key: e.value for e in t.external_data} for t in graph.initializer}
+    gather, product = graph.node
+    assert places[gather.input[0]] == places[product.input[1]] and gather.input[0] != product.input[1]
+    assert list(gather.input[2:]) == list(product.input[2:])
+    stored = (tmp_path / "q.onnx_data").stat().st_size
+    assert stored < table.size * bits / 8 + table.size / 32 * 6 + 3 * 4096
+    packed, scales, zeros = theirs(np.ascontiguousarray(table.T), bits, 32, symmetric)
+    integers = rows_of(packed, bits, 96).astype(np.float32)
+    middle = rows_of(zeros, bits, 3).astype(np.float32) if not symmetric else np.full((400, 3), float(1 << bits - 1))
+    wide = (integers - np.repeat(middle, 32, 1)) * np.repeat(scales.astype(np.float32), 32, 1)
+    ids = np.array([0, 3, 399, 7, 7])
+    y, x = onnxruntime.InferenceSession(out).run(None, {"ids": ids})
+    np.testing.assert_array_equal(x, wide[ids].astype(x.dtype))
+    exact = wide[ids] @ wide.T
+    np.testing.assert_allclose(y.astype(np.float32), exact, atol=np.abs(exact).max() * (2e-3 if element == "float16" else 1e-5))
+
+
+def test_without_the_setting_embeddings_stay_as_they_are(program, tmp_path):
+    source, table = tied_model(tmp_path, "float32", True)
+    out = tmp_path / "q.onnx"
+    assert convert(program, source, out, {}).returncode == 0
+    assert [n.op_type for n in onnx.load(out).graph.node] == ["Gather", "MatMulNBits"]
+    assert raw(out)["table"][2] == table.tobytes()

@@ -1,9 +1,10 @@
 //! Block-wise weights of a model whose large constants are still in files.
 //!
-//! The graph is the file's own: only the products with quantized weights change. Their constants
-//! become recipes, which are run later.
+//! The graph is the file's own: only the nodes with quantized weights change. Their constants become
+//! recipes, which are run later. A constant has one recipe for all its nodes with equal settings: the
+//! embedding table of a language model and its head share theirs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{BlockForm, BlockMethod, BlockSettings, NO_WEIGHT, reason};
 use crate::dynamic::plain_gemm;
@@ -24,14 +25,21 @@ pub fn plan_blocks(
     operators: Option<&[String]>,
 ) -> Result<(Quantized, Vec<PlannedRecipe>), QuantizeError> {
     let mut planned = PlannedBlocks::default();
-    let quantized = Rewriter::new(model, keep_float, operators)?.run(|graph, node| {
+    let mut quantized = Rewriter::new(model, keep_float, operators)?.run(|graph, node| {
         let settings = of(node);
         settings.check().map_err(|error| QuantizeError::OfNode {
             node: node.title().into(),
             error: Box::new(error),
         })?;
-        planned.rewrite(graph, node, &settings)
+        if settings.form != BlockForm::MatMulNBits || settings.method == BlockMethod::Gptq {
+            return Err("this form or method of blocks needs the whole weight in memory".into());
+        }
+        match node.is("Gather") && settings.embeddings {
+            true => planned.gather(graph, node, &settings),
+            false => planned.product(graph, node, &settings),
+        }
     })?;
+    remove_unread(&mut quantized.model, &planned.transposes);
     Ok((quantized, planned.recipes))
 }
 
@@ -40,10 +48,56 @@ struct PlannedBlocks {
     recipes: Vec<PlannedRecipe>,
     /// Index of the recipe by weight and settings.
     known: HashMap<(String, String), usize>,
+    /// Outputs of Transposes through which products read their weights.
+    transposes: BTreeSet<String>,
+}
+
+/// A weight and its order.
+struct WeightMatrix<'a> {
+    tensor: &'a TensorProto,
+    layout: MatrixLayout,
+}
+
+impl<'a> WeightMatrix<'a> {
+    fn new(tensor: &'a TensorProto, transposed: bool) -> Result<WeightMatrix<'a>, NotQuantized> {
+        let element = tensor.element()?;
+        if !element.is_half() && element != DataType::Float {
+            return Err("its weight is not of float32 or 16-bit floats".into());
+        }
+        let &[first, second] = tensor.shape()?.as_slice() else {
+            return Err("its weight is not a matrix".into());
+        };
+        if first == 0 || second == 0 {
+            return Err("its weight is empty".into());
+        }
+        let (rows, columns) = match transposed {
+            true => (second, first),
+            false => (first, second),
+        };
+        let layout = MatrixLayout {
+            rows,
+            columns,
+            transposed,
+        };
+        Ok(WeightMatrix { tensor, layout })
+    }
+
+    /// Fails if blocks need more bytes than the source.
+    fn gains(&self, settings: &BlockSettings) -> Result<(), NotQuantized> {
+        let stored = self.tensor.element()?.bits().unwrap_or(0);
+        let padded = self.layout.rows.next_multiple_of(settings.size);
+        match padded * usize::from(settings.bits) < self.layout.rows * stored {
+            true => Ok(()),
+            false => Err(
+                "its columns are so short that blocks would need more bytes than float32".into(),
+            ),
+        }
+    }
 }
 
 impl PlannedBlocks {
-    fn rewrite<'a>(
+    /// Rewrites a MatMul or Gemm as MatMulNBits.
+    fn product<'a>(
         &mut self,
         graph: &mut Rewriter<'a>,
         node: &'a NodeProto,
@@ -55,25 +109,16 @@ impl PlannedBlocks {
             operator => return Err(reason(operator).into()),
         };
         plain_gemm(node)?;
-        if settings.form != BlockForm::MatMulNBits || settings.method == BlockMethod::Gptq {
-            return Err("this form or method of blocks needs the whole weight in memory".into());
-        }
-        let weight = weight(graph.model, node)?;
-        let matrix = matrix(weight, transposed)?;
-        let bits = usize::from(settings.bits);
-        let stored = weight.element()?.bits().unwrap_or(0);
-        let padded = matrix.rows.next_multiple_of(settings.size);
-        if padded * bits >= matrix.rows * stored {
-            return Err(
-                "its columns are so short that blocks would need more bytes than float32".into(),
-            );
-        }
-        let recipe = self.recipe(graph, weight, matrix, settings)?;
+        let (weight, behind) = weight(graph, node)?;
+        let weight = WeightMatrix::new(weight, transposed != behind.is_some())?;
+        weight.gains(settings)?;
+        let recipe = self.recipe(graph, &weight, settings)?;
+        self.transposes.extend(behind);
         let names = &self.recipes[recipe].outputs;
         let mut inputs = vec![node.input_at(0).unwrap_or_default()];
         inputs.extend(names.iter().map(String::as_str));
         let output = node.output.first().map_or("", String::as_str);
-        let title = graph.fresh(&format!("{}_Q{bits}", node.title()));
+        let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
         let product = match node.input_at(2) {
             Some(_) => graph.fresh(&format!("{output}_MatMul")),
             None => output.to_owned(),
@@ -83,9 +128,9 @@ impl PlannedBlocks {
             ..NodeProto::new("MatMulNBits", &title, &inputs, &[&product])
         };
         let attributes = [
-            ("K", matrix.rows),
-            ("N", matrix.columns),
-            ("bits", bits),
+            ("K", weight.layout.rows),
+            ("N", weight.layout.columns),
+            ("bits", settings.bits.into()),
             ("block_size", settings.size),
             ("accuracy_level", settings.accuracy_level.into()),
         ];
@@ -103,16 +148,93 @@ impl PlannedBlocks {
         Ok(())
     }
 
+    /// Rewrites a Gather of rows of a table as GatherBlockQuantized.
+    fn gather<'a>(
+        &mut self,
+        graph: &mut Rewriter<'a>,
+        node: &'a NodeProto,
+        settings: &BlockSettings,
+    ) -> Result<(), NotQuantized> {
+        let constants = &graph.model.graph.initializers;
+        let table = node.input_at(0).and_then(|name| constants.get(name));
+        let table = table.ok_or("its table is not a constant")?;
+        if node.int("axis").unwrap_or(0) != 0 {
+            return Err("it reads no rows of its table".into());
+        }
+        if !matches!(
+            table.element()?,
+            DataType::Float | DataType::Float16 | DataType::Bfloat16
+        ) {
+            return Err("its table is not of floats".into());
+        }
+        if settings.method == BlockMethod::Hqq {
+            return Err("GatherBlockQuantized has no fractional zero points".into());
+        }
+        // A row of the table is a column of the matrix.
+        let weight = WeightMatrix::new(table, true)?;
+        if weight.layout.rows % settings.size != 0 {
+            return Err("the length of its rows is no multiple of a block".into());
+        }
+        weight.gains(settings)?;
+        let recipe = self.recipe(graph, &weight, settings)?;
+        let integers = self.view(graph, recipe, weight.layout, settings)?;
+        let names = &self.recipes[recipe].outputs;
+        let mut inputs = vec![&*integers, node.input_at(1).unwrap_or_default()];
+        inputs.extend(names.iter().skip(1).map(String::as_str));
+        let output = node.output.first().map_or("", String::as_str);
+        let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
+        let mut gather = NodeProto {
+            domain: Some(MICROSOFT.to_owned()),
+            ..NodeProto::new("GatherBlockQuantized", &title, &inputs, &[output])
+        };
+        for (key, value) in [
+            ("gather_axis", 0),
+            ("quantize_axis", 1),
+            ("bits", settings.bits.into()),
+            ("block_size", settings.size),
+        ] {
+            gather.set(AttributeProto::int(key, value as i64));
+        }
+        graph.push(gather);
+        Ok(())
+    }
+
+    /// The integers of a recipe as a matrix: those of MatMulNBits have an axis of blocks.
+    fn view(
+        &mut self,
+        graph: &mut Rewriter,
+        recipe: usize,
+        layout: MatrixLayout,
+        settings: &BlockSettings,
+    ) -> Result<String, NotQuantized> {
+        let planned = &mut self.recipes[recipe];
+        if let Some((name, ..)) = planned.views.first() {
+            return Ok(name.clone());
+        }
+        let name = graph.fresh(&format!("{}_rows", planned.outputs[0]));
+        let bytes = layout.rows * usize::from(settings.bits) / 8;
+        planned
+            .views
+            .push((name.clone(), 0, vec![layout.columns, bytes]));
+        if let Some(constant) = planned.view_placeholder(0)? {
+            graph.constant(constant);
+        }
+        Ok(name)
+    }
+
     /// The recipe of a weight, which all its nodes with the same settings share.
     fn recipe(
         &mut self,
         graph: &mut Rewriter,
-        weight: &TensorProto,
-        matrix: MatrixLayout,
+        weight: &WeightMatrix,
         settings: &BlockSettings,
     ) -> Result<usize, NotQuantized> {
-        let name = weight.name.clone().unwrap_or_default();
-        let key = (name.clone(), format!("{matrix:?} {settings:?}"));
+        let name = weight.tensor.name.clone().unwrap_or_default();
+        let own = BlockSettings {
+            accuracy_level: 0,
+            ..settings.clone()
+        };
+        let key = (name.clone(), format!("{:?} {own:?}", weight.layout));
         if let Some(&known) = self.known.get(&key) {
             return Ok(known);
         }
@@ -124,9 +246,10 @@ impl PlannedBlocks {
             outputs.push(graph.fresh(&format!("{name}_zero_points")));
         }
         let planned = PlannedRecipe {
-            source: weight.clone(),
-            kind: RecipeKind::Blocks(matrix, settings.clone(), weight.element()?),
+            source: weight.tensor.clone(),
+            kind: RecipeKind::Blocks(weight.layout, own, weight.tensor.element()?),
             outputs,
+            views: Vec::new(),
         };
         for constant in planned.placeholders()? {
             graph.constant(constant);
@@ -137,36 +260,49 @@ impl PlannedBlocks {
     }
 }
 
-/// The constant in a node's weight slot.
-fn weight<'a>(model: &'a Model, node: &NodeProto) -> Result<&'a TensorProto, NotQuantized> {
-    let constants = &model.graph.initializers;
-    let of = |slot: usize| constants.get(node.input_at(slot)?);
-    match (of(0), of(1)) {
-        (_, None) => Err(NO_WEIGHT.into()),
-        (Some(_), Some(_)) => Err("its input is a constant".into()),
-        (None, Some(weight)) => Ok(weight),
+/// The constant in a node's weight slot, and the output of the Transpose through which the node
+/// reads it.
+fn weight<'a>(
+    graph: &Rewriter<'a>,
+    node: &NodeProto,
+) -> Result<(&'a TensorProto, Option<String>), NotQuantized> {
+    let model = &graph.model.graph;
+    let constant = |name: Option<&str>| model.initializers.get(name?);
+    if constant(node.input_at(0)).is_some() {
+        return Err("its input is a constant".into());
+    }
+    let name = node.input_at(1).unwrap_or_default();
+    if let Some(weight) = constant(Some(name)) {
+        return Ok((weight, None));
+    }
+    let before = graph.uses.producer(name).map(|place| &model.nodes[place]);
+    let turned = before.filter(|before| {
+        before.is("Transpose") && before.ints("perm").is_none_or(|order| *order == [1, 0])
+    });
+    match turned.and_then(|before| constant(before.input_at(0))) {
+        Some(weight) => Ok((weight, Some(name.to_owned()))),
+        None => Err(NO_WEIGHT.into()),
     }
 }
 
-/// The order of a weight.
-fn matrix(weight: &TensorProto, transposed: bool) -> Result<MatrixLayout, NotQuantized> {
-    let element = weight.element()?;
-    if !element.is_half() && element != DataType::Float {
-        return Err("its weight is not of float32 or 16-bit floats".into());
+/// Removes Transposes that lost all their readers, and their constants.
+fn remove_unread(model: &mut Model, transposes: &BTreeSet<String>) {
+    let graph = &mut model.graph;
+    let uses = graph.uses();
+    let unread = transposes
+        .iter()
+        .filter(|name| uses.consumers(name).is_empty() && !uses.is_output(name));
+    let places: std::collections::HashSet<usize> =
+        unread.filter_map(|name| uses.producer(name)).collect();
+    let read: Vec<String> = places
+        .iter()
+        .filter_map(|&place| graph.nodes[place].input_at(0).map(str::to_owned))
+        .collect();
+    graph.remove_nodes(&places);
+    let uses = graph.uses();
+    for name in read {
+        if uses.consumers(&name).is_empty() && !uses.is_output(&name) {
+            graph.initializers.remove(&name);
+        }
     }
-    let &[first, second] = weight.shape()?.as_slice() else {
-        return Err("its weight is not a matrix".into());
-    };
-    if first == 0 || second == 0 {
-        return Err("its weight is empty".into());
-    }
-    let (rows, columns) = match transposed {
-        true => (second, first),
-        false => (first, second),
-    };
-    Ok(MatrixLayout {
-        rows,
-        columns,
-        transposed,
-    })
 }

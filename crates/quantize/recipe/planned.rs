@@ -26,6 +26,8 @@ pub struct PlannedRecipe {
     pub kind: RecipeKind,
     /// Names of the computed constants, in the recipe's order.
     pub outputs: Vec<String>,
+    /// Constants with the bytes of an output and another shape: name, output and shape.
+    pub views: Vec<(String, usize, Vec<usize>)>,
 }
 
 impl PlannedRecipe {
@@ -35,6 +37,7 @@ impl PlannedRecipe {
             outputs: vec![source.name.clone().unwrap_or_default()],
             source: source.clone(),
             kind: RecipeKind::Copy,
+            views: Vec::new(),
         }
     }
 
@@ -58,16 +61,24 @@ impl PlannedRecipe {
         let recipe = self.start()?;
         let outputs = recipe.outputs().iter().zip(&self.outputs);
         Ok(outputs
-            .map(|(output, name)| placeholder(name, output))
+            .map(|(output, name)| placeholder(name, output, &output.shape))
             .collect())
+    }
+
+    /// The constants with the bytes of an output, without their bytes.
+    pub fn view_placeholder(&self, view: usize) -> Result<Option<TensorProto>, TensorError> {
+        let recipe = self.start()?;
+        Ok(self.views.get(view).and_then(|(name, output, shape)| {
+            Some(placeholder(name, recipe.outputs().get(*output)?, shape))
+        }))
     }
 }
 
 /// An external tensor that has no location yet.
-fn placeholder(name: &str, output: &RecipeOutput) -> TensorProto {
+fn placeholder(name: &str, output: &RecipeOutput, shape: &[usize]) -> TensorProto {
     TensorProto {
         name: Some(name.to_owned()),
-        dims: output.shape.iter().map(|&size| size as i64).collect(),
+        dims: shape.iter().map(|&size| size as i64).collect(),
         data_type: Some(output.element as i32),
         data_location: Some(DataLocation::External as i32),
         ..TensorProto::default()
