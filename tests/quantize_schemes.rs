@@ -355,7 +355,7 @@ fn columns_shorter_than_a_block_stay_float() {
     let constants = vec![constant("short", &[2, 64]), constant("w", &[64, 64])];
     let settings = BlockSettings::default();
     let done = alike(&model(nodes, constants, &["y"]), &settings, &[]).unwrap();
-    let reasons: Vec<_> = done.nodes.iter().map(|n| n.reason.as_deref()).collect();
+    let reasons: Vec<_> = done.nodes.iter().map(|n| Some(n.reason?.words())).collect();
     assert!(
         reasons[0].is_some_and(|r| r.contains("more bytes than float32")) && reasons[1].is_none(),
         "{reasons:?}"

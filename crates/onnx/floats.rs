@@ -1,7 +1,10 @@
 //! Bytes of floats of any type as f32, and back.
 
+use bytes::Bytes;
+
 use super::half::{narrow_half, widen_half};
-use super::schema::DataType;
+use super::schema::{DataType, TensorProto};
+use super::tensor::TensorError;
 
 impl DataType {
     /// The numbers in these bytes as f32. Doubles are rounded; other types than floats give none.
@@ -41,6 +44,19 @@ impl DataType {
             }
             DataType::Double => floats.flat_map(|f| f64::from(f).to_le_bytes()).collect(),
             _ => Vec::new(),
+        }
+    }
+}
+
+impl TensorProto {
+    /// The bytes of a tensor of floats, in its own type.
+    pub fn float_bytes(&self) -> Result<Bytes, TensorError> {
+        match &self.raw_data {
+            Some(raw) => Ok(raw.clone()),
+            None => {
+                let floats = self.to_f32()?.into_iter();
+                Ok(self.element()?.bytes_of(floats).into())
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Tensor bytes are shared between the model, the file read and the file written; they are never
 //! copied.
 
+#![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod construct;

@@ -1,6 +1,8 @@
 //! A tensor message: type, shape, validation and construction. See [`super::numbers`] for its
 //! values.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use super::numbers::append;
@@ -40,6 +42,12 @@ pub enum TensorError {
         "tensor {tensor} is stored in segments, which no known tool writes: export the model again"
     )]
     Segment { tensor: String },
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl DataType {

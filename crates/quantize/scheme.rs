@@ -14,6 +14,8 @@ use super::{
     QuantizedTensor, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_float16,
     quantize_weights, to_integer_operators, vnni_saturation, with_float_weights,
 };
+use std::collections::HashMap;
+
 use octet_graph::Model;
 use octet_onnx::schema::NodeProto;
 use octet_stats::Method;
@@ -55,7 +57,13 @@ pub fn plan_streamed(
     let (keep_float, operators) = selected(model, settings)?;
     let layers = LayerResolver::new(settings, model)?;
     let of = |node: &NodeProto| layers.resolve(node).blocks;
-    let (mut quantized, recipes) = plan_blocks(model, &of, &keep_float, operators.as_deref())?;
+    let (mut quantized, recipes) = plan_blocks(
+        model,
+        &of,
+        &keep_float,
+        operators.as_deref(),
+        &HashMap::new(),
+    )?;
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));
     Ok((quantized, recipes))

@@ -80,7 +80,11 @@ fn tensor_settings_without_effect_are_noted_with_the_reason() {
 
 fn element(quantized: &Quantized, value: &str) -> &'static str {
     let mut tensors = quantized.tensors.iter();
-    tensors.find(|tensor| tensor.name == value).unwrap().element
+    tensors
+        .find(|tensor| tensor.name == value)
+        .unwrap()
+        .element
+        .name()
 }
 
 #[test]

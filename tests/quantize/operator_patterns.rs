@@ -51,7 +51,9 @@ fn a_decomposed_layer_normalization_is_one_operator() {
         let quantized = quantize_all_formats(&model(nodes, constants, &["y"]));
         assert_eq!(activations(&quantized), ["x", "y"]);
         let inside = quantized.nodes.iter().filter(|node| !node.quantized);
-        let reasons: Vec<&str> = inside.filter_map(|node| node.reason.as_deref()).collect();
+        let reasons: Vec<&str> = inside
+            .filter_map(|node| Some(node.reason?.words()))
+            .collect();
         assert_eq!(reasons.len(), count - 1);
         assert!(
             reasons
@@ -154,7 +156,7 @@ fn a_normalization_matches_every_spelling_of_its_root() {
                 "an RMS normalization"
             };
             let inside = quantized.nodes.iter().filter(|node| !node.quantized);
-            let mut reasons = inside.filter_map(|node| node.reason.as_deref());
+            let mut reasons = inside.filter_map(|node| Some(node.reason?.words()));
             assert!(reasons.all(|reason| reason.contains(wanted)), "{name}");
         }
     }

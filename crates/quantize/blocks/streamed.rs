@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{BlockForm, BlockMethod, BlockSettings, NO_WEIGHT, reason};
+use super::{BlockForm, BlockMethod, BlockSettings, reason};
 use crate::dynamic::plain_gemm;
 use crate::recipe::{MatrixLayout, PlannedRecipe, RecipeKind};
 use crate::rewrite::{NotQuantized, Rewriter};
+use crate::stays_float::StaysFloat;
 use crate::{MICROSOFT, QuantizeError, Quantized};
 use octet_graph::Model;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
@@ -18,21 +19,29 @@ use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 ///
 /// `of` returns the settings of a node. Nodes in `keep_float` stay float, and so do other operators
 /// than `operators`, if given.
+///
+/// Weights in `refused` stay float, for these reasons.
 pub fn plan_blocks(
     model: &Model,
     of: &dyn Fn(&NodeProto) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
+    refused: &HashMap<String, StaysFloat>,
 ) -> Result<(Quantized, Vec<PlannedRecipe>), QuantizeError> {
-    let mut planned = PlannedBlocks::default();
+    let mut planned = PlannedBlocks {
+        refused,
+        recipes: Vec::new(),
+        known: HashMap::new(),
+        transposes: BTreeSet::new(),
+    };
     let mut quantized = Rewriter::new(model, keep_float, operators)?.run(|graph, node| {
         let settings = of(node);
         settings.check().map_err(|error| QuantizeError::OfNode {
             node: node.title().into(),
-            error: Box::new(error),
+            error: Box::new(error.into()),
         })?;
         if settings.form != BlockForm::MatMulNBits || settings.method == BlockMethod::Gptq {
-            return Err("this form or method of blocks needs the whole weight in memory".into());
+            return Err(StaysFloat::WholeWeightNeeded.into());
         }
         match node.is("Gather") && settings.embeddings {
             true => planned.gather(graph, node, &settings),
@@ -43,8 +52,8 @@ pub fn plan_blocks(
     Ok((quantized, planned.recipes))
 }
 
-#[derive(Default)]
-struct PlannedBlocks {
+struct PlannedBlocks<'a> {
+    refused: &'a HashMap<String, StaysFloat>,
     recipes: Vec<PlannedRecipe>,
     /// Index of the recipe by weight and settings.
     known: HashMap<(String, String), usize>,
@@ -62,13 +71,13 @@ impl<'a> WeightMatrix<'a> {
     fn new(tensor: &'a TensorProto, transposed: bool) -> Result<WeightMatrix<'a>, NotQuantized> {
         let element = tensor.element()?;
         if !element.is_half() && element != DataType::Float {
-            return Err("its weight is not of float32 or 16-bit floats".into());
+            return Err(StaysFloat::WeightNotFloat32.into());
         }
         let &[first, second] = tensor.shape()?.as_slice() else {
-            return Err("its weight is not a matrix".into());
+            return Err(StaysFloat::NotAMatrix.into());
         };
         if first == 0 || second == 0 {
-            return Err("its weight is empty".into());
+            return Err(StaysFloat::EmptyWeight.into());
         }
         let (rows, columns) = match transposed {
             true => (second, first),
@@ -88,14 +97,12 @@ impl<'a> WeightMatrix<'a> {
         let padded = self.layout.rows.next_multiple_of(settings.size);
         match padded * usize::from(settings.bits) < self.layout.rows * stored {
             true => Ok(()),
-            false => Err(
-                "its columns are so short that blocks would need more bytes than float32".into(),
-            ),
+            false => Err(StaysFloat::ShortColumns.into()),
         }
     }
 }
 
-impl PlannedBlocks {
+impl PlannedBlocks<'_> {
     /// Rewrites a MatMul or Gemm as MatMulNBits.
     fn product<'a>(
         &mut self,
@@ -157,23 +164,23 @@ impl PlannedBlocks {
     ) -> Result<(), NotQuantized> {
         let constants = &graph.model.graph.initializers;
         let table = node.input_at(0).and_then(|name| constants.get(name));
-        let table = table.ok_or("its table is not a constant")?;
+        let table = table.ok_or(StaysFloat::VariableTable)?;
         if node.int("axis").unwrap_or(0) != 0 {
-            return Err("it reads no rows of its table".into());
+            return Err(StaysFloat::GathersNoRows.into());
         }
         if !matches!(
             table.element()?,
             DataType::Float | DataType::Float16 | DataType::Bfloat16
         ) {
-            return Err("its table is not of floats".into());
+            return Err(StaysFloat::TableNotFloat.into());
         }
         if settings.method == BlockMethod::Hqq {
-            return Err("GatherBlockQuantized has no fractional zero points".into());
+            return Err(StaysFloat::FractionalZeroPoints.into());
         }
         // A row of the table is a column of the matrix.
         let weight = WeightMatrix::new(table, true)?;
         if weight.layout.rows % settings.size != 0 {
-            return Err("the length of its rows is no multiple of a block".into());
+            return Err(StaysFloat::UnevenRows.into());
         }
         weight.gains(settings)?;
         let recipe = self.recipe(graph, &weight, settings)?;
@@ -230,6 +237,9 @@ impl PlannedBlocks {
         settings: &BlockSettings,
     ) -> Result<usize, NotQuantized> {
         let name = weight.tensor.name.clone().unwrap_or_default();
+        if let Some(&reason) = self.refused.get(&name) {
+            return Err(reason.into());
+        }
         let own = BlockSettings {
             accuracy_level: 0,
             ..settings.clone()
@@ -269,7 +279,7 @@ fn weight<'a>(
     let model = &graph.model.graph;
     let constant = |name: Option<&str>| model.initializers.get(name?);
     if constant(node.input_at(0)).is_some() {
-        return Err("its input is a constant".into());
+        return Err(StaysFloat::ConstantInput.into());
     }
     let name = node.input_at(1).unwrap_or_default();
     if let Some(weight) = constant(Some(name)) {
@@ -281,7 +291,7 @@ fn weight<'a>(
     });
     match turned.and_then(|before| constant(before.input_at(0))) {
         Some(weight) => Ok((weight, Some(name.to_owned()))),
-        None => Err(NO_WEIGHT.into()),
+        None => Err(StaysFloat::VariableWeight.into()),
     }
 }
 

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::bias_correction::corrections;
 use super::gptq::Gptq;
+use super::invariant::PlanInvariant;
 use super::plan::{Plan, RangeSource, TensorRole};
 use super::ranges::ActivationRanges;
 use super::scale::{QuantizationParameters, integer_bounds};
@@ -139,10 +140,8 @@ fn activation_parameters(
 }
 
 fn representation<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
-    let missing = || QuantizeError::RangeMissing {
-        value: name.to_string(),
-    };
-    plan.representations.get(name).ok_or_else(missing)
+    let represented = plan.representations.get(name);
+    represented.ok_or_else(|| PlanInvariant::Representation(name.to_string()).into())
 }
 
 fn range(
@@ -154,10 +153,9 @@ fn range(
     let missing = || QuantizeError::RangeMissing {
         value: name.to_string(),
     };
-    let range = match (
-        represented.range,
-        plan.ranges.get(name).ok_or_else(missing)?,
-    ) {
+    let source = plan.ranges.get(name);
+    let source = source.ok_or_else(|| PlanInvariant::RangeSource(name.to_string()))?;
+    let range = match (represented.range, source) {
         (Some(chosen), _) => chosen,
         (None, RangeSource::Fixed(min, max)) => Range::new(*min, *max),
         (None, RangeSource::Observed(source)) => {

@@ -1,5 +1,6 @@
 //! Recipes of a model, before a byte of its large constants is read.
 
+use bytes::Bytes;
 use octet_onnx::schema::{DataLocation, DataType, TensorProto};
 use octet_onnx::tensor::TensorError;
 
@@ -63,6 +64,23 @@ impl PlannedRecipe {
         Ok(outputs
             .map(|(output, name)| placeholder(name, output, &output.shape))
             .collect())
+    }
+
+    /// The computed constants and their views, from the bytes of the recipe's outputs.
+    pub fn constants(&self, results: Vec<Vec<u8>>) -> Result<Vec<TensorProto>, TensorError> {
+        let results: Vec<Bytes> = results.into_iter().map(Bytes::from).collect();
+        let whole = |(mut constant, bytes): (TensorProto, &Bytes)| {
+            constant.raw_data = Some(bytes.clone());
+            constant.data_location = None;
+            constant
+        };
+        let placeholders = self.placeholders()?.into_iter();
+        let mut constants: Vec<TensorProto> = placeholders.zip(&results).map(whole).collect();
+        for (view, (_, output, _)) in self.views.iter().enumerate() {
+            let bytes = results.get(*output);
+            constants.extend(self.view_placeholder(view)?.zip(bytes).map(whole));
+        }
+        Ok(constants)
     }
 
     /// The constants with the bytes of an output, without their bytes.

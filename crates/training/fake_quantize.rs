@@ -7,7 +7,7 @@
 //! clamped, and as a constant elsewhere. The gradient therefore passes or is zero. The backward
 //! pass needs only one bit per value: [`mask_len`] words, 1/32 of the floats' memory.
 
-use crate::nearest_whole;
+use octet_kernels::nearest_whole;
 
 /// Values per mask word. The first value is the lowest bit.
 const WORD: usize = u32::BITS as usize;
