@@ -8,12 +8,12 @@ use octet_onnx::{Pieces, Stretch, pieces, stretch_of, tensors};
 use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeSummary};
 use octet_quantize::{Quantized, Settings, plan_streamed};
 
-use crate::layout::Layout;
-use crate::{DataFile, OutputFiles, StreamError};
+use crate::data_placement::DataPlacement;
+use crate::{OutputFiles, StreamError, WeightsFile};
 
 /// The next thing that the caller does.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ConversionStep {
     /// Read these bytes of the source and pass them to [`Conversion::feed`].
     Read(Stretch),
     /// Write these bytes of the result.
@@ -33,11 +33,11 @@ pub enum Step {
 pub struct Conversion {
     model: ModelProto,
     quantized: Quantized,
-    files: Vec<DataFile>,
+    files: Vec<WeightsFile>,
     /// Recipes in the order in which the source is read.
     waiting: VecDeque<Work>,
     current: Option<Current>,
-    writes: VecDeque<Step>,
+    writes: VecDeque<ConversionStep>,
     summaries: Vec<(PlannedRecipe, RecipeSummary)>,
     bytes_to_read: u64,
     bytes_read: u64,
@@ -74,10 +74,12 @@ impl Conversion {
     ) -> Result<Conversion, StreamError> {
         let (quantized, recipes) = plan_streamed(&Model::from_proto(model)?, settings)?;
         let mut model = quantized.model.to_proto();
-        let mut plan = Plan::new(recipes, output)?;
+        let mut plan = ConstantPlan::new(recipes, output)?;
         tensors::each_mut(&mut model, &mut |tensor| plan.place(tensor))?;
-        let Plan {
-            layout, mut work, ..
+        let ConstantPlan {
+            placement,
+            mut work,
+            ..
         } = plan;
         // A source is read from its beginning to its end.
         work.sort_by(|one, other| one.source.cmp(&other.source));
@@ -88,7 +90,7 @@ impl Conversion {
         Ok(Conversion {
             model,
             quantized,
-            files: layout.files,
+            files: placement.files,
             waiting: work.into(),
             current: None,
             writes: VecDeque::new(),
@@ -99,7 +101,7 @@ impl Conversion {
     }
 
     /// The files of constants, with their final sizes.
-    pub fn files(&self) -> &[DataFile] {
+    pub fn files(&self) -> &[WeightsFile] {
         &self.files
     }
 
@@ -114,14 +116,14 @@ impl Conversion {
     }
 
     /// The next step. A write must be done before the next call.
-    pub fn next(&mut self) -> Result<Step, StreamError> {
+    pub fn next(&mut self) -> Result<ConversionStep, StreamError> {
         loop {
             if let Some(write) = self.writes.pop_front() {
                 return Ok(write);
             }
             let Some(current) = &mut self.current else {
                 let Some(work) = self.waiting.pop_front() else {
-                    return Ok(Step::Finished);
+                    return Ok(ConversionStep::Finished);
                 };
                 let recipe = work.planned.start()?;
                 self.current = Some(Current { work, recipe });
@@ -136,7 +138,7 @@ impl Conversion {
             };
             match &current.work.source {
                 Some(stretch) => {
-                    return Ok(Step::Read(Stretch {
+                    return Ok(ConversionStep::Read(Stretch {
                         file: stretch.file.clone(),
                         offset: stretch.offset + range.start,
                         length: range.end - range.start,
@@ -175,7 +177,7 @@ impl Conversion {
         let places = &work.places;
         let mut emit = |emitted: Emitted| {
             let (file, start) = places[emitted.output];
-            writes.push_back(Step::Write {
+            writes.push_back(ConversionStep::Write {
                 file,
                 offset: start + emitted.offset,
                 bytes: emitted.bytes,
@@ -200,8 +202,8 @@ impl Conversion {
 }
 
 /// The places of all external constants.
-struct Plan {
-    layout: Layout,
+struct ConstantPlan {
+    placement: DataPlacement,
     work: Vec<Work>,
     /// Recipe and output by the name of a computed constant.
     computed: HashMap<String, (usize, usize)>,
@@ -209,10 +211,10 @@ struct Plan {
     copied: BTreeMap<Stretch, usize>,
 }
 
-impl Plan {
-    fn new(recipes: Vec<PlannedRecipe>, output: OutputFiles) -> Result<Plan, StreamError> {
-        let mut plan = Plan {
-            layout: Layout::new(output),
+impl ConstantPlan {
+    fn new(recipes: Vec<PlannedRecipe>, output: OutputFiles) -> Result<ConstantPlan, StreamError> {
+        let mut plan = ConstantPlan {
+            placement: DataPlacement::new(output),
             work: Vec::new(),
             computed: HashMap::new(),
             copied: BTreeMap::new(),
@@ -236,7 +238,7 @@ impl Plan {
         let recipe = planned.start()?;
         let outputs = recipe.outputs().iter();
         let places = outputs
-            .map(|output| self.layout.place(output.bytes))
+            .map(|output| self.placement.place(output.bytes))
             .collect();
         self.work.push(Work {
             planned,
@@ -273,7 +275,7 @@ impl Plan {
             value: Some(value),
         };
         tensor.external_data = vec![
-            entry("location", self.layout.files[file].name.clone()),
+            entry("location", self.placement.files[file].name.clone()),
             entry("offset", offset.to_string()),
             entry("length", tensor.stored_bytes()?.to_string()),
         ];
@@ -373,18 +375,18 @@ mod tests {
         let names: Vec<String> = conversion.files().iter().map(|f| f.name.clone()).collect();
         loop {
             match conversion.next()? {
-                Step::Read(stretch) => {
+                ConversionStep::Read(stretch) => {
                     let end = (stretch.end() as usize).min(file.len());
                     conversion.feed(&file[stretch.offset as usize..end])?;
                 }
-                Step::Write {
+                ConversionStep::Write {
                     file,
                     offset,
                     bytes,
                 } => {
                     files[file][offset as usize..][..bytes.len()].copy_from_slice(&bytes);
                 }
-                Step::Finished => break,
+                ConversionStep::Finished => break,
             }
         }
         let (read, all) = conversion.progress();
@@ -478,7 +480,7 @@ mod tests {
             limit: u64::MAX,
         };
         let mut conversion = Conversion::new(reader.finish().unwrap(), &settings, output).unwrap();
-        let Step::Read(stretch) = conversion.next().unwrap() else {
+        let ConversionStep::Read(stretch) = conversion.next().unwrap() else {
             panic!("the first step is a read");
         };
         let error = conversion

@@ -9,11 +9,11 @@
 #![allow(clippy::result_large_err)]
 
 mod conversion;
-mod layout;
+mod data_placement;
 mod small_tensors;
 
-pub use conversion::{Conversion, Converted, Step};
-pub use layout::{DataFile, OutputFiles};
+pub use conversion::{Conversion, ConversionStep, Converted};
+pub use data_placement::{OutputFiles, WeightsFile};
 pub use small_tensors::SmallTensors;
 
 use octet_graph::GraphError;

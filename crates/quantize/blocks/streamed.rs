@@ -62,13 +62,13 @@ struct PlannedBlocks<'a> {
 }
 
 /// A weight and its order.
-struct WeightMatrix<'a> {
+struct BlockedWeight<'a> {
     tensor: &'a TensorProto,
     layout: MatrixLayout,
 }
 
-impl<'a> WeightMatrix<'a> {
-    fn new(tensor: &'a TensorProto, transposed: bool) -> Result<WeightMatrix<'a>, NotQuantized> {
+impl<'a> BlockedWeight<'a> {
+    fn new(tensor: &'a TensorProto, transposed: bool) -> Result<BlockedWeight<'a>, NotQuantized> {
         let element = tensor.element()?;
         if !element.is_half() && element != DataType::Float {
             return Err(StaysFloat::WeightNotFloat32.into());
@@ -88,7 +88,7 @@ impl<'a> WeightMatrix<'a> {
             columns,
             transposed,
         };
-        Ok(WeightMatrix { tensor, layout })
+        Ok(BlockedWeight { tensor, layout })
     }
 
     /// Fails if blocks need more bytes than the source.
@@ -117,7 +117,7 @@ impl PlannedBlocks<'_> {
         };
         plain_gemm(node)?;
         let (weight, behind) = weight(graph, node)?;
-        let weight = WeightMatrix::new(weight, transposed != behind.is_some())?;
+        let weight = BlockedWeight::new(weight, transposed != behind.is_some())?;
         weight.gains(settings)?;
         let recipe = self.recipe(graph, &weight, settings)?;
         self.transposes.extend(behind);
@@ -178,7 +178,7 @@ impl PlannedBlocks<'_> {
             return Err(StaysFloat::FractionalZeroPoints.into());
         }
         // A row of the table is a column of the matrix.
-        let weight = WeightMatrix::new(table, true)?;
+        let weight = BlockedWeight::new(table, true)?;
         if weight.layout.rows % settings.size != 0 {
             return Err(StaysFloat::UnevenRows.into());
         }
@@ -233,7 +233,7 @@ impl PlannedBlocks<'_> {
     fn recipe(
         &mut self,
         graph: &mut Rewriter,
-        weight: &WeightMatrix,
+        weight: &BlockedWeight,
         settings: &BlockSettings,
     ) -> Result<usize, NotQuantized> {
         let name = weight.tensor.name.clone().unwrap_or_default();

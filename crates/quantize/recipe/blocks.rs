@@ -38,7 +38,7 @@ pub struct BlocksRecipe {
     scales: DataType,
     outputs: Vec<RecipeOutput>,
     slices: Slices,
-    tile: Tile,
+    tile: ColumnTile,
     /// Columns of a tile.
     tile_columns: usize,
     summary: RecipeSummary,
@@ -46,7 +46,7 @@ pub struct BlocksRecipe {
 
 /// The columns of the current pass.
 #[derive(Default)]
-struct Tile {
+struct ColumnTile {
     /// The first column, and the column behind the last.
     columns: Range<usize>,
     /// Rows of the current block, `columns.len()` numbers each.
@@ -115,7 +115,7 @@ impl BlocksRecipe {
             scales,
             outputs,
             slices: Slices::new(bytes, unit.max(1), passes),
-            tile: Tile::default(),
+            tile: ColumnTile::default(),
             tile_columns,
             summary: RecipeSummary::default(),
         };
@@ -137,7 +137,7 @@ impl BlocksRecipe {
             return;
         }
         let count = columns.len() * self.blocks();
-        self.tile = Tile {
+        self.tile = ColumnTile {
             columns,
             panel: Vec::new(),
             block: 0,

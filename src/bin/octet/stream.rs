@@ -11,7 +11,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use octet::onnx::skeleton::SkeletonReader;
 use octet::onnx::{Stretch, check_stretches, external};
 use octet::quantize::{Quantized, Scheme, Settings};
-use octet::stream::{Conversion, Converted, OutputFiles, SmallTensors, Step, StreamError};
+use octet::stream::{
+    Conversion, ConversionStep, Converted, OutputFiles, SmallTensors, StreamError,
+};
 
 use super::{Failure, files, targets};
 
@@ -71,21 +73,21 @@ impl StreamOptions {
         };
         let skeleton = small.finish().map_err(about)?;
         let mut conversion = Conversion::new(skeleton, settings, output).map_err(about)?;
-        let mut parts = Parts::create(out, &conversion, &source)?;
+        let mut parts = PartFiles::create(out, &conversion, &source)?;
         let bar = progress_bar(conversion.progress().1);
         loop {
             match conversion.next().map_err(about)? {
-                Step::Read(stretch) => {
+                ConversionStep::Read(stretch) => {
                     source.read(&stretch, &mut buffer)?;
                     conversion.feed(&buffer).map_err(about)?;
                     bar.set_position(conversion.progress().0);
                 }
-                Step::Write {
+                ConversionStep::Write {
                     file,
                     offset,
                     bytes,
                 } => parts.write(file, offset, &bytes)?,
-                Step::Finished => break,
+                ConversionStep::Finished => break,
             }
         }
         bar.finish_and_clear();
@@ -256,7 +258,7 @@ impl Source {
 }
 
 /// The files of weights of the result, under temporary names until all are complete.
-struct Parts {
+struct PartFiles {
     parts: Vec<Part>,
     finished: bool,
 }
@@ -268,9 +270,9 @@ struct Part {
     bytes: u64,
 }
 
-impl Parts {
-    fn create(out: &Path, conversion: &Conversion, source: &Source) -> Result<Parts, Failure> {
-        let mut parts = Parts {
+impl PartFiles {
+    fn create(out: &Path, conversion: &Conversion, source: &Source) -> Result<PartFiles, Failure> {
+        let mut parts = PartFiles {
             parts: Vec::new(),
             finished: false,
         };
@@ -322,7 +324,7 @@ impl Parts {
     }
 }
 
-impl Drop for Parts {
+impl Drop for PartFiles {
     fn drop(&mut self) {
         if !self.finished {
             for part in &self.parts {

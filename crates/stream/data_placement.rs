@@ -18,7 +18,7 @@ pub struct OutputFiles {
 
 /// A file of constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataFile {
+pub struct WeightsFile {
     /// Its name, which the model contains.
     pub name: String,
     /// Its size.
@@ -26,14 +26,14 @@ pub struct DataFile {
 }
 
 /// Places constants one after the other, in as many files as they need.
-pub(crate) struct Layout {
+pub(crate) struct DataPlacement {
     output: OutputFiles,
-    pub(crate) files: Vec<DataFile>,
+    pub(crate) files: Vec<WeightsFile>,
 }
 
-impl Layout {
-    pub(crate) fn new(output: OutputFiles) -> Layout {
-        Layout {
+impl DataPlacement {
+    pub(crate) fn new(output: OutputFiles) -> DataPlacement {
+        DataPlacement {
             output,
             files: Vec::new(),
         }
@@ -56,7 +56,7 @@ impl Layout {
                 0 => format!("{}_data", self.output.model),
                 number => format!("{}_data_{number}", self.output.model),
             };
-            self.files.push(DataFile { name, bytes: 0 });
+            self.files.push(WeightsFile { name, bytes: 0 });
             0
         });
         let index = self.files.len() - 1;
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn constants_are_aligned_and_files_stay_below_their_limit() {
-        let mut layout = Layout::new(OutputFiles {
+        let mut layout = DataPlacement::new(OutputFiles {
             model: "m.onnx".into(),
             limit: 10 << 20,
         });
