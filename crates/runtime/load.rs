@@ -24,7 +24,7 @@ use super::invariant::EngineInvariant;
 use super::operators::NativeOperator;
 use super::weights::{self, SharedWeight};
 use super::{
-    EngineError, Watched, chain, observe, operators, partition, tract_graph, validate, values,
+    EngineError, Watched, chain, cut_points, observe, operators, tract_graph, validate, values,
 };
 use octet_graph::prepare::{InferredValue, Types, fold_shapes};
 use octet_graph::{Dim, Model, Uses};
@@ -182,7 +182,7 @@ fn fold_shapes<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<
         .flat_map(|one| std::iter::once(&one.value).chain(&one.beside))
         .map(String::as_str)
         .collect();
-    let shape_values = partition::shape_values(model.graph.nodes.iter());
+    let shape_values = cut_points::shape_values(model.graph.nodes.iter());
     let stays = |name: &str| {
         let known = types.get(name);
         let floats = known.is_some_and(|known| known.element == DataType::Float);

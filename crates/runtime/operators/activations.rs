@@ -6,7 +6,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::math;
 use tract_onnx::tract_hir::internal::*;
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Activation {

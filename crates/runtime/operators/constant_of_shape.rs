@@ -5,7 +5,7 @@ use tract_onnx::pb::{NodeProto, TensorProto};
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::ConstantOfShape;
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
 
 pub(super) fn build(context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mut value = match node.get_attr_opt::<&TensorProto>("value")? {

@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::cnn::{Deconv, KernelFormat, PaddingSpec, PoolSp
 use tract_onnx::tract_core::ops::nn::DataFormat;
 use tract_onnx::tract_hir::internal::*;
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
 use octet_graph::{Around, SlidingWindow};
 
 /// The attributes of a node, without its kernel.

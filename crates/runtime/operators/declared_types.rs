@@ -7,7 +7,7 @@ use tract_onnx::pb::{GraphProto, NodeProto, ValueInfoProto};
 use tract_onnx::tract_hir::infer::{InferenceRulesOp, Solver, TensorProxy};
 use tract_onnx::tract_hir::internal::*;
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
 
 /// The declared type of each output that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use tract_onnx::tract_core::ops::math;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::matmul::{MatMulInference, compute_shapes};
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
 
 /// The input slots of both zero points.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

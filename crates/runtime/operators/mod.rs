@@ -13,13 +13,9 @@ mod resize;
 mod slice;
 
 use tract_onnx::Onnx;
-use tract_onnx::tract_hir::internal::*;
 
 pub(super) use native::NativeOperator;
-use octet_graph::prepare::position;
 pub(super) use recurrent::in_order;
-
-type BuildResult = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
 /// Registers our operators. For type inference, operators with data-dependent sizes infer only the
 /// type.
@@ -43,17 +39,6 @@ pub(super) fn register(onnx: &mut Onnx, only_types: bool) {
     resize::register(onnx);
     onnx.op_register.insert("Slice", slice::build);
     onnx.op_register.insert("Softplus", activations::softplus);
-}
-
-/// The integers of a constant.
-fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
-    let cast = tensor.cast_to::<i64>()?;
-    Ok(cast.try_as_plain_ram()?.as_slice::<i64>()?.to_vec())
-}
-
-/// An axis counted from the front.
-fn axis_of(axis: i64, rank: usize) -> TractResult<usize> {
-    position(axis, rank).with_context(|| format!("axis {axis} is outside a tensor of {rank} axes"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::array::{Gather, Pad as Padded, PadMode, Slice};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{BuildResult, axis_of, integers};
+use crate::operator_inputs::{BuildResult, axis_of, integers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mode {

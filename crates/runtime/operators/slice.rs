@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::array::{Slice as TractSlice, StridedSlice};
 use tract_onnx::tract_core::ops::downsample::Downsample;
 use tract_onnx::tract_hir::internal::*;
 
-use super::{BuildResult, axis_of, integers};
+use crate::operator_inputs::{BuildResult, axis_of, integers};
 use octet_graph::prepare::slice_bounds;
 
 /// The input slots of the axes and the steps.

@@ -2,8 +2,8 @@
 
 use tract_onnx::tract_hir::internal::*;
 
-use super::super::{axis_of, integers};
 use super::NativeCall;
+use crate::operator_inputs::{axis_of, integers};
 use octet_graph::prepare::count;
 
 /// Reverses the first elements of each sequence, as many as its length.

@@ -4,10 +4,12 @@
 //! collected output is empty and has the declared shape. Undeclared sizes are 0 there, as in ONNX
 //! Runtime.
 
-use super::super::EngineError;
-use super::super::execute::RunContext;
 use super::body::BodyGraph;
-use super::{ExecutionMode, LiveValues, NodeLabel, describe, slices};
+use super::control_node::{LiveValues, NodeLabel, describe};
+use super::slices;
+use super::submodel::ExecutionMode;
+use crate::EngineError;
+use crate::execute::RunContext;
 use octet_graph::{Dim, Model, tensor_type_of};
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::{NodeProto, ValueInfoProto};

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::execute::RunContext;
-use super::super::invariant::EngineInvariant;
-use super::super::run::Engine;
-use super::super::{EngineError, Watched};
+use super::Engine;
+use crate::execute::RunContext;
+use crate::invariant::EngineInvariant;
+use crate::{EngineError, Watched};
 use octet_graph::prepare::prepare;
 use octet_graph::{Dim, Model, TensorType};
 use octet_onnx::in_memory::{Tensor, Values};
@@ -20,11 +20,11 @@ use octet_onnx::schema::{TensorProto, ValueInfoProto};
 
 /// The execution mode of the nodes of a part.
 #[derive(Clone, Copy)]
-pub(crate) struct ExecutionMode {
-    pub(crate) kernels: bool,
-    pub(crate) integers: bool,
+pub(super) struct ExecutionMode {
+    pub(super) kernels: bool,
+    pub(super) integers: bool,
     /// Number of graphs that enclose the part.
-    pub(crate) depth: usize,
+    pub(super) depth: usize,
 }
 
 /// Number of engines that are kept, one for each set of constant integer inputs.
@@ -36,12 +36,12 @@ const MAX_SHAPE_LENGTH: usize = 64;
 /// An engine, and the integer inputs that are constants in it, by their index.
 type SpecializedEngine = (Vec<(usize, Tensor)>, Arc<Engine>);
 
-pub(crate) struct Submodel {
+pub(super) struct Submodel {
     model: Model,
     /// Names of the inputs.
-    pub(crate) inputs: Vec<String>,
+    pub(super) inputs: Vec<String>,
     /// Names of the outputs.
-    pub(crate) outputs: Vec<String>,
+    pub(super) outputs: Vec<String>,
     watched: Vec<Watched>,
     mode: ExecutionMode,
     /// The model has to be prepared first.
@@ -56,7 +56,7 @@ pub(crate) struct Submodel {
 impl Submodel {
     /// Creates a part of a prepared model that reports some of its values. In most models, integers
     /// from earlier parts depend only on shapes, so they become constants of the plan.
-    pub(crate) fn prepared(
+    pub(super) fn prepared(
         model: Model,
         inputs: Vec<String>,
         watched: Vec<Watched>,
@@ -113,7 +113,7 @@ impl Submodel {
     }
 
     /// Runs the part; the results have the order of its outputs.
-    pub(crate) fn run(
+    pub(super) fn run(
         &self,
         inputs: Vec<Tensor>,
         mut run: RunContext,
@@ -140,7 +140,7 @@ impl Submodel {
     }
 
     /// Returns true if there is nothing to compute or to report.
-    pub(crate) fn idle(&self) -> bool {
+    pub(super) fn idle(&self) -> bool {
         self.model.graph.outputs.is_empty() && self.watched.is_empty()
     }
 
@@ -169,7 +169,7 @@ impl Submodel {
     }
 
     /// The engine for these inputs, and the inputs that it still needs.
-    pub(crate) fn engine(
+    pub(super) fn engine(
         &self,
         inputs: Vec<Tensor>,
     ) -> Result<(Arc<Engine>, Vec<Tensor>), EngineError> {

@@ -1,10 +1,12 @@
 //! Scan: runs a body for each slice of its inputs along an axis, forwards or backwards.
 
-use super::super::EngineError;
-use super::super::execute::RunContext;
 use super::body::{BodyGraph, list};
+use super::control_node::{LiveValues, NodeLabel, describe};
 use super::loop_node::{keep, stacked};
-use super::{ExecutionMode, LiveValues, NodeLabel, describe, slices};
+use super::slices;
+use super::submodel::ExecutionMode;
+use crate::EngineError;
+use crate::execute::RunContext;
 use octet_graph::prepare::position;
 use octet_graph::{Model, tensor_type_of};
 use octet_onnx::in_memory::Tensor;

@@ -1,9 +1,10 @@
 //! If: runs one of two bodies, chosen by a boolean.
 
-use super::super::EngineError;
-use super::super::execute::RunContext;
 use super::body::BodyGraph;
-use super::{ExecutionMode, LiveValues, NodeLabel};
+use super::control_node::{LiveValues, NodeLabel};
+use super::submodel::ExecutionMode;
+use crate::EngineError;
+use crate::execute::RunContext;
 use octet_graph::Model;
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::NodeProto;

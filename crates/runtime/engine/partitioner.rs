@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::super::control::{ControlNode, ExecutionMode, Submodel, holds_graphs};
-use super::super::{EngineError, Watched};
-use super::cut_points::{self, CutPoints};
-use super::{ControlEnd, GraphPart, Partition};
+use super::control_node::ControlNode;
+use super::partition::{ControlEnd, GraphPart, Partition};
+use super::submodel::{ExecutionMode, Submodel};
+use crate::cut_points::{self, CutPoints, holds_graphs};
+use crate::{EngineError, Watched};
 use octet_graph::{Model, Uses, is_random};
 use octet_onnx::schema::{NodeProto, ValueInfoProto};
 

@@ -1,18 +1,33 @@
 //! Runs of a model, each by the plan for the shapes of its inputs.
+//!
+//! A model with control flow runs in parts, each with an engine of its own.
+
+mod body;
+mod control_node;
+mod if_node;
+mod loop_node;
+mod partition;
+mod partitioner;
+mod scan_node;
+mod slices;
+mod submodel;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use super::control::{self, ExecutionMode};
-use super::execute::RunContext;
-use super::partition::{self, Partition};
-use super::plan::{ExecutionPlan, RunPlan};
-use super::steps::{self, PlanSteps, Timing};
-use super::{EngineError, Watched};
+use crate::execute::{RunContext, StepClock};
+use crate::plan::{ExecutionPlan, ModelPlanner, RunPlan};
+use crate::steps::{self, PlanSteps, Timing};
+use crate::{EngineError, Watched};
+use control_node::MAX_ITERATIONS;
 use octet_graph::Model;
 use octet_int8::FusedNode;
 use octet_onnx::in_memory::Tensor;
+use partition::{Partition, PendingPart};
+use submodel::ExecutionMode;
 
 /// Progress of a run that ended at a time limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,25 +38,13 @@ pub struct Probe {
     pub ms: f64,
 }
 
-/// Called when a step of an integer region is done, with its index in the list of
-/// [`Engine::fused`].
-pub type StepClock<'a> = &'a mut dyn FnMut(usize);
-
 /// Runs one model and reports some of its values.
 pub struct Engine {
-    pub(super) model: Model,
-    pub(super) watched: Vec<Watched>,
-    /// Watched values that are inputs of the model: (slot, index of the input).
-    pub(super) watched_inputs: Vec<(usize, usize)>,
-    /// Our float kernels run the convolutions.
-    pub(super) kernels: bool,
-    /// Quantized nodes run on integers.
-    pub(super) integers: bool,
+    planner: ModelPlanner,
     /// Number of graphs that enclose this model.
     depth: usize,
     /// The partition of a model with control flow, or with shapes that depend on values.
     partition: OnceLock<Option<Partition>>,
-    pub(super) plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<ExecutionPlan>)>>,
 }
 
 impl Engine {
@@ -54,50 +57,29 @@ impl Engine {
     /// Runs a quantized model on integers wherever that is possible. A watched value stays float,
     /// so no pattern spans it.
     pub fn on_integers(mut self) -> Engine {
-        self.integers = octet_int8::has_integers(&self.model);
+        self.planner.integers = octet_int8::has_integers(&self.planner.model);
         self
     }
 
     /// Creates an engine that reports each value of `watched` together with the values `beside` it.
     pub fn watching(model: Model, watched: Vec<Watched>) -> Engine {
-        let position = |name: &String| {
-            model
-                .graph
-                .inputs
-                .iter()
-                .position(|i| i.name.as_ref() == Some(name))
-        };
-        let watched_inputs = watched
-            .iter()
-            .enumerate()
-            .filter(|(_, watched)| watched.beside.is_empty())
-            .filter_map(|(slot, watched)| Some((slot, position(&watched.value)?)))
-            .collect();
         Engine {
-            model,
-            watched,
-            watched_inputs,
-            // Native builds use tract's kernels, which are tuned for each processor.
-            kernels: cfg!(target_family = "wasm"),
-            integers: false,
+            planner: ModelPlanner::new(model, watched),
             depth: 0,
             partition: OnceLock::new(),
-            plans: Mutex::default(),
         }
     }
 
     /// Takes over the execution mode of another engine.
-    pub(super) fn with_mode(self, mode: ExecutionMode) -> Engine {
-        Engine {
-            kernels: mode.kernels,
-            integers: mode.integers,
-            depth: mode.depth,
-            ..self
-        }
+    fn with_mode(mut self, mode: ExecutionMode) -> Engine {
+        self.planner.kernels = mode.kernels;
+        self.planner.integers = mode.integers;
+        self.depth = mode.depth;
+        self
     }
 
     /// Marks the model as one that needs no partition.
-    pub(super) fn unpartitioned(self) -> Engine {
+    fn unpartitioned(self) -> Engine {
         Engine {
             partition: OnceLock::from(None),
             ..self
@@ -106,23 +88,23 @@ impl Engine {
 
     /// The partition of a model with control flow, or with shapes that depend on values; computed
     /// once.
-    pub(super) fn partition(&self) -> Result<Option<&Partition>, EngineError> {
+    fn partition(&self) -> Result<Option<&Partition>, EngineError> {
         if let Some(partition) = self.partition.get() {
             return Ok(partition.as_ref());
         }
         let mode = ExecutionMode {
-            kernels: self.kernels,
-            integers: self.integers,
+            kernels: self.planner.kernels,
+            integers: self.planner.integers,
             depth: self.depth,
         };
-        let made = partition::partition(&self.model, &self.watched, mode)?;
+        let made = partitioner::partition(&self.planner.model, &self.planner.watched, mode)?;
         Ok(self.partition.get_or_init(|| made).as_ref())
     }
 
     /// Chooses our float kernels or tract's for convolutions, instead of the default of the
     /// platform.
     pub fn with_kernels(mut self, ours: bool) -> Engine {
-        self.kernels = ours;
+        self.planner.kernels = ours;
         self
     }
 
@@ -200,7 +182,7 @@ impl Engine {
         inputs: &[Tensor],
         stop: &dyn Fn() -> bool,
     ) -> Result<PlanSteps, EngineError> {
-        let graph = &self.model.graph;
+        let graph = &self.planner.model.graph;
         let Some(partition) = self.partition()? else {
             let plan = self.plan(inputs)?;
             return Ok(steps::from_plan(&plan.run, graph, plan.regions()));
@@ -291,14 +273,14 @@ impl Engine {
         partition: &Partition,
         inputs: &[Tensor],
         stop: &dyn Fn() -> bool,
-        visit: impl FnMut(&partition::PendingPart) -> Result<(), EngineError>,
+        visit: impl FnMut(&PendingPart) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let run = RunContext {
             see: &mut |_, _, _| {},
             stop,
             timing: None,
             clock: None,
-            iterations: &Cell::new(control::MAX_ITERATIONS),
+            iterations: &Cell::new(MAX_ITERATIONS),
         };
         partition.visit(inputs, run, visit)
     }
@@ -311,7 +293,7 @@ impl Engine {
         timing: Option<&mut dyn Timing>,
         clock: Option<StepClock>,
     ) -> Result<Vec<Tensor>, EngineError> {
-        let iterations = Cell::new(control::MAX_ITERATIONS);
+        let iterations = Cell::new(MAX_ITERATIONS);
         // Borrowed anew for the lifetime of the iteration counter.
         let run = RunContext {
             see,
@@ -327,5 +309,20 @@ impl Engine {
             iterations: &iterations,
         };
         self.execute(inputs, run)
+    }
+
+    fn execute(
+        &self,
+        inputs: Cow<'_, [Tensor]>,
+        run: RunContext,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        match self.partition()? {
+            Some(partition) => partition.run(inputs, run),
+            None => self.planner.execute(inputs, run),
+        }
+    }
+
+    fn plan(&self, inputs: &[Tensor]) -> Result<Arc<ExecutionPlan>, EngineError> {
+        self.planner.plan(inputs)
     }
 }

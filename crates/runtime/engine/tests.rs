@@ -240,7 +240,7 @@ fn parts_hand_over_what_others_read_and_nothing_else() {
         integers: false,
         depth: 0,
     };
-    let partition = crate::partition::partition(&model(1), &[], mode)
+    let partition = super::partitioner::partition(&model(1), &[], mode)
         .unwrap()
         .unwrap();
     let interfaces: HashMap<usize, (Vec<String>, Vec<String>)> =

@@ -4,28 +4,18 @@
 //! [`super::partition`] splits the model at these nodes. This module runs their bodies, each in an
 //! engine of its own, planned for the shapes of the current run.
 
-mod body;
-mod if_node;
-mod loop_node;
-mod scan_node;
-mod slices;
-mod submodel;
-#[cfg(test)]
-mod tests;
-
 use std::cell::Cell;
 use std::collections::HashMap;
 
-pub(super) use submodel::{ExecutionMode, Submodel};
-
-use super::EngineError;
-use super::execute::RunContext;
-use if_node::IfNode;
-use loop_node::LoopNode;
+use super::if_node::IfNode;
+use super::loop_node::LoopNode;
+use super::scan_node::ScanNode;
+use super::submodel::ExecutionMode;
+use crate::EngineError;
+use crate::execute::RunContext;
 use octet_graph::Model;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::NodeProto;
-use scan_node::ScanNode;
 
 /// Maximum depth of nested graphs; each level takes stack.
 const MAX_DEPTH: usize = 16;
@@ -39,13 +29,6 @@ const MAX_ELEMENTS: usize = 1 << 27;
 
 /// The live values of a run, by name.
 pub(super) type LiveValues = HashMap<String, Tensor>;
-
-/// Returns true if a node holds graphs.
-pub(super) fn holds_graphs(node: &NodeProto) -> bool {
-    ["If", "Loop", "Scan"]
-        .iter()
-        .any(|operator| node.is(operator))
-}
 
 /// A control flow node.
 pub(super) enum ControlNode {
@@ -93,20 +76,25 @@ impl ControlNode {
 
 /// A node as named in errors.
 #[derive(Clone)]
-struct NodeLabel {
+pub(super) struct NodeLabel {
     operator: String,
     node: String,
 }
 
 impl NodeLabel {
-    fn new(node: &NodeProto) -> NodeLabel {
+    pub(super) fn new(node: &NodeProto) -> NodeLabel {
         NodeLabel {
             operator: node.operator(),
             node: node.title().to_owned(),
         }
     }
 
-    fn error(&self, what: &str, actual: impl ToString, expected: impl ToString) -> EngineError {
+    pub(super) fn error(
+        &self,
+        what: &str,
+        actual: impl ToString,
+        expected: impl ToString,
+    ) -> EngineError {
         EngineError::Node {
             operator: self.operator.clone(),
             node: self.node.clone(),
@@ -116,13 +104,17 @@ impl NodeLabel {
         }
     }
 
-    fn input<'a>(&self, live: &'a LiveValues, name: &str) -> Result<&'a Tensor, EngineError> {
+    pub(super) fn input<'a>(
+        &self,
+        live: &'a LiveValues,
+        name: &str,
+    ) -> Result<&'a Tensor, EngineError> {
         live.get(name)
             .ok_or_else(|| self.error(&format!("its input `{name}`"), "missing", "given"))
     }
 
     /// The single boolean of a tensor.
-    fn boolean(&self, what: &str, tensor: &Tensor) -> Result<bool, EngineError> {
+    pub(super) fn boolean(&self, what: &str, tensor: &Tensor) -> Result<bool, EngineError> {
         match tensor.values() {
             Values::Bool(one) if one.len() == 1 => Ok(one[0]),
             _ => Err(self.error(what, describe(tensor), "one truth value")),
@@ -130,7 +122,7 @@ impl NodeLabel {
     }
 
     /// Counts an iteration of a loop of this node.
-    fn count_iteration(&self, left: &Cell<usize>) -> Result<(), EngineError> {
+    pub(super) fn count_iteration(&self, left: &Cell<usize>) -> Result<(), EngineError> {
         match left.get().checked_sub(1) {
             Some(less) => {
                 left.set(less);
@@ -145,7 +137,7 @@ impl NodeLabel {
     }
 
     /// Fails if a loop carries or collects more elements than [`MAX_ELEMENTS`].
-    fn check_size(&self, what: &str, elements: usize) -> Result<(), EngineError> {
+    pub(super) fn check_size(&self, what: &str, elements: usize) -> Result<(), EngineError> {
         match elements > MAX_ELEMENTS {
             true => {
                 let actual = format!("of {elements} elements");
@@ -156,6 +148,6 @@ impl NodeLabel {
     }
 }
 
-fn describe(tensor: &Tensor) -> String {
+pub(super) fn describe(tensor: &Tensor) -> String {
     format!("{} of {:?}", tensor.element_type().name(), tensor.shape())
 }

@@ -1,8 +1,9 @@
 //! The body of a control flow node, with the values it captures from the graphs around it.
 
-use super::super::EngineError;
-use super::super::execute::RunContext;
-use super::{ExecutionMode, LiveValues, NodeLabel, Submodel};
+use super::control_node::{LiveValues, NodeLabel};
+use super::submodel::{ExecutionMode, Submodel};
+use crate::EngineError;
+use crate::execute::RunContext;
 use octet_graph::Model;
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::super::control::holds_graphs;
+use octet_graph::operators::{Operator, Property};
 use octet_graph::{Graph, Uses, is_shape_determined};
 use octet_onnx::schema::NodeProto;
 
@@ -65,6 +65,11 @@ impl CutPoints {
     pub(super) fn is_none(&self) -> bool {
         self.ends.is_empty() && !self.input_dependent
     }
+}
+
+/// Returns true if a node holds graphs, which run apart from the others.
+pub(super) fn holds_graphs(node: &NodeProto) -> bool {
+    Operator::of(node).has(Property::HoldsGraphs)
 }
 
 /// Returns true if the number of output elements depends on the values of the inputs.

@@ -5,57 +5,53 @@
 //! the next part is planned with the actual shapes. A part keeps its plans for the shapes it has
 //! met. Nodes that don't lead to a cut run in the last part, so few values pass between parts.
 
-mod cut_points;
-mod partitioner;
-
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::control::{ControlNode, LiveValues, Submodel};
-use super::execute::RunContext;
-use super::invariant::EngineInvariant;
-use super::plan::ExecutionPlan;
-use super::run::Engine;
-use super::steps::{Offset, PlanStep, PlanSteps, StepValue};
-use super::{EngineError, Watched};
-pub(super) use cut_points::shape_values;
+use super::Engine;
+use super::control_node::{ControlNode, LiveValues};
+use super::submodel::Submodel;
+use crate::execute::RunContext;
+use crate::invariant::EngineInvariant;
+use crate::plan::ExecutionPlan;
+use crate::steps::{Offset, PlanStep, PlanSteps, StepValue};
+use crate::{EngineError, Watched};
 use octet_int8::FusedNode;
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::{NodeProto, TensorProto};
-pub(super) use partitioner::partition;
 
 /// Reason in the list of nodes why a control flow node doesn't run on integers.
 const REASON: &str = "it is a control flow node; its graphs run separately";
 
 pub(super) struct Partition {
-    parts: Vec<GraphPart>,
+    pub(super) parts: Vec<GraphPart>,
     /// Names of the model's inputs and outputs.
-    inputs: Vec<String>,
-    outputs: Vec<String>,
+    pub(super) inputs: Vec<String>,
+    pub(super) outputs: Vec<String>,
 }
 
-struct GraphPart {
-    submodel: Submodel,
+pub(super) struct GraphPart {
+    pub(super) submodel: Submodel,
     /// Indices of the part's nodes in the model.
-    nodes: Vec<usize>,
+    pub(super) nodes: Vec<usize>,
     /// For each value that the part watches, its index among all watched values.
-    slots: Vec<usize>,
+    pub(super) slots: Vec<usize>,
     /// Watched values that all exist before this part runs.
-    ready_values: Vec<(usize, Watched)>,
+    pub(super) ready_values: Vec<(usize, Watched)>,
     /// The control flow node that ends the part, if any.
-    end: Option<ControlEnd>,
+    pub(super) end: Option<ControlEnd>,
     /// Values without readers after this part.
-    freed: Vec<String>,
+    pub(super) freed: Vec<String>,
 }
 
-struct ControlEnd {
-    place: usize,
-    node: NodeProto,
-    control: ControlNode,
+pub(super) struct ControlEnd {
+    pub(super) place: usize,
+    pub(super) node: NodeProto,
+    pub(super) control: ControlNode,
     /// The node is listed as one that runs in float.
-    integers: bool,
+    pub(super) integers: bool,
     /// The inputs of the node and the values that its graphs capture.
-    reads: Vec<String>,
+    pub(super) reads: Vec<String>,
 }
 
 /// A part that is about to run.
