@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::steps::PlanStep;
+use super::plan_step::PlanStep;
 use octet_graph::{Graph, Uses};
 
 /// Operators whose work is a matrix product; their step is named a product.

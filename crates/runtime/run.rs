@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::control::{self, ExecutionMode};
-use super::execute::RunContext;
 use super::partition::{self, Partition};
 use super::plan::{ExecutionPlan, RunPlan};
+use super::run_context::{RunContext, StepClock};
 use super::steps::{self, PlanSteps, Timing};
 use super::{EngineError, Watched};
 use octet_graph::Model;
@@ -22,10 +22,6 @@ pub struct Probe {
     /// Time that the run took.
     pub ms: f64,
 }
-
-/// Called when a step of an integer region is done, with its index in the list of
-/// [`Engine::fused`].
-pub type StepClock<'a> = &'a mut dyn FnMut(usize);
 
 /// Runs one model and reports some of its values.
 pub struct Engine {

@@ -1,7 +1,7 @@
 //! The body of a control flow node, with the values it captures from the graphs around it.
 
 use super::super::EngineError;
-use super::super::execute::RunContext;
+use super::super::run_context::RunContext;
 use super::{ExecutionMode, LiveValues, NodeLabel, Submodel};
 use octet_graph::Model;
 use octet_onnx::in_memory::Tensor;

@@ -1,7 +1,7 @@
 //! If: runs one of two bodies, chosen by a boolean.
 
 use super::super::EngineError;
-use super::super::execute::RunContext;
+use super::super::run_context::RunContext;
 use super::body::BodyGraph;
 use super::{ExecutionMode, LiveValues, NodeLabel};
 use octet_graph::Model;

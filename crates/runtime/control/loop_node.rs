@@ -5,7 +5,7 @@
 //! Runtime.
 
 use super::super::EngineError;
-use super::super::execute::RunContext;
+use super::super::run_context::RunContext;
 use super::body::BodyGraph;
 use super::{ExecutionMode, LiveValues, NodeLabel, describe, slices};
 use octet_graph::{Dim, Model, tensor_type_of};

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 pub(super) use submodel::{ExecutionMode, Submodel};
 
 use super::EngineError;
-use super::execute::RunContext;
+use super::run_context::RunContext;
 use if_node::IfNode;
 use loop_node::LoopNode;
 use octet_graph::Model;

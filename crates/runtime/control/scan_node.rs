@@ -1,7 +1,7 @@
 //! Scan: runs a body for each slice of its inputs along an axis, forwards or backwards.
 
 use super::super::EngineError;
-use super::super::execute::RunContext;
+use super::super::run_context::RunContext;
 use super::body::{BodyGraph, list};
 use super::loop_node::{keep, stacked};
 use super::{ExecutionMode, LiveValues, NodeLabel, describe, slices};

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::execute::RunContext;
 use super::super::invariant::EngineInvariant;
 use super::super::run::Engine;
+use super::super::run_context::RunContext;
 use super::super::{EngineError, Watched};
 use octet_graph::prepare::prepare;
 use octet_graph::{Dim, Model, TensorType};

@@ -12,11 +12,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::control::{ControlNode, LiveValues, Submodel};
-use super::execute::RunContext;
 use super::invariant::EngineInvariant;
 use super::plan::ExecutionPlan;
+use super::plan_step::{PlanStep, StepValue};
 use super::run::Engine;
-use super::steps::{Offset, PlanStep, PlanSteps, StepValue};
+use super::run_context::RunContext;
+use super::steps::{Offset, PlanSteps};
 use super::{EngineError, Watched};
 pub(super) use cut_points::shape_values;
 use octet_int8::FusedNode;

@@ -18,7 +18,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
 use super::{BuildResult, integers};
-use crate::types;
+use crate::element_types::{dim, element_type};
 use octet_graph::Dim;
 use octet_graph::prepare::{InferredValue, Types, infer_node};
 use octet_onnx::schema::NodeProto;
@@ -107,8 +107,8 @@ impl NativeOperator {
         let mut types = Types::new();
         let names = self.node.input.iter().filter(|name| !name.is_empty());
         for (name, one) in names.zip(facts) {
-            let element = types::element_type(one.element);
-            let shape = one.shape.iter().map(types::dim).collect();
+            let element = element_type(one.element);
+            let shape = one.shape.iter().map(dim).collect();
             let mut known = InferredValue::new(
                 element.context("its input has an element type that ONNX does not define")?,
                 Some(shape),
@@ -127,7 +127,7 @@ impl NativeOperator {
             format!("the output shape of {operator} does not follow from its inputs")
         })?;
         let mut elements = facts.iter().map(|one| one.element);
-        let element = elements.find(|&one| types::element_type(one) == Some(element));
+        let element = elements.find(|&one| element_type(one) == Some(element));
         let element =
             element.context("its output has an element type that none of its inputs has")?;
         let sizes = shape.iter().map(|dim| match dim {
