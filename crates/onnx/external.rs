@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::fmt;
 
 use bytes::Bytes;
 
@@ -28,7 +29,7 @@ pub enum ExternalError {
     #[error("tensor {tensor}: {key} is {value:?}, not a number of bytes: export the model again")]
     Number {
         tensor: String,
-        key: &'static str,
+        key: ExternalNumber,
         value: String,
     },
     #[error(
@@ -43,6 +44,30 @@ pub enum ExternalError {
     },
     #[error(transparent)]
     Tensor(#[from] TensorError),
+}
+
+/// Number that places a tensor in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ExternalNumber {
+    Offset,
+    Length,
+}
+
+impl ExternalNumber {
+    /// Key in the message of a tensor.
+    fn name(self) -> &'static str {
+        match self {
+            ExternalNumber::Offset => "offset",
+            ExternalNumber::Length => "length",
+        }
+    }
+}
+
+impl fmt::Display for ExternalNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// The external data files that the model refers to, sorted and without duplicates.
@@ -103,8 +128,8 @@ fn attach_one(
     let bytes = find(files_by_name, &path).ok_or_else(|| ExternalError::Missing {
         files: vec![path.clone()],
     })?;
-    let start = number(tensor, "offset")?.unwrap_or(0);
-    let length = match number(tensor, "length")? {
+    let start = number(tensor, ExternalNumber::Offset)?.unwrap_or(0);
+    let length = match number(tensor, ExternalNumber::Length)? {
         Some(length) => length,
         None => tensor.byte_len()? as u64,
     };
@@ -152,8 +177,8 @@ fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
         .as_deref()
 }
 
-fn number(tensor: &TensorProto, key: &'static str) -> Result<Option<u64>, ExternalError> {
-    entry(tensor, key)
+fn number(tensor: &TensorProto, key: ExternalNumber) -> Result<Option<u64>, ExternalError> {
+    entry(tensor, key.name())
         .map(|value| {
             value.trim().parse().map_err(|_| ExternalError::Number {
                 tensor: tensor.title().to_owned(),

@@ -3,6 +3,7 @@
 //! Tensor bytes are shared between the model, the file read and the file written; they are never
 //! copied.
 
+#![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod construct;
@@ -10,6 +11,7 @@ pub mod external;
 mod file_format;
 pub mod half;
 pub mod in_memory;
+mod little_endian;
 mod node;
 mod numbers;
 mod read;

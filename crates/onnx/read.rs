@@ -31,8 +31,10 @@ pub enum ReadError {
     Scan(#[from] ScanError),
     #[error("the file is damaged: {reason}; download or export it again")]
     Damaged { reason: String },
-    #[error("this is not an ONNX model: it has no {missing}; export the model to ONNX again")]
-    NotAModel { missing: &'static str },
+    #[error("this is not an ONNX model: it has no graph; export the model to ONNX again")]
+    NoGraph,
+    #[error("this is not an ONNX model: it has no IR version; export the model to ONNX again")]
+    NoIrVersion,
     #[error(
         "the model names no operator set: the file is cut short or was exported wrongly; export it again"
     )]
@@ -64,13 +66,11 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
         reason: e.to_string(),
     })?;
     if model.graph.is_none() {
-        return Err(ReadError::NotAModel { missing: "graph" });
+        return Err(ReadError::NoGraph);
     }
     match model.ir_version {
         None | Some(0) => {
-            return Err(ReadError::NotAModel {
-                missing: "IR version",
-            });
+            return Err(ReadError::NoIrVersion);
         }
         Some(version) if version > NEWEST_IR_VERSION => return Err(ReadError::TooNew { version }),
         // There were no operator sets before IR version 3.

@@ -4,7 +4,7 @@
 use super::grid::Levels;
 use super::matrix::{BlockMatrix, packed, quantize_matrix};
 use super::{BlockSettings, matrix_of, report_entry, tag};
-use crate::integers::QuantizedNames;
+use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use octet_stats::CalibrationStatistics;

@@ -7,6 +7,7 @@ use super::grid::{BlockGrid, Levels, from_ends};
 use super::{BlockMethod, BlockSettings, half_quadratic, search};
 use crate::gptq::{error_reduction, gram_factors};
 use crate::rewrite::NotQuantized;
+use crate::stays_float::StaysFloat;
 use octet_stats::InputGram;
 
 /// A weight matrix: `rows` along the reduction axis, `columns` of output channels.
@@ -102,7 +103,7 @@ pub(super) fn quantize_matrix(
             .extend(grids.iter().map(|grid| grid.zero_point));
     }
     if blocks.scales.iter().any(|scale| !scale.is_finite()) {
-        return Err("the range of its weight is too large for a float32 scale".into());
+        return Err(StaysFloat::WeightTooLarge.into());
     }
     Ok(blocks)
 }

@@ -18,8 +18,9 @@ pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
 use matrix::{BlockMatrix, WeightBlocks};
 
 use super::gptq::{WeightRows, decibels, input_gram};
-use super::rewrite::{NO_WEIGHT, NotQuantized, Rewriter};
+use super::rewrite::{NotQuantized, Rewriter};
 use super::scale::integer_bounds;
+use super::stays_float::StaysFloat;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use octet_graph::Model;
 use octet_graph::prepare::raise_to_blocks;
@@ -44,7 +45,7 @@ pub fn quantize_blocks(
         let own = of(node);
         own.check().map_err(|error| QuantizeError::OfNode {
             node: node.title().into(),
-            error: Box::new(error),
+            error: Box::new(error.into()),
         })?;
         Ok::<_, QuantizeError>(own)
     };
@@ -75,7 +76,7 @@ fn matrix_of<'a>(
     };
     let weight = graph.weight(node, 1)?;
     let &[first, second] = weight.shape.as_slice() else {
-        return Err("its weight is not a matrix".into());
+        return Err(StaysFloat::NotAMatrix.into());
     };
     let (rows, columns) = if transposed {
         (second, first)
@@ -101,12 +102,10 @@ fn tag(matrix: &BlockMatrix, settings: &BlockSettings) -> String {
 }
 
 /// The reason why nodes of an operator stay float.
-fn reason(operator: &str) -> &'static str {
+fn reason(operator: &str) -> StaysFloat {
     match operator {
-        "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN" | "Gather" => {
-            "only the weights of MatMul and Gemm are quantized in blocks"
-        }
-        _ => NO_WEIGHT,
+        "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN" | "Gather" => StaysFloat::NotInBlocks,
+        _ => StaysFloat::NoWeight,
     }
 }
 
@@ -137,7 +136,7 @@ fn report_entry(
     QuantizedTensor {
         name: name.to_owned(),
         kind: TensorKind::Weight,
-        element: element.name(),
+        element,
         scales: blocks.scales.len(),
         scale,
         zero_point,

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use octet::profile::memory;
+use octet::allocator;
 use octet::quantize::Scheme;
 use octet::samples;
-use octet::session::{Error, Forecast, ForecastJob, Session};
+use octet::session::{Error, ErrorKind, Forecast, ForecastJob, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
@@ -144,7 +144,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     )?;
     if let Some(forecast) = &forecast {
         if forecast.live_bytes > LARGE {
-            memory::give_back_large_blocks();
+            allocator::give_back_large_blocks();
         }
         if options.forecast {
             progress.clear();
@@ -359,7 +359,7 @@ fn calibrate(
 /// already.
 fn failure_of(options: &QuantizeOptions, error: Error) -> Failure {
     match error.kind() {
-        "sample" => Failure::from(error),
+        ErrorKind::Sample => Failure::from(error),
         _ => Failure::from(error).about(options.model.display()),
     }
 }
