@@ -104,7 +104,7 @@ impl From<std::fmt::Error> for Failure {
 fn kind_of(error: &Error) -> FailureKind {
     match error {
         Error::Run { source, .. } | Error::Engine(source) => match source {
-            EngineError::Panicked { .. } => FailureKind::Internal,
+            EngineError::Panicked { .. } | EngineError::Broken(_) => FailureKind::Internal,
             _ => FailureKind::Input,
         },
         Error::Quantize(cause) => quantize_kind(cause),
@@ -125,6 +125,7 @@ fn quantize_kind(cause: &QuantizeError) -> FailureKind {
         | QuantizeError::Setting { .. }
         | QuantizeError::GramMatricesMissing => FailureKind::Usage,
         QuantizeError::OfNode { error, .. } => quantize_kind(error),
+        QuantizeError::Broken(_) => FailureKind::Internal,
         _ => FailureKind::Input,
     }
 }
