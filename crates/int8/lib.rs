@@ -1,12 +1,12 @@
 //! Compiler for quantized models: from QDQ graphs to integer regions.
 //!
-//! [`compile`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, from any
-//! tool, and the shapes of one run. Matched nodes become regions. Each region is one operator of the
-//! result. Inside, it uses eight-bit integers, channels-last layout and one arena. Unmatched nodes
-//! stay float and are listed with the reason.
+//! [`compile`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, from
+//! any tool, and the shapes of one run. Matched nodes become regions. Each region is one operator
+//! of the result. Inside, it uses eight-bit integers, channels-last layout and one arena. Unmatched
+//! nodes stay float and are listed with the reason.
 //!
-//! This crate has no float engine. A [`FloatEvaluator`] runs the float nodes of which it makes lookup
-//! tables.
+//! This crate has no float engine. A [`FloatEvaluator`] runs the float nodes of which it makes
+//! lookup tables.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 #![allow(clippy::type_complexity)]
@@ -143,8 +143,8 @@ pub fn rewrite_for_floats(model: &mut Model, watched: &[String]) {
     constants::fold(model, watched);
 }
 
-/// Rewrites a model in the form that [`compile`] takes: integer operators become QDQ pairs, which are
-/// propagated across data movement.
+/// Rewrites a model in the form that [`compile`] takes: integer operators become QDQ pairs, which
+/// are propagated across data movement.
 pub fn rewrite_for_integers(model: &mut Model, watched: &[String]) {
     decompose::decompose(model);
     sub_byte::widen(model);
