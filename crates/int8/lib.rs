@@ -45,7 +45,6 @@ use octet_onnx::schema::{AttributeProto, NodeProto};
 
 pub use error::{CompilerBug, ProgramError};
 pub use float_evaluator::FloatEvaluator;
-use float_reason::FloatReason;
 use ir::{Ir, IrStep};
 use lower_region::LoweringError;
 pub use operators::{BLOCK_PRODUCT, MATMUL_NBITS};
@@ -160,7 +159,7 @@ pub fn compile(
     scope: Scope,
     floats: &dyn FloatEvaluator,
 ) -> Result<Fused, GraphError> {
-    let mut refused: HashMap<usize, FloatReason> = HashMap::new();
+    let mut refused: HashMap<usize, ProgramError> = HashMap::new();
     loop {
         let input = MatcherInput {
             model: &model,
@@ -177,9 +176,8 @@ pub fn compile(
             match lower_region::lower_region(&ir, region) {
                 Ok(program) => programs.push(Arc::new(program)),
                 Err(LoweringError { step, error }) => {
-                    let reason = FloatReason::from(error);
                     let nodes = &ir.steps[step].nodes;
-                    refused.extend(nodes.iter().map(|&node| (node, reason.clone())));
+                    refused.extend(nodes.iter().map(|&node| (node, error.clone())));
                 }
             }
         }
