@@ -6,11 +6,11 @@ inputs' mean products. Octet never inverts anything, so the two have only the ma
 
 import json
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
-from judge import sqnr
+from reference_runtimes import sqnr
 from schemes import build, constants, node, weight
 from tasks import first
 from weight_errors import added, dequantized
@@ -53,7 +53,7 @@ def test_integers_are_those_of_the_published_algorithm(program, tmp_path, elemen
     options = ["--rounding", "gptq", "--weights", element, "--no-guard", "--bias-correction", str(corrected).lower()]
     source = tmp_path / "float.onnx"
     onnx.save(model, source)
-    _, target = judge.quantize(program, tmp_path, source, samples, *options)
+    _, target = reference_runtimes.quantize(program, tmp_path, source, samples, *options)
     found, floats = constants(onnx.load(target)), constants(model)
     scales, integers = found["w_scale"].astype(np.float64), found["w_quantized"].astype(np.int64)
     rows = np.concatenate([sample["x"] for sample in samples]).astype(np.float64)
@@ -79,7 +79,7 @@ def test_what_a_layer_adds_is_less_on_samples_that_were_not_seen(program, corpus
     part = task(name).folds[0]
     sums = {}
     for rounding in "nearest", "gptq":
-        files = judge.quantize(program, tmp_path, corpus.model(name), part.calibration, "--rounding", rounding)
+        files = reference_runtimes.quantize(program, tmp_path, corpus.model(name), part.calibration, "--rounding", rounding)
         prepared, made = map(onnx.load, files)
         found, floats = constants(made), constants(prepared)
         linear = {n.input[0].removesuffix("_quantized"): n for n in made.graph.node if n.op_type == "DequantizeLinear"}
@@ -99,12 +99,12 @@ def test_what_a_layer_adds_is_less_on_samples_that_were_not_seen(program, corpus
 @pytest.mark.parametrize("name, gain", [("squeezenet", 3), ("ppocr_rec", 2)])
 def test_weights_of_four_bits_keep_more_of_the_model(program, corpus, task, tmp_path, name, gain):
     part = task(name).folds[0]
-    before = [first(outputs) for outputs in judge.run(corpus.model(name), part.judged)]
+    before = [first(outputs) for outputs in reference_runtimes.run(corpus.model(name), part.judged)]
     noise, right = {}, {}
     for rounding in "nearest", "gptq":
         options = ["--method", "auto", "--weights", "i4", "--rounding", rounding]
-        _, target = judge.quantize(program, tmp_path, corpus.model(name), part.calibration, *options)
-        answers = judge.run(target, part.judged)
+        _, target = reference_runtimes.quantize(program, tmp_path, corpus.model(name), part.calibration, *options)
+        answers = reference_runtimes.run(target, part.judged)
         noise[rounding] = sqnr(before, [first(outputs) for outputs in answers])
         right[rounding], _ = task(name).right(answers, part.truths)
     print(name, noise, right)
@@ -114,13 +114,13 @@ def test_weights_of_four_bits_keep_more_of_the_model(program, corpus, task, tmp_
 
 def test_blocks_of_four_bits_keep_more_of_the_model(program, corpus, task, tmp_path):
     part = task("minilm").folds[0]
-    before = [first(outputs) for outputs in judge.run(corpus.model("minilm"), part.judged)]
+    before = [first(outputs) for outputs in reference_runtimes.run(corpus.model("minilm"), part.judged)]
     noise = {}
     for method in "rtn", "search", "gptq":
         settings = tmp_path / "settings.json"
         settings.write_text(json.dumps({"scheme": "blocks", "blocks": {"method": method}}))
         calibration = part.calibration if method == "gptq" else []
-        _, target = judge.quantize(program, tmp_path, corpus.model("minilm"), calibration, "--config", settings)
-        noise[method] = sqnr(before, [first(outputs) for outputs in judge.run(target, part.judged)])
+        _, target = reference_runtimes.quantize(program, tmp_path, corpus.model("minilm"), calibration, "--config", settings)
+        noise[method] = sqnr(before, [first(outputs) for outputs in reference_runtimes.run(target, part.judged)])
     print(noise)
     assert noise["gptq"] > max(noise["rtn"], noise["search"]) + 1

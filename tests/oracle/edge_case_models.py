@@ -5,7 +5,7 @@ Each is a function that builds in a `Pairs`; `MODELS` lists them by name.
 """
 
 import numpy as np
-from pair_models import convolution, of_one
+from qdq_models import convolution, of_one
 
 
 def gemm(rows, bias, columns=5, **attributes):

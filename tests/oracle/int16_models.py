@@ -1,6 +1,6 @@
 """QDQ models with 16-bit values, and of normalized images, each end of which may have 16 bits.
 
-Each is a function that builds in a `Pairs` (pair_models.py, whose `MODELS` they are among).
+Each is a function that builds in a `Pairs` (qdq_models.py, whose `MODELS` they are among).
 """
 
 import numpy as np

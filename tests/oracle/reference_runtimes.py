@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import exact
+import exact_products
 import numpy as np
 import onnx
 import onnxruntime
@@ -27,8 +27,8 @@ def session(model, optimize=True):
     options.log_severity_level = 3
     if not optimize:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    if exact.saturates():
-        model = exact.unsigned(model)
+    if exact_products.saturates():
+        model = exact_products.unsigned(model)
     if not optimize and many_small(model):
         options.enable_mem_reuse = False
     given = model.SerializeToString() if isinstance(model, onnx.ModelProto) else str(model)

@@ -5,7 +5,7 @@ Each is a function that builds in a `Pairs`; `MODELS` lists them by name with th
 
 import numpy as np
 from onnx import TensorProto
-from pair_models import of_two
+from qdq_models import of_two
 
 
 def greatest(operator, wide=False, behind=None):

@@ -4,7 +4,7 @@
 
 import subprocess
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
@@ -18,8 +18,8 @@ RUINED = {"minilm": ("onnx::Shape_422", 0.25, 3.0), "ppocr_rec": ("softmax_11.tm
 @pytest.mark.parametrize("name", RUINED)
 def test_weights_that_one_scale_ruins_get_16_bits_within_the_budget(name, corpus, program, tmp_path):
     output, budget, gain = RUINED[name]
-    samples = judge.load_samples(corpus.samples(name))
-    reference = [outputs[output] for outputs in judge.run(corpus.model(name), samples)]
+    samples = reference_runtimes.load_samples(corpus.samples(name))
+    reference = [outputs[output] for outputs in reference_runtimes.run(corpus.model(name), samples)]
     sizes, quality = {}, {}
     for label, guard in {"without": {"weights": False}, "within": {"budget": budget}}.items():
         out, report, config = (tmp_path / f"{label}.{end}" for end in ("onnx", "report.yaml", "settings.yaml"))
@@ -27,7 +27,7 @@ def test_weights_that_one_scale_ruins_get_16_bits_within_the_budget(name, corpus
         subprocess.run([program, "quantize", corpus.model(name), "--calib", corpus.samples(name), "--config", config,
                         "--out", out, "--report", report, "--threads", "2"], check=True, capture_output=True)  # fmt: skip
         sizes[label] = out.stat().st_size
-        quality[label] = judge.sqnr(reference, [outputs[output] for outputs in judge.run(out, samples)])
+        quality[label] = reference_runtimes.sqnr(reference, [outputs[output] for outputs in reference_runtimes.run(out, samples)])
         wide = [t.name for t in onnx.load(out).graph.initializer if t.data_type == onnx.TensorProto.INT16 and len(t.dims) > 1]
         said = report.read_text().count("the median weight")
         assert (len(wide) > 0 and said >= len(wide)) == (label == "within"), f"{label}: {wide}, said {said} times"
@@ -58,10 +58,10 @@ def test_a_mask_of_infinities_hides_what_it_hides(operator, form, program, tmp_p
     source, out, report, calibration = (tmp_path / name for name in ("float.onnx", "out.onnx", "report.yaml", "samples"))
     onnx.save(model, source)
     samples = [{"x": random.standard_normal((1, places, width)).astype(np.float32)} for _ in range(4)]
-    judge.save_samples(calibration, samples)
+    reference_runtimes.save_samples(calibration, samples)
     subprocess.run([program, "quantize", source, "--calib", calibration, "--out", out, "--report", report, "--format", form, "--method", "minmax"],
                    check=True, capture_output=True)  # fmt: skip
-    wanted, found = judge.run(source, samples, optimize=False), judge.run(out, samples, optimize=False)
+    wanted, found = reference_runtimes.run(source, samples, optimize=False), reference_runtimes.run(out, samples, optimize=False)
     assert max(np.triu(outputs["attention"][0], 1).max() for outputs in found) == 0
-    assert judge.sqnr([o["y"] for o in wanted], [o["y"] for o in found]) > 25
+    assert reference_runtimes.sqnr([o["y"] for o in wanted], [o["y"] for o in found]) > 25
     assert "`masked` stays float: 112 of its 256 values were infinite" in report.read_text()

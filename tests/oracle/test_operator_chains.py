@@ -8,11 +8,11 @@ than ONNX Runtime with the chains.
 
 import subprocess
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
-from same_models import Builder
+from small_models import Builder
 
 WIDTH = 48
 
@@ -93,7 +93,7 @@ def samples(count=8):
 
 
 def ours(program, source, folder, *options):
-    calibration = judge.save_samples(folder / "samples", samples())
+    calibration = reference_runtimes.save_samples(folder / "samples", samples())
     out = folder / "ours.onnx"
     done = subprocess.run([program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", out, *options],
                           capture_output=True, text=True, check=False)
@@ -124,7 +124,7 @@ def test_chains_are_quantized_as_the_operators_they_are(program, tmp_path, writt
     onnx.save(network(composed=True, **written), of_chains)
     mine = ours(program, of_chains, tmp_path, "--no-guard")
     onnx.checker.check_model(str(mine), full_check=True)
-    judge.ort_quantize(of_operators, theirs, samples())
+    reference_runtimes.ort_quantize(of_operators, theirs, samples())
     # ONNX Runtime quantizes inside the GELU, which it does not recognize.
     inside = {name for name in quantized_values(theirs) if name.startswith("v")}
     assert quantized_values(mine) == quantized_values(theirs) - inside
@@ -134,10 +134,10 @@ def test_chains_are_quantized_as_the_operators_they_are(program, tmp_path, writt
 def test_chains_lose_less_than_operator_by_operator(program, tmp_path):
     source, theirs = tmp_path / "chains.onnx", tmp_path / "theirs.onnx"
     onnx.save(network(composed=True), source)
-    judge.ort_quantize(source, theirs, samples())
-    reference = [o["last_out"] for o in judge.run(source, samples())]
-    mine = judge.sqnr(reference, [o["last_out"] for o in judge.run(ours(program, source, tmp_path, "--no-guard"), samples())])
-    other = judge.sqnr(reference, [o["last_out"] for o in judge.run(theirs, samples())])
+    reference_runtimes.ort_quantize(source, theirs, samples())
+    reference = [o["last_out"] for o in reference_runtimes.run(source, samples())]
+    mine = reference_runtimes.sqnr(reference, [o["last_out"] for o in reference_runtimes.run(ours(program, source, tmp_path, "--no-guard"), samples())])
+    other = reference_runtimes.sqnr(reference, [o["last_out"] for o in reference_runtimes.run(theirs, samples())])
     print(f"chains: {mine:.1f} dB, ONNX Runtime's {other:.1f} dB")
     assert mine > other + 0.5
 
@@ -206,9 +206,9 @@ def test_gates_are_rounded_before_and_behind_but_not_inside(program, tmp_path, g
     mine = ours(program, source, tmp_path, "--no-guard")
     onnx.checker.check_model(str(mine), full_check=True)
     assert quantized_values(mine) == {"x", "one_wide", "one_out", "two_wide", "two_out"}
-    judge.ort_quantize(source, theirs, samples())
-    reference = [o["two_out"] for o in judge.run(source, samples())]
-    mine, other = (judge.sqnr(reference, [o["two_out"] for o in judge.run(path, samples())]) for path in (mine, theirs))
+    reference_runtimes.ort_quantize(source, theirs, samples())
+    reference = [o["two_out"] for o in reference_runtimes.run(source, samples())]
+    mine, other = (reference_runtimes.sqnr(reference, [o["two_out"] for o in reference_runtimes.run(path, samples())]) for path in (mine, theirs))
     print(f"gates: {mine:.1f} dB, ONNX Runtime's {other:.1f} dB")
     assert mine >= other - 0.05
     # Similar chains that are no such operator are quantized operator by operator.

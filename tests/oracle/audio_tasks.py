@@ -65,9 +65,9 @@ def spoken(corpus):
     """A 32nd of a second with its history, of a voice, noise or tone; the state is the float
     model's.
     """
-    import judge
+    import reference_runtimes
 
-    model = judge.session(corpus.model("silero_vad"))
+    model = reference_runtimes.session(corpus.model("silero_vad"))
     sr = np.array(RATE, np.int64)
 
     def sample(seed):
@@ -153,4 +153,4 @@ def whole_or_torn(corpus):
     return Task("pairs", fold(sample, range(12), range(100, 180)), right, held_out=True)
 
 
-SOUNDS = {"silero_vad": spoken, "swift_f0": pitches, "basic_pitch": keys, "plcmos": whole_or_torn}
+AUDIO_TASKS = {"silero_vad": spoken, "swift_f0": pitches, "basic_pitch": keys, "plcmos": whole_or_torn}

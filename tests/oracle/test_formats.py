@@ -9,12 +9,12 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import operator_models
 import pytest
-import same_models
+import small_models
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, parts, theirs
@@ -60,7 +60,7 @@ def all_forms(model, settings, folder):
 
 def noise(path, seed=1):
     random = np.random.default_rng(seed)
-    shapes = {v.name: [d if isinstance(d, int) else 1 for d in v.shape] for v in judge.session(path).get_inputs()}
+    shapes = {v.name: [d if isinstance(d, int) else 1 for d in v.shape] for v in reference_runtimes.session(path).get_inputs()}
     return {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
@@ -76,7 +76,7 @@ def integer_values(path, sample):
     model.graph.output.extend(helper.make_empty_tensor_value_info(n) for n in names)
     probe = Path(path).with_suffix(".probe.onnx")
     onnx.save(model, probe)
-    return dict(judge.run(probe, [sample], optimize=False)[0])
+    return dict(reference_runtimes.run(probe, [sample], optimize=False)[0])
 
 
 def operators(path):
@@ -91,7 +91,7 @@ def check_result(qdq, other, steps):
         if node.op_type == "DequantizeLinear":
             constant = next(t for t in model.graph.initializer if t.name == node.input[1])
             scales[node.output[0]] = float(numpy_helper.to_array(constant).max())
-    before, after = (judge.run(path, [sample], optimize=False)[0] for path in (qdq, other))
+    before, after = (reference_runtimes.run(path, [sample], optimize=False)[0] for path in (qdq, other))
     for name, values in before.items():
         if steps == 0 or name not in scales:
             np.testing.assert_array_equal(after[name], values, err_msg=name)
@@ -129,9 +129,9 @@ def test_an_operator_works_on_integers_or_keeps_its_pairs(name, settings, tmp_pa
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(map(str, s)))
-@pytest.mark.parametrize("name", same_models.MODELS)
+@pytest.mark.parametrize("name", small_models.MODELS)
 def test_a_small_model_says_the_same_in_every_form(name, settings, tmp_path):
-    qdq, integers, floats = all_forms(same_models.build(name), settings, tmp_path)
+    qdq, integers, floats = all_forms(small_models.build(name), settings, tmp_path)
     check_result(qdq, floats, 0)
     sample = noise(qdq)
     before, after = integer_values(qdq, sample), integer_values(integers, sample)
@@ -185,7 +185,7 @@ def test_a_real_model_has_the_integer_operators_that_onnx_runtime_writes(name, s
     differ = [constant for constant in common if not nearly(ours_by_name[constant], theirs_by_name[constant])]
     assert not differ, differ
     sample = noise(integers)
-    native, web = judge.run(integers, [sample])[0], judge.run_web(integers, sample)
+    native, web = reference_runtimes.run(integers, [sample])[0], reference_runtimes.run_web(integers, sample)
     for output, values in native.items():
-        assert judge.sqnr([values], [web[output]]) >= 60, output
+        assert reference_runtimes.sqnr([values], [web[output]]) >= 60, output
     check_result(qdq, floats, 0)

@@ -5,7 +5,7 @@ Each is a function that builds in a `Pairs`; `MODELS` lists them by name.
 """
 
 import numpy as np
-import wide_models
+import int16_models
 from onnx import TensorProto, helper, numpy_helper
 
 
@@ -279,4 +279,4 @@ MODELS = {
     "bytes in and out": (bytes_in_and_out, ()),
     "two scales": (two_scales, ()),
     "weights in blocks": (blocks_of_weights, ("MatMul",)),
-} | wide_models.MODELS  # fmt: skip
+} | int16_models.MODELS  # fmt: skip

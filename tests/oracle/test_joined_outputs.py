@@ -8,7 +8,7 @@ The noise over all values doesn't show it.
 
 import subprocess
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
@@ -35,8 +35,8 @@ def detector(tmp_path_factory):
     save(build("yolo8n_640"), source)
     random = np.random.default_rng(2)
     made = [{"images": noise(random)} for _ in range(4)]
-    judge.save_samples(samples, made[:3])
-    reference = judge.run(source, made[3:])[0]["output0"]
+    reference_runtimes.save_samples(samples, made[:3])
+    reference = reference_runtimes.run(source, made[3:])[0]["output0"]
     boxes, scores = reference[:, PARTS["boxes"]], reference[:, PARTS["scores"]]
     assert boxes.max() > 2.2 * 255, "a step of the common scale must be more than two"
     assert 0 <= scores.min() < 0.01 and 0.9 < scores.max() <= 1
@@ -66,13 +66,13 @@ def in_two(source, out):
 def per_part(reference, found):
     """SQNR of each part in dB."""
     pairs = {name: ([reference[:, part]], [found[:, part]]) for name, part in PARTS.items()}
-    return {name: float(judge.sqnr(*pair)) for name, pair in pairs.items()}
+    return {name: float(reference_runtimes.sqnr(*pair)) for name, pair in pairs.items()}
 
 
 def wide(reference):
     """SQNR of the scores in dB, rounded to 16 bits of the range of all values."""
     scores, step = reference[:, PARTS["scores"]], np.ptp(reference) / 65535
-    return float(judge.sqnr([scores], [np.round(scores / step) * step]))
+    return float(reference_runtimes.sqnr([scores], [np.round(scores / step) * step]))
 
 
 def test_boxes_do_not_cost_the_scores(detector, program, tmp_path):
@@ -83,13 +83,13 @@ def test_boxes_do_not_cost_the_scores(detector, program, tmp_path):
         said = quantized(program, source, samples, out, *options)
         if name == "guarded":
             assert "`output0`" in said, "the choice is not reported"
-        outputs[name] = judge.run(out, made[3:])[0]["output0"]
+        outputs[name] = reference_runtimes.run(out, made[3:])[0]["output0"]
     theirs = tmp_path / "theirs.onnx"
-    judge.ort_quantize(source, theirs, made[:3])
-    outputs["ONNX Runtime"] = judge.run(theirs, made[3:])[0]["output0"]
+    reference_runtimes.ort_quantize(source, theirs, made[:3])
+    outputs["ONNX Runtime"] = reference_runtimes.run(theirs, made[3:])[0]["output0"]
     apart = tmp_path / "apart.onnx"
     quantized(program, in_two(source, tmp_path / "two.onnx"), samples, apart)
-    outputs["apart"] = np.concatenate(list(judge.run(apart, made[3:])[0].values()), axis=1)
+    outputs["apart"] = np.concatenate(list(reference_runtimes.run(apart, made[3:])[0].values()), axis=1)
     figures = {name: per_part(reference, found) for name, found in outputs.items()}
     for name, parts in figures.items():
         print(f"{name}: " + ", ".join(f"{part} {value:.1f} dB" for part, value in parts.items()))

@@ -3,7 +3,7 @@ columns of a table, bands of a satellite image. A single scale destroys the smal
 keeps them, with ONNX Runtime's result beside it.
 """
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
@@ -65,7 +65,7 @@ MODELS = {
 
 def quantized(program, folder, source, samples, *options):
     folder.mkdir()
-    return judge.quantize(program, folder, source, samples, *options)[1]
+    return reference_runtimes.quantize(program, folder, source, samples, *options)[1]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -74,11 +74,11 @@ def test_small_channels_are_kept(name, program, tmp_path):
     given, asked = samples[:-4], samples[-4:]
     source, theirs = tmp_path / "float.onnx", tmp_path / "theirs.onnx"
     onnx.save(model, source)
-    judge.ort_quantize(source, theirs, given)
-    reference = [found["y"] for found in judge.run(source, asked)]
+    reference_runtimes.ort_quantize(source, theirs, given)
+    reference = [found["y"] for found in reference_runtimes.run(source, asked)]
 
     def decibels(path):
-        return float(judge.sqnr(reference, [found["y"] for found in judge.run(path, asked)]))
+        return float(reference_runtimes.sqnr(reference, [found["y"] for found in reference_runtimes.run(path, asked)]))
 
     guarded = decibels(quantized(program, tmp_path / "guarded", source, given))
     bare = decibels(quantized(program, tmp_path / "bare", source, given, "--no-guard"))

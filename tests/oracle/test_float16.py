@@ -5,11 +5,11 @@ with the results of equal numbers in float32.
 import json
 import subprocess
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
-from judge import sqnr
+from reference_runtimes import sqnr
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.transformers.float16 import convert_float_to_float16
 from schemes import build, constants, node, run, weight
@@ -74,7 +74,7 @@ def kinds(model):
 def quantized(program, folder, model, samples, form):
     folder.mkdir()
     onnx.save(model, folder / "source.onnx")
-    given = ["--calib", judge.save_samples(folder / "samples", samples), "--method", "minmax"] if form.startswith("q") else []
+    given = ["--calib", reference_runtimes.save_samples(folder / "samples", samples), "--method", "minmax"] if form.startswith("q") else []
     out, report = folder / "out.onnx", folder / "report.yaml"
     command = [program, "quantize", folder / "source.onnx", *given, *FORMS[form], "--out", out, "--report", report]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -145,7 +145,7 @@ def test_what_stays_float_is_no_larger_than_it_came_in(program, corpus, tmp_path
 def compare(program, folder, samples):
     """SQNR of the worst float output, measured by Octet."""
     command = [program, "compare", folder / "source.onnx", folder / "out.onnx", "--json", "--data", folder / "one"]
-    judge.save_samples(folder / "one", samples[:1])
+    reference_runtimes.save_samples(folder / "one", samples[:1])
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return min(output["apart"]["sqnr"] for output in json.loads(done.stdout)["outputs"])
@@ -261,7 +261,7 @@ def test_numbers_that_no_half_holds_are_refused_by_place(program, tmp_path):
     onnx.save(SMALL["through"], tmp_path / "source.onnx")
     x = np.zeros((4, 16), np.float32)
     x[1, 3] = 7e4
-    given = judge.save_samples(tmp_path / "samples", [{"x": x}])
+    given = reference_runtimes.save_samples(tmp_path / "samples", [{"x": x}])
     command = [program, "quantize", tmp_path / "source.onnx", "--calib", given, "--out", tmp_path / "out.onnx"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode != 0

@@ -4,15 +4,15 @@ import json
 import subprocess
 
 import control_models
-import judge
-import known_models
+import reference_runtimes
+import constant_condition_models
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 from run_model import run_all
 
-NAMES = list(known_models.MODELS)
+NAMES = list(constant_condition_models.MODELS)
 GOOD = 25.0
 FREE = ["dynamic", "weights", "blocks", "float16"]
 
@@ -22,7 +22,7 @@ def made(tmp_path):
     """Maps a model's name to its file, that of its twin without the If, and its samples."""
 
     def make(name):
-        model, plain, samples = known_models.made(known_models.MODELS[name])
+        model, plain, samples = constant_condition_models.made(constant_condition_models.MODELS[name])
         onnx.save(model, tmp_path / "model.onnx")
         onnx.save(plain, tmp_path / "plain.onnx")
         return tmp_path / "model.onnx", tmp_path / "plain.onnx", samples
@@ -45,7 +45,7 @@ def choices(path):
 def test_floats_are_those_of_onnx_runtime(name, made, tmp_path):
     path, _, samples = made(name)
     found, _ = run_all(path, samples, tmp_path, "--float")
-    for one, other in zip(found, judge.run(path, samples, optimize=False), strict=True):
+    for one, other in zip(found, reference_runtimes.run(path, samples, optimize=False), strict=True):
         for output, values in other.items():
             np.testing.assert_allclose(one[output], values, rtol=1e-4, atol=1e-5)
 
@@ -56,13 +56,13 @@ def test_integers_are_those_of_the_model_without_the_choice(name, form, made, pr
     path, plain, samples = made(name)
     for folder in ("ours", "theirs"):
         (tmp_path / folder).mkdir()
-    prepared, ours = judge.quantize(program, tmp_path / "ours", path, samples, *form)
-    _, theirs = judge.quantize(program, tmp_path / "theirs", plain, samples, *form)
+    prepared, ours = reference_runtimes.quantize(program, tmp_path / "ours", path, samples, *form)
+    _, theirs = reference_runtimes.quantize(program, tmp_path / "theirs", plain, samples, *form)
     assert len(choices(prepared)) == len(choices(plain))
     assert told(ours) == told(theirs)
-    expected, found = judge.run(path, samples), judge.run(ours, samples)
+    expected, found = reference_runtimes.run(path, samples), reference_runtimes.run(ours, samples)
     for output in expected[0]:
-        assert judge.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
+        assert reference_runtimes.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
 
 
 @pytest.mark.parametrize("scheme", FREE)
@@ -73,10 +73,10 @@ def test_schemes_without_samples_quantize_what_is_inside(name, scheme, made, pro
         pytest.skip("blocks are of products only")
     for folder in ("ours", "theirs"):
         (tmp_path / folder).mkdir()
-    _, ours = judge.quantize(program, tmp_path / "ours", path, [], "--scheme", scheme)
-    _, theirs = judge.quantize(program, tmp_path / "theirs", plain, [], "--scheme", scheme)
+    _, ours = reference_runtimes.quantize(program, tmp_path / "ours", path, [], "--scheme", scheme)
+    _, theirs = reference_runtimes.quantize(program, tmp_path / "theirs", plain, [], "--scheme", scheme)
     assert told(ours) == told(theirs)
-    judge.run(ours, samples)
+    reference_runtimes.run(ours, samples)
 
 
 def test_settings_find_a_layer_by_its_choice_and_the_report_tells_of_it(made, program, tmp_path):
@@ -87,7 +87,7 @@ def test_settings_find_a_layer_by_its_choice_and_the_report_tells_of_it(made, pr
     onnx.save(model, path)
     settings, report = tmp_path / "settings.json", tmp_path / "report.yaml"
     settings.write_text(json.dumps({"by_name": {"y": {"float": True}}}))
-    _, quantized = judge.quantize(program, tmp_path, path, samples, "--config", settings, "--report", report)
+    _, quantized = reference_runtimes.quantize(program, tmp_path, path, samples, "--config", settings, "--report", report)
     graph = onnx.load(quantized).graph
     products = {node.output[0]: node for node in graph.node if node.op_type == "MatMul"}
     constants = {tensor.name for tensor in graph.initializer}
@@ -98,7 +98,7 @@ def test_settings_find_a_layer_by_its_choice_and_the_report_tells_of_it(made, pr
 @pytest.mark.parametrize("name", NAMES)
 def test_the_quantized_model_is_held_against_the_one_with_the_choice(name, made, program, tmp_path):
     path, _, samples = made(name)
-    _, quantized = judge.quantize(program, tmp_path, path, samples)
+    _, quantized = reference_runtimes.quantize(program, tmp_path, path, samples)
     done = subprocess.run(
         [program, "compare", path, quantized, "--data", tmp_path / "samples", "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

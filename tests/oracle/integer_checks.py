@@ -7,12 +7,12 @@ integers, and how far apart they end says little.
 Here nothing adds up. Octet runs the whole model and tells every quantized tensor. The model is
 then cut at each of them. ONNX Runtime, with graph optimisation off, makes every tensor of the
 tensors that Octet had before it: reals, just before it would round them. Each of Octet's
-integers must be what such a real rounds to, within `judge.slack`.
+integers must be what such a real rounds to, within `reference_runtimes.slack`.
 """
 
 from dataclasses import dataclass, field
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -188,7 +188,7 @@ def near(found, expected):
     """
     if expected.dtype.kind != "f":
         return np.array_equal(found, expected)
-    return found.shape == expected.shape and judge.sqnr([expected], [found]) >= SAME
+    return found.shape == expected.shape and reference_runtimes.sqnr([expected], [found]) >= SAME
 
 
 def hold(model, sample, folder, largest=np.inf, peer=None):
@@ -199,7 +199,7 @@ def hold(model, sample, folder, largest=np.inf, peer=None):
     tensors = {one.tensor: np.asarray(one.integers(seen[one.seen])) for one in steps}
     cut = parts(peer or model, sample, tensors, largest)
     given = sample | tensors
-    (made,) = judge.run(
+    (made,) = reference_runtimes.run(
         cut, [{value.name: given[value.name] for value in cut.graph.input}], optimize=False
     )
     for one in steps:
@@ -207,8 +207,8 @@ def hold(model, sample, folder, largest=np.inf, peer=None):
         if real is None:
             assert values.size > largest, f"nothing tells what {one.tensor} was rounded from"
             continue
-        allowed = judge.slack(one.scale, one.zero)
-        beyond = judge.beyond_half(values, real, one.scale, one.zero)
+        allowed = reference_runtimes.slack(one.scale, one.zero)
+        beyond = reference_runtimes.beyond_half(values, real, one.scale, one.zero)
         held.tensors, held.integers = held.tensors + 1, held.integers + values.size
         held.farthest = max(held.farthest, beyond.max(initial=0) / allowed)
         if wrong := np.count_nonzero(~(beyond <= allowed)):
@@ -256,7 +256,7 @@ def hold_measured(model, sample, folder, peer=None):
         onnx.ValueInfoProto(name=name)
         for name in dict.fromkeys([*made_as.values(), *integers, *own - made_as.keys()])
     )
-    (made,) = judge.run(cut, [sample | {name: seen[name] for name in reals}], optimize=False)
+    (made,) = reference_runtimes.run(cut, [sample | {name: seen[name] for name in reals}], optimize=False)
     held.tensors, held.integers = len(measured), sum(seen[node.output[0]].size for node in measured)
     held.wrong |= {
         name: "is not ONNX Runtime's"

@@ -6,7 +6,7 @@ Each is a function that builds in a `Pairs`; `MODELS` lists them by name, with t
 
 import numpy as np
 from onnx import TensorProto, helper
-from pair_models import Pairs
+from qdq_models import Pairs
 
 
 class Few(Pairs):
