@@ -3,7 +3,7 @@
 use super::Property::{Broadcasts, EndsClassifier, IdleWithOneInput, PassesInfinity};
 use super::descriptor::ALL_INPUTS;
 use super::properties::ChannelRole;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 
 const fn broadcasting(name: &'static str) -> Operator {
     Operator::onnx(name).with(&[Broadcasts])
@@ -13,6 +13,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     broadcasting("Add")
         .with(&[PassesInfinity, EndsClassifier])
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearAdd", QLinearInputs::Binary)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Adds),
     broadcasting("BitShift"),
@@ -37,6 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     broadcasting("Mod"),
     broadcasting("Mul")
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearMul", QLinearInputs::Binary)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Multiplies),
     broadcasting("PRelu")

@@ -3,13 +3,15 @@
 use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
-use super::{Operator, Treatment, WeightAxis};
+use super::{DynamicForm, Operator, QLinearInputs, Treatment, WeightAxis};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("CausalConvWithState"),
     Operator::onnx("Conv")
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::Fixed(0)))
+        .qlinear("QLinearConv", QLinearInputs::Convolution)
+        .dynamic(DynamicForm::Convolution)
         .weights(&[1])
         .same_type(ALL_INPUTS)
         .macs(MacRule::Conv(1))

@@ -3,12 +3,14 @@
 use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
-use super::{Operator, Treatment, WeightAxis};
+use super::{DynamicForm, Operator, QLinearInputs, Treatment, WeightAxis};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Gemm")
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::OfGemm))
+        .qlinear_microsoft("QGemm", QLinearInputs::Gemm)
+        .dynamic(DynamicForm::Gemm)
         .weights(&[1])
         .same_type(ALL_INPUTS)
         .macs(MacRule::Gemm)

@@ -2,7 +2,7 @@
 
 use super::Property::{Broadcasts, PassesInfinity};
 use super::quantization::SHAPES;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 
 const fn broadcasting(name: &'static str) -> Operator {
     Operator::onnx(name).with(&[Broadcasts])
@@ -18,6 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     broadcasting("Or").stays_float(SHAPES),
     broadcasting("Where")
         .with(&[PassesInfinity])
-        .quantized(Treatment::Where),
+        .quantized(Treatment::Where)
+        .qlinear_microsoft("QLinearWhere", QLinearInputs::Where),
     broadcasting("Xor"),
 ];

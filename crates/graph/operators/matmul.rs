@@ -3,13 +3,15 @@
 use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
-use super::{Operator, Treatment};
+use super::{DynamicForm, Operator, QLinearInputs, Treatment};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Einsum").with(&[MatrixProduct]),
     Operator::onnx("MatMul")
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::MatMul)
+        .qlinear("QLinearMatMul", QLinearInputs::Product)
+        .dynamic(DynamicForm::MatMul)
         .weights(&[1])
         .same_type(ALL_INPUTS)
         .macs(MacRule::Product)

@@ -18,6 +18,7 @@ mod gather;
 mod gemm;
 mod identity;
 mod image;
+mod integer_forms;
 mod logic;
 mod loss;
 mod matmul;
@@ -52,6 +53,7 @@ mod transpose;
 mod unary;
 
 pub use descriptor::Operator;
+pub use integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
 pub use octet::REGION;
 pub use properties::{ChannelPosition, ChannelRole, Float16, MacRule, OutputType, Property};
 pub use quantization::{Treatment, WeightAxis};

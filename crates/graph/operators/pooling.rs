@@ -2,16 +2,18 @@
 
 use super::Property::{EndsClassifier, KeepsRange, MovesData};
 use super::properties::ChannelRole;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("AveragePool")
         .quantized(Treatment::Share)
+        .qlinear_microsoft("QLinearAveragePool", QLinearInputs::Unary)
         .same_type(1)
         .channels(ChannelRole::Commutes),
     Operator::onnx("GlobalAveragePool")
         .with(&[EndsClassifier])
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearGlobalAveragePool", QLinearInputs::Unary)
         .same_type(1)
         .channels(ChannelRole::Commutes),
     Operator::onnx("GlobalLpPool"),

@@ -1,8 +1,8 @@
 //! Recurrent layers.
 
-use super::Operator;
 use super::Property::{OnlyQuantized, SaturatesPairs};
 use super::properties::MacRule;
+use super::{DynamicForm, Operator};
 
 /// A recurrent layer. The fifth input holds the lengths of sequences.
 const fn recurrent(name: &'static str) -> Operator {
@@ -14,9 +14,15 @@ const fn recurrent(name: &'static str) -> Operator {
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
-    recurrent("GRU"),
-    recurrent("LSTM"),
-    recurrent("RNN"),
+    recurrent("GRU")
+        .dynamic(DynamicForm::WeightsOnly)
+        .activations(&["Sigmoid", "Tanh"]),
+    recurrent("LSTM")
+        .dynamic(DynamicForm::Lstm)
+        .activations(&["Sigmoid", "Tanh", "Tanh"]),
+    recurrent("RNN")
+        .dynamic(DynamicForm::WeightsOnly)
+        .activations(&["Tanh"]),
     Operator::onnx("ReverseSequence"),
     Operator::microsoft("DynamicQuantizeLSTM")
         .with(&[SaturatesPairs, OnlyQuantized])

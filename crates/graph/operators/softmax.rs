@@ -1,7 +1,7 @@
 //! Softmax and its relatives along an axis.
 
 use super::Property::{Gates, Squashes};
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Hardmax"),
@@ -9,5 +9,6 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Softmax")
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearSoftmax", QLinearInputs::Unary)
         .same_type(1),
 ];

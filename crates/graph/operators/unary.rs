@@ -4,7 +4,7 @@ use super::Property::{Fused, Gates, KeepsIndices, Squashes, Unary};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::properties::ChannelRole;
 use super::quantization::SHAPES;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 
 const fn unary(name: &'static str) -> Operator {
     Operator::onnx(name).with(&[Unary])
@@ -45,6 +45,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("IsNaN"),
     unary("LeakyRelu")
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearLeakyRelu", QLinearInputs::Unary)
         .same_type(1)
         .channels(ChannelRole::Commutes),
     unary("Log"),
@@ -62,6 +63,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary("Sigmoid")
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearSigmoid", QLinearInputs::Unary)
         .same_type(1),
     unary("Sign"),
     unary("Sin"),

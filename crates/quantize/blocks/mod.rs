@@ -22,6 +22,7 @@ use super::rewrite::{NO_WEIGHT, NotQuantized, Rewriter};
 use super::scale::integer_bounds;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use octet_graph::Model;
+use octet_graph::operators::Operator;
 use octet_graph::prepare::raise_to_blocks;
 use octet_onnx::schema::{DataType, NodeProto};
 use octet_stats::CalibrationStatistics;
@@ -102,11 +103,9 @@ fn tag(matrix: &BlockMatrix, settings: &BlockSettings) -> String {
 
 /// The reason why nodes of an operator stay float.
 fn reason(operator: &str) -> &'static str {
-    match operator {
-        "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN" | "Gather" => {
-            "only the weights of MatMul and Gemm are quantized in blocks"
-        }
-        _ => NO_WEIGHT,
+    match Operator::named(operator).weight_slots {
+        [] => NO_WEIGHT,
+        _ => "only the weights of MatMul and Gemm are quantized in blocks",
     }
 }
 
