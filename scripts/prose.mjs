@@ -82,7 +82,7 @@ function sentences(paragraph) {
 const problems = [];
 const report = (/** @type {string} */ path, /** @type {number} */ line, /** @type {string} */ what) => problems.push(`${path}:${line}: ${what}`);
 
-const sources = ['crates', 'src', 'www', 'scripts', 'tests', 'benches', 'examples'].flatMap((folder) => filesIn(folder, /\.(rs|js|mjs|ts|py|sh)$/));
+const sources = ['crates', 'patches', 'src', 'www', 'scripts', 'tests', 'benches', 'examples'].flatMap((folder) => filesIn(folder, /\.(rs|js|mjs|ts|py|sh)$/));
 const documents = [...filesIn('docs', /\.md$/), 'README.md', 'CHANGELOG.md', 'SECURITY.md'].filter((path) => existsSync(join(root, path)));
 
 /** @type {Map<string, string[]>} */

@@ -17,11 +17,11 @@ use std::collections::BTreeMap;
 use js_sys::{Array, Float32Array, Function, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use crate::calibrate;
 use crate::compare::Comparing;
 use crate::profile::Repeats;
 use crate::samples::{self, Encoded};
-use crate::session::{self, ModelFile};
+use crate::session::{self, ErrorKind, ModelFile, OrderError};
+use crate::stats::Method;
 use crate::tensor::Tensor;
 
 #[cfg(feature = "threads")]
@@ -170,7 +170,7 @@ impl ModelSession {
         settings: JsValue,
     ) -> Result<JsValue, JsValue> {
         let reading: samples::SampleSettings = from_js(reading, "sample settings")?;
-        let method: calibrate::Method = from_js(method, "method")?;
+        let method: Method = from_js(method, "method")?;
         let settings = settings_from_js(settings)?;
         let first = Encoded {
             name,
@@ -239,14 +239,14 @@ impl ModelSession {
     /// if the samples must be fed again.
     #[wasm_bindgen(js_name = beginFurtherPass)]
     pub fn begin_extra_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
-        let method: calibrate::Method = from_js(method, "method")?;
+        let method: Method = from_js(method, "method")?;
         self.inner.begin_extra_pass(method, moments).map_err(error)
     }
 
     /// Ends the calibration with a method, such as `minmax` or `percentile:99.9`.
     #[wasm_bindgen(js_name = finishCalibration)]
     pub fn finish_calibration(&mut self, method: JsValue) -> Result<JsValue, JsValue> {
-        let method: calibrate::Method = from_js(method, "method")?;
+        let method: Method = from_js(method, "method")?;
         to_js(&self.inner.finish_calibration(method).map_err(error)?)
     }
 
@@ -276,7 +276,7 @@ impl ModelSession {
         kernels: Option<String>,
     ) -> Result<JsValue, JsValue> {
         let kernels = kernels.as_deref().map(str::parse).transpose();
-        let kernels = kernels.map_err(|cause: String| failure("settings", &cause))?;
+        let kernels = kernels.map_err(|cause: String| failure(ErrorKind::Settings, &cause))?;
         let inputs = match Reflect::has(&sample.get(0), &"data".into()).unwrap_or(false) {
             true => tensors::from_js(&sample, &self.inner.input_specs())?,
             false => self.decoded("sample", &sample, settings).await?,
@@ -382,10 +382,7 @@ impl ModelSession {
 }
 
 fn not_comparing() -> JsValue {
-    failure(
-        "order",
-        "no comparison has begun; begin one with the quantized model",
-    )
+    error(OrderError::NotComparing.into())
 }
 
 /// The file of a small model. The worker runs the whole pipeline on it, so that the browser

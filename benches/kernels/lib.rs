@@ -6,13 +6,13 @@ mod float;
 mod make;
 
 use float::Floats;
-use octet_kernels::fake_quantize::{QuantizationGrid, fake_quantize};
 use octet_kernels::float::Convolution;
 use octet_kernels::int8::{
     BlockWeights, ConvWeights, DepthwiseWeights, Image, Operand, Output, Requantize, Rows, Scale,
     Table, Target, Weights, Window, add, block_gemm, conv, depthwise, dequantize_to_channels_first,
     gemm, quantize_to_channels_last, rows_of_tiles,
 };
+use octet_training::{QuantizationGrid, fake_quantize};
 
 /// A benchmark.
 pub enum Job {

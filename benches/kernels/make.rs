@@ -1,11 +1,11 @@
 //! Constructors of jobs with fixed data. They return null for ISAs that are not available.
 
-use octet_kernels::fake_quantize::{QuantizationGrid, mask_len};
 use octet_kernels::float::{Convolution, Geometry};
 use octet_kernels::int8::{
     BlockWeights, BlockwiseMatrix, ConvAlgorithm, ConvShape, ConvWeights, DepthwiseWeights, Isa,
     WeightLayout, Weights, Window, ZeroPoints,
 };
+use octet_training::{QuantizationGrid, mask_len};
 
 use super::float::Floats;
 use super::{Conversion, Job};

@@ -4,7 +4,6 @@ mod abs_max;
 mod bin_groups;
 mod dispatch;
 mod extrema;
-pub mod fake_quantize;
 pub mod float;
 pub mod gemv;
 mod gram;

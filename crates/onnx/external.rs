@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::fmt;
 
 use bytes::Bytes;
 
@@ -28,7 +29,7 @@ pub enum ExternalError {
     #[error("tensor {tensor}: {key} is {value:?}, not a number of bytes: export the model again")]
     Number {
         tensor: String,
-        key: &'static str,
+        key: ExternalNumber,
         value: String,
     },
     #[error(
@@ -39,10 +40,50 @@ pub enum ExternalError {
         file: String,
         start: u64,
         end: u64,
-        actual: usize,
+        actual: u64,
+    },
+    #[error(
+        "tensor {tensor} is stored in {length} bytes of another file, but its shape and type require {expected}: the file is damaged; export it again"
+    )]
+    Length {
+        tensor: String,
+        length: u64,
+        expected: u64,
+    },
+    #[error(
+        "tensors {first} and {second} share a part of their bytes in {file}: the model is damaged; export it again"
+    )]
+    Overlap {
+        first: String,
+        second: String,
+        file: String,
     },
     #[error(transparent)]
     Tensor(#[from] TensorError),
+}
+
+/// Number that places a tensor in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ExternalNumber {
+    Offset,
+    Length,
+}
+
+impl ExternalNumber {
+    /// Key in the message of a tensor.
+    fn name(self) -> &'static str {
+        match self {
+            ExternalNumber::Offset => "offset",
+            ExternalNumber::Length => "length",
+        }
+    }
+}
+
+impl fmt::Display for ExternalNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// The external data files that the model refers to, sorted and without duplicates.
@@ -103,14 +144,14 @@ fn attach_one(
     let bytes = find(files_by_name, &path).ok_or_else(|| ExternalError::Missing {
         files: vec![path.clone()],
     })?;
-    let start = number(tensor, "offset")?.unwrap_or(0);
-    let length = match number(tensor, "length")? {
+    let start = number(tensor, ExternalNumber::Offset)?.unwrap_or(0);
+    let length = match number(tensor, ExternalNumber::Length)? {
         Some(length) => length,
         None => tensor.byte_len()? as u64,
     };
     let end = start.saturating_add(length);
     if end > bytes.len() as u64 {
-        let actual = bytes.len();
+        let actual = bytes.len() as u64;
         return Err(ExternalError::TooShort {
             tensor: name,
             file: path,
@@ -136,14 +177,14 @@ pub fn find<'a>(files_by_name: &'a BTreeMap<String, Bytes>, path: &str) -> Optio
 }
 
 /// Returns true if a path stays inside the model's folder, on every operating system.
-fn is_inside(path: &str) -> bool {
+pub fn is_inside(path: &str) -> bool {
     !path.is_empty()
         && !path.starts_with('/')
         && !path.contains(['\\', ':', '\0'])
         && path.split('/').all(|part| part != "..")
 }
 
-fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
+pub(super) fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
     tensor
         .external_data
         .iter()
@@ -152,8 +193,11 @@ fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
         .as_deref()
 }
 
-fn number(tensor: &TensorProto, key: &'static str) -> Result<Option<u64>, ExternalError> {
-    entry(tensor, key)
+pub(super) fn number(
+    tensor: &TensorProto,
+    key: ExternalNumber,
+) -> Result<Option<u64>, ExternalError> {
+    entry(tensor, key.name())
         .map(|value| {
             value.trim().parse().map_err(|_| ExternalError::Number {
                 tensor: tensor.title().to_owned(),

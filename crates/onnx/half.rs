@@ -1,7 +1,7 @@
 //! 16-bit floats. float16 has 1 sign bit, 5 exponent bits and 10 fraction bits; bfloat16 is the
 //! upper half of a float32. Float32 represents all of their values.
 
-use super::numbers::append;
+use super::little_endian::append;
 use super::schema::{DataType, TensorProto};
 use super::tensor::TensorError;
 

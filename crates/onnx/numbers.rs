@@ -1,7 +1,8 @@
 //! Values of a tensor message, from whichever field holds them.
 
+use super::little_endian::{append, decoded};
 use super::schema::{DataType, TensorProto};
-use super::tensor::TensorError;
+use super::tensor::{NumberKind, TensorError};
 use crate::in_memory::{Tensor, Values};
 
 /// Floats decoded at a time.
@@ -12,21 +13,21 @@ impl TensorProto {
     pub fn to_f32(&self) -> Result<Vec<f32>, TensorError> {
         self.present()?;
         let halves = |widen: fn(u16) -> f32| match &self.raw_data {
-            Some(raw) => little(raw, |b| widen(u16::from_le_bytes(b))),
+            Some(raw) => decoded(raw, |b| widen(u16::from_le_bytes(b))),
             None => self.int32_data.iter().map(|&v| widen(v as u16)).collect(),
         };
         match self.element()? {
             DataType::Float => Ok(match &self.raw_data {
-                Some(raw) => little(raw, f32::from_le_bytes),
+                Some(raw) => decoded(raw, f32::from_le_bytes),
                 None => self.float_data.clone(),
             }),
             DataType::Double => Ok(match &self.raw_data {
-                Some(raw) => little(raw, |b| f64::from_le_bytes(b) as f32),
+                Some(raw) => decoded(raw, |b| f64::from_le_bytes(b) as f32),
                 None => self.double_data.iter().map(|&v| v as f32).collect(),
             }),
             actual => match actual.widen() {
                 Some(widen) => Ok(halves(widen)),
-                None => Err(self.unsupported(actual, "floats")),
+                None => Err(self.unsupported(actual, NumberKind::Floats)),
             },
         }
     }
@@ -79,12 +80,12 @@ impl TensorProto {
         let actual = self.element()?;
         use DataType::*;
         Ok(match (actual, &self.raw_data) {
-            (Int64, Some(raw)) => little(raw, i64::from_le_bytes),
-            (Uint64, Some(raw)) => little(raw, |b| u64::from_le_bytes(b) as i64),
-            (Int32, Some(raw)) => little(raw, |b| i32::from_le_bytes(b).into()),
-            (Uint32, Some(raw)) => little(raw, |b| u32::from_le_bytes(b).into()),
-            (Int16, Some(raw)) => little(raw, |b| i16::from_le_bytes(b).into()),
-            (Uint16, Some(raw)) => little(raw, |b| u16::from_le_bytes(b).into()),
+            (Int64, Some(raw)) => decoded(raw, i64::from_le_bytes),
+            (Uint64, Some(raw)) => decoded(raw, |b| u64::from_le_bytes(b) as i64),
+            (Int32, Some(raw)) => decoded(raw, |b| i32::from_le_bytes(b).into()),
+            (Uint32, Some(raw)) => decoded(raw, |b| u32::from_le_bytes(b).into()),
+            (Int16, Some(raw)) => decoded(raw, |b| i16::from_le_bytes(b).into()),
+            (Uint16, Some(raw)) => decoded(raw, |b| u16::from_le_bytes(b).into()),
             (Int8, Some(raw)) => raw.iter().map(|&b| (b as i8).into()).collect(),
             (Uint8 | Bool, Some(raw)) => raw.iter().map(|&b| b.into()).collect(),
             (Int4 | Uint4, Some(raw)) => self.nibbles(raw.iter().copied(), actual)?,
@@ -96,7 +97,7 @@ impl TensorProto {
             (Int8 | Int16 | Int32 | Uint8 | Uint16 | Bool, None) => {
                 self.int32_data.iter().map(|&v| v.into()).collect()
             }
-            _ => return Err(self.unsupported(actual, "integers")),
+            _ => return Err(self.unsupported(actual, NumberKind::Integers)),
         })
     }
 
@@ -124,7 +125,7 @@ impl TensorProto {
         self.check()
     }
 
-    fn unsupported(&self, actual: DataType, expected: &'static str) -> TensorError {
+    fn unsupported(&self, actual: DataType, expected: NumberKind) -> TensorError {
         TensorError::Unsupported {
             tensor: self.title().to_owned(),
             actual,
@@ -142,7 +143,7 @@ impl TensorProto {
             Double => {
                 self.present()?;
                 Values::F64(match &self.raw_data {
-                    Some(raw) => little(raw, f64::from_le_bytes),
+                    Some(raw) => decoded(raw, f64::from_le_bytes),
                     None => self.double_data.clone(),
                 })
             }
@@ -155,30 +156,8 @@ impl TensorProto {
             Uint16 => Values::U16(integers()?.into_iter().map(|v| v as u16).collect()),
             Uint8 => Values::U8(integers()?.into_iter().map(|v| v as u8).collect()),
             Bool => Values::Bool(integers()?.into_iter().map(|v| v != 0).collect()),
-            actual => return Err(self.unsupported(actual, "plain numbers")),
+            actual => return Err(self.unsupported(actual, NumberKind::Plain)),
         };
         Tensor::new(self.shape()?, values).ok_or_else(|| self.impossible())
     }
-}
-
-/// Appends the bytes of numbers; the loop compiles to a copy.
-pub(super) fn append<const N: usize, T: Copy>(
-    raw: &mut Vec<u8>,
-    numbers: &[T],
-    bytes: impl Fn(T) -> [u8; N],
-) {
-    let from = raw.len();
-    raw.resize(from + numbers.len() * N, 0);
-    for (to, &number) in raw[from..].as_chunks_mut().0.iter_mut().zip(numbers) {
-        *to = bytes(number);
-    }
-}
-
-/// Decodes every `N` bytes as one number.
-fn little<const N: usize, T>(raw: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
-    raw.as_chunks::<N>()
-        .0
-        .iter()
-        .map(|&chunk| number(chunk))
-        .collect()
 }

@@ -27,12 +27,18 @@ pub enum ReadError {
         "the file has {bytes} bytes, more than the 2 GiB limit of an ONNX file: export it with external data, which puts the weights in a file beside it"
     )]
     TooLarge { bytes: usize },
+    #[error(
+        "the model has more than {limit} bytes beside its large tensors, more than can be opened safely: export its weights as raw data"
+    )]
+    Skeleton { limit: u64 },
     #[error("the model can't be opened: {0}")]
     Scan(#[from] ScanError),
     #[error("the file is damaged: {reason}; download or export it again")]
     Damaged { reason: String },
-    #[error("this is not an ONNX model: it has no {missing}; export the model to ONNX again")]
-    NotAModel { missing: &'static str },
+    #[error("this is not an ONNX model: it has no graph; export the model to ONNX again")]
+    NoGraph,
+    #[error("this is not an ONNX model: it has no IR version; export the model to ONNX again")]
+    NoIrVersion,
     #[error(
         "the model names no operator set: the file is cut short or was exported wrongly; export it again"
     )]
@@ -60,17 +66,20 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
         return Err(ReadError::TooLarge { bytes: bytes.len() });
     }
     scan(&bytes, LIMITS)?;
+    decoded(bytes)
+}
+
+/// Decodes scanned bytes, and checks what all models have.
+pub(super) fn decoded(bytes: Bytes) -> Result<ModelProto, ReadError> {
     let model = ModelProto::decode(bytes).map_err(|e| ReadError::Damaged {
         reason: e.to_string(),
     })?;
     if model.graph.is_none() {
-        return Err(ReadError::NotAModel { missing: "graph" });
+        return Err(ReadError::NoGraph);
     }
     match model.ir_version {
         None | Some(0) => {
-            return Err(ReadError::NotAModel {
-                missing: "IR version",
-            });
+            return Err(ReadError::NoIrVersion);
         }
         Some(version) if version > NEWEST_IR_VERSION => return Err(ReadError::TooNew { version }),
         // There were no operator sets before IR version 3.

@@ -1,9 +1,11 @@
 //! A tensor message: type, shape, validation and construction. See [`super::numbers`] for its
 //! values.
 
+use std::fmt;
+
 use bytes::Bytes;
 
-use super::numbers::append;
+use super::little_endian::append;
 use super::schema::{DataLocation, DataType, TensorProto};
 use crate::in_memory::{Tensor, Values};
 
@@ -24,7 +26,7 @@ pub enum TensorError {
         tensor: String,
         actual: usize,
         expected: usize,
-        unit: &'static str,
+        unit: LengthUnit,
     },
     #[error(
         "tensor {tensor} is stored in another file, which is missing: add that file beside the model"
@@ -34,12 +36,58 @@ pub enum TensorError {
     Unsupported {
         tensor: String,
         actual: DataType,
-        expected: &'static str,
+        expected: NumberKind,
     },
     #[error(
         "tensor {tensor} is stored in segments, which no known tool writes: export the model again"
     )]
     Segment { tensor: String },
+}
+
+/// Unit of a tensor's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LengthUnit {
+    Bytes,
+    Numbers,
+    Strings,
+}
+
+impl fmt::Display for LengthUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LengthUnit::Bytes => "bytes",
+            LengthUnit::Numbers => "numbers",
+            LengthUnit::Strings => "strings",
+        })
+    }
+}
+
+/// Kind of numbers that a caller requires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberKind {
+    /// Floats of any size.
+    Floats,
+    /// Integers of any size, or bool.
+    Integers,
+    /// Numbers that a tensor in memory holds.
+    Plain,
+}
+
+impl fmt::Display for NumberKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NumberKind::Floats => "floats",
+            NumberKind::Integers => "integers",
+            NumberKind::Plain => "plain numbers",
+        })
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl DataType {
@@ -147,6 +195,15 @@ impl TensorProto {
         Ok((self.element_count()? as u128 * bits).div_ceil(8) as usize)
     }
 
+    /// Number of bytes in ONNX's packing, also of tensors larger than the memory; 0 for strings.
+    pub fn stored_bytes(&self) -> Result<u64, TensorError> {
+        let bits = self.element()?.bits().unwrap_or(0) as u64;
+        let mut sizes = self.shape()?.into_iter().map(|size| size as u64);
+        let count = sizes.try_fold(1u64, |count, size| count.checked_mul(size));
+        let bits = count.and_then(|count| count.checked_mul(bits));
+        Ok(bits.ok_or_else(|| self.impossible())?.div_ceil(8))
+    }
+
     pub(super) fn impossible(&self) -> TensorError {
         TensorError::Shape {
             tensor: self.title().to_owned(),
@@ -175,22 +232,22 @@ impl TensorProto {
             })
         };
         if let (Some(raw), true) = (&self.raw_data, element != DataType::String) {
-            return length(raw.len(), self.byte_len()?, "bytes");
+            return length(raw.len(), self.byte_len()?, LengthUnit::Bytes);
         }
         use DataType::*;
         match element {
-            String => length(self.string_data.len(), count, "strings"),
-            Float => length(self.float_data.len(), count, "numbers"),
-            Complex64 => length(self.float_data.len(), count * 2, "numbers"),
-            Double => length(self.double_data.len(), count, "numbers"),
-            Complex128 => length(self.double_data.len(), count * 2, "numbers"),
-            Int64 => length(self.int64_data.len(), count, "numbers"),
-            Uint32 | Uint64 => length(self.uint64_data.len(), count, "numbers"),
+            String => length(self.string_data.len(), count, LengthUnit::Strings),
+            Float => length(self.float_data.len(), count, LengthUnit::Numbers),
+            Complex64 => length(self.float_data.len(), count * 2, LengthUnit::Numbers),
+            Double => length(self.double_data.len(), count, LengthUnit::Numbers),
+            Complex128 => length(self.double_data.len(), count * 2, LengthUnit::Numbers),
+            Int64 => length(self.int64_data.len(), count, LengthUnit::Numbers),
+            Uint32 | Uint64 => length(self.uint64_data.len(), count, LengthUnit::Numbers),
             // Several elements per entry.
             Uint4 | Int4 | Float4e2m1 | Uint2 | Int2 | Float6e2m3 | Float6e3m2 => {
-                length(self.int32_data.len(), self.byte_len()?, "bytes")
+                length(self.int32_data.len(), self.byte_len()?, LengthUnit::Bytes)
             }
-            _ => length(self.int32_data.len(), count, "numbers"),
+            _ => length(self.int32_data.len(), count, LengthUnit::Numbers),
         }
     }
 

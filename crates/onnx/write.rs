@@ -2,7 +2,7 @@
 
 use bytes::buf::UninitSlice;
 use bytes::{Buf, BufMut, Bytes};
-use prost::Message;
+use prost::{EncodeError, Message};
 
 use super::schema::ModelProto;
 
@@ -18,6 +18,9 @@ pub enum WriteError {
         "there is not enough memory for a file of {bytes} bytes: close other pages or programs and try again"
     )]
     Memory { bytes: usize },
+    /// The writer grows as needed, so this is a defect.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
 }
 
 /// A file as consecutive pieces. Those of tensors share memory with the model. Thus the file of a
@@ -44,10 +47,7 @@ pub fn pieces(model: &ModelProto) -> Result<Pieces, WriteError> {
         return Err(WriteError::TooLarge { bytes });
     }
     let mut writer = PieceWriter::default();
-    // The writer grows as needed, so `encode` cannot fail.
-    model
-        .encode(&mut writer)
-        .map_err(|_| WriteError::Memory { bytes })?;
+    model.encode(&mut writer)?;
     writer.end_piece();
     Ok(Pieces(writer.pieces))
 }
@@ -83,6 +83,8 @@ impl PieceWriter {
     }
 }
 
+// prost encodes into any `BufMut`, an unsafe trait. The writers of `bytes` copy all tensors.
+#[allow(unsafe_code)]
 // SAFETY: `Vec<u8>` provides and counts the memory, and upholds the contract. `put` writes to none.
 unsafe impl BufMut for PieceWriter {
     fn remaining_mut(&self) -> usize {

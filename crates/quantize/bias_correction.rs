@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 use rayon::prelude::*;
 
 use super::plan::{Plan, PlannedBias};
-use super::qdq::ConstantIntegers;
 use super::ranges::ActivationRanges;
 use super::scale::QuantizationParameters;
+use super::weights::ConstantIntegers;
 use octet_graph::{LayerWeightLayout, Model, SlidingWindow};
 use octet_onnx::schema::{NodeProto, TensorProto};
 use octet_onnx::tensor::TensorError;

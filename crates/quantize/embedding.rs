@@ -1,8 +1,10 @@
 //! EmbedLayerNormalization, the embedding lookup of language models, with integer tables:
 //! QEmbedLayerNormalization. Only the rows looked up are dequantized.
 
-use super::integers::{IntegerFormat, QuantizedNames};
+use super::integers::IntegerFormat;
+use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
+use super::stays_float::StaysFloat;
 use octet_graph::operators::Operator;
 use octet_onnx::schema::NodeProto;
 
@@ -12,13 +14,13 @@ pub(super) const MASK: usize = 7;
 
 /// The reason why a node has no integer form, which supports neither explicit position ids nor the
 /// sum output.
-pub(super) fn obstacle(node: &NodeProto) -> Option<&'static str> {
+pub(super) fn obstacle(node: &NodeProto) -> Option<StaysFloat> {
     let sum = node.output.get(2).is_some_and(|name| !name.is_empty());
     if sum {
-        return Some("its integer operator has no output for the sum");
+        return Some(StaysFloat::EmbeddingSum);
     }
     let places = node.input_at(MASK + 1).is_some();
-    places.then_some("its integer operator has no input for position ids")
+    places.then_some(StaysFloat::PositionIds)
 }
 
 /// The inputs of the integer operator: the node's own, with integers, scale and zero point of each

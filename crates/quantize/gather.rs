@@ -3,6 +3,7 @@
 
 use super::integers::IntegerFormat;
 use super::rewrite::{NotQuantized, Rewriter};
+use super::stays_float::StaysFloat;
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 /// Smaller tables do not justify two more nodes.
@@ -17,14 +18,14 @@ pub(super) fn rewrite<'a>(
 ) -> Result<(), NotQuantized> {
     let table = graph.weight(node, 0)?;
     if table.shape.iter().product::<usize>() < SMALLEST_TABLE {
-        return Err("its table is too small to gain from integers".into());
+        return Err(StaysFloat::SmallTable.into());
     }
     let nodes = &graph.model.graph.nodes;
     let mut users = graph.uses.consumers(table.name).iter();
     if graph.uses.is_output(table.name)
         || !users.all(|&(user, slot)| nodes[user].is("Gather") && slot == 0)
     {
-        return Err("another node needs its table as float32".into());
+        return Err(StaysFloat::SharedTable.into());
     }
     let whole_rows = table.shape.len() == 2 && node.int("axis").unwrap_or(0) == 0;
     let axis = form.axis.filter(|_| whole_rows).map(|_| 1);

@@ -1,5 +1,6 @@
 //! Writes the integers of constants in a graph that is rewritten, each once, and reports them.
 
+use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::scale::{QuantizationParameters, encoded};
 use super::settings::{ElementType, Representation};
@@ -7,14 +8,6 @@ use super::weights::{self, quantized};
 use super::{QuantizedTensor, TensorKind};
 use octet_onnx::schema::TensorProto;
 use octet_onnx::tensor::TensorError;
-
-/// The names of integers, scale and zero point of one tensor.
-#[derive(Clone, Debug)]
-pub(super) struct QuantizedNames {
-    pub(super) integers: String,
-    pub(super) scale: String,
-    pub(super) zero_point: String,
-}
 
 /// The integer representation of a constant.
 #[derive(Clone, Copy, Debug)]

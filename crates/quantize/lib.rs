@@ -17,6 +17,7 @@
 mod bias;
 mod bias_correction;
 mod blocks;
+mod channel_layout;
 mod dynamic;
 mod embedding;
 mod float16;
@@ -24,18 +25,22 @@ mod gather;
 mod gptq;
 mod input_noise;
 mod integers;
+mod invariant;
 mod mixed_precision;
 mod operator_patterns;
 mod operators;
 mod plan;
 mod qdq;
 mod qoperator;
+mod quantized_names;
 mod ranges;
+pub mod recipe;
 mod rewrite;
 mod scale;
 mod scheme;
 mod settings;
 mod simulated;
+mod stays_float;
 mod vnni_saturation;
 mod weight_clip_search;
 mod weight_only;
@@ -43,7 +48,7 @@ mod weights;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use bias_correction::channel_axes;
 pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_blocks};
@@ -51,6 +56,7 @@ pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{Float16Settings, quantize_float16};
 pub use gptq::{gram_bytes, gram_views};
 pub use input_noise::input_path_axes;
+pub use invariant::PlanInvariant;
 pub use operators::{float_reason, is_quantized};
 pub use plan::clamp_bounds;
 pub use plan::{Plan, refuse_quantized};
@@ -58,12 +64,13 @@ pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
 pub use ranges::ActivationRanges;
 pub use scale::QuantizationParameters;
-pub use scheme::apply;
+pub use scheme::{apply, plan_streamed};
 pub use settings::{
-    Document, ElementType, Format, GuardSettings, LayerSettings, Operators, Rounding, Scheme,
-    Settings, SettingsError, TensorSettings, target_of,
+    Document, ElementType, Format, GuardSettings, InvalidValue, LayerSettings, Operators, Rounding,
+    Scheme, Settings, SettingsError, TensorSettings, UnsupportedSetting, target_of,
 };
 pub use simulated::{dequantized, with_float_weights};
+pub use stays_float::StaysFloat;
 pub use weight_only::{WeightSettings, quantize_weights};
 
 use octet_graph::prepare::PrepareError;
@@ -85,9 +92,13 @@ pub enum QuantizeError {
     )]
     AlreadyQuantized { node: String, operator: String },
     #[error(
-        "nothing in the model can be quantized: {reason}; see `octet inspect` for the reason of each operator"
+        "nothing in the model can be quantized: {}; see `octet inspect` for the reason of each operator",
+        .reason.map_or("it has no nodes", StaysFloat::words)
     )]
-    Nothing { reason: String },
+    Nothing {
+        /// The reason of the node that counts most; `None` for a model without nodes.
+        reason: Option<StaysFloat>,
+    },
     #[error(
         "the settings name the layer `{name}`, but the model has no node of that name or scope{hint}"
     )]
@@ -103,7 +114,7 @@ pub enum QuantizeError {
     ZeroPoint {
         tensor: String,
         zero_point: i32,
-        element: &'static str,
+        element: DataType,
         low: i32,
         high: i32,
     },
@@ -125,17 +136,21 @@ pub enum QuantizeError {
         "block-wise weights in the form dequantize need opset 21, but {reason}; or choose the form matmul_nbits"
     )]
     Blocks { reason: String },
-    #[error("the setting {setting} is {value}: choose {wanted}")]
-    Setting {
-        setting: &'static str,
-        value: String,
-        wanted: &'static str,
-    },
+    #[error(
+        "the quantizer failed at this model: {0}; report it with the model's graph and the settings"
+    )]
+    Broken(#[from] PlanInvariant),
+    #[error(transparent)]
+    Setting(#[from] UnsupportedSetting),
     #[error("node `{node}`: {error}")]
     OfNode {
         node: String,
         error: Box<QuantizeError>,
     },
+    #[error(
+        "the model is too large for this scheme: choose the scheme blocks, which reads the weights piece by piece"
+    )]
+    NotStreamed,
     #[error(
         "static quantization needs ranges; calibrate with some samples first, or choose another scheme"
     )]
@@ -145,11 +160,11 @@ pub enum QuantizeError {
          with these settings, or choose the rounding nearest (imported ranges lack these statistics)"
     )]
     GramMatricesMissing,
-    #[error("{0}")]
+    #[error(transparent)]
     Prepare(#[from] PrepareError),
-    #[error("{0}")]
+    #[error(transparent)]
     SecondPass(#[from] SecondPassMissing),
-    #[error("{0}")]
+    #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
@@ -174,7 +189,9 @@ pub struct QuantizedTensor {
     /// The role of the tensor.
     pub kind: TensorKind,
     /// The integer type.
-    pub element: &'static str,
+    #[serde(serialize_with = "element_name")]
+    #[schemars(with = "String")]
+    pub element: DataType,
     /// The number of scales: 1, or one for each channel.
     pub scales: usize,
     /// The scale; the largest where there are several.
@@ -197,6 +214,11 @@ pub struct QuantizedTensor {
     pub compensated: Option<f32>,
 }
 
+/// A report shows the name of an element type.
+fn element_name<S: Serializer>(element: &DataType, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(element.name())
+}
+
 impl QuantizedTensor {
     fn new(name: &str, kind: TensorKind, params: &QuantizationParameters) -> QuantizedTensor {
         let scale = params.scales.iter().copied().fold(0.0, f32::max);
@@ -213,7 +235,7 @@ impl QuantizedTensor {
         QuantizedTensor {
             name: name.to_string(),
             kind,
-            element: params.element.name(),
+            element: params.element,
             scales: params.scales.len(),
             block: None,
             corrected: None,
@@ -237,7 +259,8 @@ pub struct NodeChoice {
     /// True if the node is quantized.
     pub quantized: bool,
     /// The reason why the node stays float.
-    pub reason: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub reason: Option<StaysFloat>,
 }
 
 /// A quantized model and the report about it.

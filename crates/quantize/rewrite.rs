@@ -5,29 +5,27 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::integers::QuantizedNames;
+use super::quantized_names::QuantizedNames;
 use super::settings::unknown_node;
+use super::stays_float::StaysFloat;
 use super::{MICROSOFT, NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
 use octet_graph::{Model, Names, Uses};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 use octet_onnx::tensor::TensorError;
 
-/// The reason for operators without a weight.
-pub(super) const NO_WEIGHT: &str = "it has no weight";
-
 /// The outcomes of a node that was not quantized.
 #[derive(Debug)]
 pub(super) enum NotQuantized {
     /// The node stays float, for this reason; it is copied.
-    KeepFloat(&'static str),
+    KeepFloat(StaysFloat),
     /// The node stays float, for this reason, and was written with new names of its values.
-    Rewritten(&'static str),
+    Rewritten(StaysFloat),
     /// The model can't be quantized.
     Failed(QuantizeError),
 }
 
-impl From<&'static str> for NotQuantized {
-    fn from(reason: &'static str) -> NotQuantized {
+impl From<StaysFloat> for NotQuantized {
+    fn from(reason: StaysFloat) -> NotQuantized {
         NotQuantized::KeepFloat(reason)
     }
 }
@@ -107,9 +105,9 @@ impl<'a> Rewriter<'a> {
                 Ok(()) => None,
                 Err(NotQuantized::KeepFloat(reason)) => {
                     self.nodes.push(node.clone());
-                    Some(reason.to_owned())
+                    Some(reason)
                 }
-                Err(NotQuantized::Rewritten(reason)) => Some(reason.to_owned()),
+                Err(NotQuantized::Rewritten(reason)) => Some(reason),
                 Err(NotQuantized::Failed(error)) => return Err(error),
             };
             self.choices.push(NodeChoice {
@@ -123,13 +121,13 @@ impl<'a> Rewriter<'a> {
     }
 
     /// The reason why the settings keep a node float.
-    fn excluded(&self, node: &NodeProto) -> Option<&'static str> {
+    fn excluded(&self, node: &NodeProto) -> Option<StaysFloat> {
         if self.keep_float.iter().any(|name| name == node.title()) {
-            return Some("the settings keep it float");
+            return Some(StaysFloat::BySettings);
         }
         let wanted = self.operators?;
         let operator = node.operator();
-        (!wanted.contains(&operator)).then_some("the settings leave its operator float")
+        (!wanted.contains(&operator)).then_some(StaysFloat::OperatorBySettings)
     }
 
     /// The wanted name, or a similar one that is free.
@@ -167,10 +165,10 @@ impl<'a> Rewriter<'a> {
         let input = node.input_at(0).unwrap_or_default();
         let output = node.output.first().map_or("", String::as_str);
         if !self.is_float(input) || !self.is_float(output) {
-            return Err("it does not work on float32 values".into());
+            return Err(StaysFloat::NotFloat32.into());
         }
         if self.model.graph.initializers.contains(input) {
-            return Err("its input is a constant".into());
+            return Err(StaysFloat::ConstantInput.into());
         }
         Ok(())
     }
@@ -183,10 +181,10 @@ impl<'a> Rewriter<'a> {
     ) -> Result<ConstantWeight<'a>, NotQuantized> {
         let name = node.input_at(slot).unwrap_or_default();
         let Some(tensor) = self.model.graph.initializers.get(name) else {
-            return Err("its weight is not a constant".into());
+            return Err(StaysFloat::VariableWeight.into());
         };
         if !self.is_float(name) {
-            return Err("its weight is not float32".into());
+            return Err(StaysFloat::WeightNotFloat32.into());
         }
         let (mut empty, mut finite) = (true, true);
         tensor.each_f32_block(|block| {
@@ -197,12 +195,10 @@ impl<'a> Rewriter<'a> {
                 .fold(true, |all, value| all & value.is_finite());
         })?;
         if empty {
-            return Err("its weight is empty".into());
+            return Err(StaysFloat::EmptyWeight.into());
         }
         if !finite {
-            return Err(
-                "one of its constants is infinite or NaN, which no integer represents".into(),
-            );
+            return Err(StaysFloat::WeightNotFinite.into());
         }
         let shape = tensor.shape()?;
         Ok(ConstantWeight {
@@ -216,7 +212,7 @@ impl<'a> Rewriter<'a> {
     ///
     /// Nodes without a weight count last: the constant of an Add may be as large as a weight, but
     /// its reason doesn't help.
-    fn largest_weight_reason(&self) -> String {
+    fn largest_weight_reason(&self) -> Option<StaysFloat> {
         let constants = &self.model.graph.initializers;
         let weight = |node: &NodeProto| -> usize {
             let read = node.input.iter().filter_map(|name| constants.get(name));
@@ -224,11 +220,10 @@ impl<'a> Rewriter<'a> {
         };
         let nodes = self.model.graph.nodes.iter().zip(&self.choices);
         let heaviest = nodes.max_by_key(|(node, choice)| {
-            let weighs = choice.reason.as_deref() != Some(NO_WEIGHT);
+            let weighs = choice.reason != Some(StaysFloat::NoWeight);
             (weighs, weight(node))
         });
-        let reason = heaviest.and_then(|(_, choice)| choice.reason.clone());
-        reason.unwrap_or_else(|| "it has no nodes".to_owned())
+        heaviest.and_then(|(_, choice)| choice.reason)
     }
 
     fn finish(self) -> Result<Quantized, QuantizeError> {

@@ -1,8 +1,8 @@
 //! Weight clip search: clips the largest weights where finer steps for the others lower the squared
 //! error.
 
+use super::channel_layout::ChannelLayout;
 use super::scale::{IntegerBounds, QuantizationParameters};
-use super::weights::ChannelLayout;
 use octet_onnx::schema::TensorProto;
 use octet_onnx::tensor::TensorError;
 use octet_stats::PowerOfTwo;

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::integers::{IntegerFormat, parameters};
 use super::operators::{EMBEDDING, float_reason};
-use super::rewrite::{NO_WEIGHT, NotQuantized, Rewriter};
-use super::settings::ElementType;
+use super::rewrite::{NotQuantized, Rewriter};
+use super::settings::{ElementType, UnsupportedSetting};
+use super::stays_float::StaysFloat;
 use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
 use octet_graph::Model;
 use octet_graph::operators::{Operator, Treatment};
@@ -52,11 +53,7 @@ pub fn quantize_weights(
     settings: &WeightSettings,
 ) -> Result<Quantized, QuantizeError> {
     if settings.element.bits() != 8 {
-        return Err(QuantizeError::Setting {
-            setting: "weights",
-            value: settings.element.data_type().name().into(),
-            wanted: "i8 or u8 for this scheme; fewer bits need the scheme blocks",
-        });
+        return Err(UnsupportedSetting::StoredWeights(settings.element.data_type()).into());
     }
     let opset = model.opset();
     if settings.per_channel && opset < FIRST_OPSET_WITH_AXIS {
@@ -99,7 +96,7 @@ pub(super) fn read_dequantized<'a>(
     let weights = slots.iter().map(|&slot| graph.weight(node, slot));
     let weights = weights.collect::<Result<Vec<_>, NotQuantized>>()?;
     if weights.iter().any(|weight| weight.shape.len() < 2) {
-        return Err("its weight is not a matrix".into());
+        return Err(StaysFloat::NotAMatrix.into());
     }
     let mut rewritten = node.clone();
     for (&slot, weight) in slots.iter().zip(weights) {
@@ -142,6 +139,6 @@ fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
 }
 
 /// The reason why nodes of an operator stay float.
-fn reason(operator: &str) -> &'static str {
-    float_reason(operator).unwrap_or(NO_WEIGHT)
+fn reason(operator: &str) -> StaysFloat {
+    float_reason(operator).map_or(StaysFloat::NoWeight, StaysFloat::OfOperator)
 }

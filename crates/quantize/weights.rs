@@ -1,10 +1,9 @@
 //! Constants: scales from their own values, and integers.
 
-use std::slice;
-
 use bytes::Bytes;
 use octet_kernels::{Ends, IntegerGrid, add_squares, sum_of_squares, widen};
 
+use super::channel_layout::{ChannelLayout, ChannelPart};
 use super::scale::{Encoder, QuantizationParameters, integer_bounds};
 use super::settings::Representation;
 use super::weight_clip_search::search_clipped_scales;
@@ -75,7 +74,7 @@ pub(super) fn parameters(
 /// The expected squared rounding error relative to the squared weights, averaged over the channels
 /// along `axis`.
 ///
-/// The expected error is step²/12 for each number, at most the whole square. ChannelLayout of almost
+/// The expected error is step²/12 for each number, at most the whole square. Channels of almost
 /// zero weights are skipped.
 pub(super) fn relative_error(
     tensor: &TensorProto,
@@ -127,6 +126,13 @@ pub(super) fn empty_channels(
     Ok(empty)
 }
 
+/// The integers of a constant, and their error.
+pub(super) struct ConstantIntegers {
+    pub(super) tensor: TensorProto,
+    /// The factor by which GPTQ lowers the mean squared error of the layer's output.
+    pub(super) error_reduction: Option<f64>,
+}
+
 /// The integers of a constant.
 pub(super) fn quantized(
     tensor: &TensorProto,
@@ -146,85 +152,6 @@ pub(super) fn quantized(
         &shape,
         Bytes::from(integers.finish()),
     ))
-}
-
-/// The memory layout of a tensor's channels.
-pub(super) struct ChannelLayout {
-    count: usize,
-    inner: usize,
-}
-
-/// Consecutive numbers of a tensor.
-enum ChannelPart<'a> {
-    /// Numbers of one channel.
-    Run(usize, &'a [f32]),
-    /// One number for each consecutive channel, from this index on.
-    Row(usize, &'a [f32]),
-}
-
-impl ChannelLayout {
-    fn new(shape: &[usize], axis: Option<usize>) -> ChannelLayout {
-        match axis {
-            Some(axis) => ChannelLayout {
-                count: shape[axis],
-                inner: shape[axis + 1..].iter().product(),
-            },
-            None => ChannelLayout {
-                count: 1,
-                inner: shape.iter().product(),
-            },
-        }
-    }
-
-    /// [`ChannelLayout::each_part`] with runs only.
-    pub(super) fn each_run(
-        &self,
-        tensor: &TensorProto,
-        mut each: impl FnMut(usize, &[f32]),
-    ) -> Result<(), TensorError> {
-        self.each_part(tensor, |part| match part {
-            ChannelPart::Run(channel, run) => each(channel, run),
-            ChannelPart::Row(first, row) => {
-                let values = row.iter().enumerate();
-                values.for_each(|(at, value)| each(first + at, slice::from_ref(value)));
-            }
-        })
-    }
-
-    /// Calls `each` for consecutive numbers in memory order. It reads the tensor block by block and
-    /// never copies the whole.
-    fn each_part(
-        &self,
-        tensor: &TensorProto,
-        mut each: impl FnMut(ChannelPart),
-    ) -> Result<(), TensorError> {
-        if self.inner == 0 || self.count == 0 {
-            return Ok(());
-        }
-        if self.inner == 1 {
-            let mut first = 0;
-            return tensor.each_f32_block(|mut block| {
-                while !block.is_empty() {
-                    let (row, rest) = block.split_at((self.count - first).min(block.len()));
-                    each(ChannelPart::Row(first, row));
-                    block = rest;
-                    first = (first + row.len()) % self.count;
-                }
-            });
-        }
-        let (mut channel, mut left) = (0, self.inner);
-        tensor.each_f32_block(|mut block| {
-            while !block.is_empty() {
-                let (run, rest) = block.split_at(left.min(block.len()));
-                each(ChannelPart::Run(channel, run));
-                block = rest;
-                left -= run.len();
-                if left == 0 {
-                    (channel, left) = ((channel + 1) % self.count, self.inner);
-                }
-            }
-        })
-    }
 }
 
 #[cfg(test)]

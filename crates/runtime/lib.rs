@@ -21,6 +21,7 @@ mod float;
 mod indices;
 mod inference;
 mod int8;
+mod invariant;
 mod load;
 mod observe;
 mod operators;
@@ -38,6 +39,7 @@ mod weights;
 
 pub use cost_estimate::CostEstimate;
 pub use float::FloatKernels;
+pub use invariant::EngineInvariant;
 pub use octet_int8::FusedNode;
 pub use run::{Engine, Probe, StepClock};
 pub use steps::{PlanStep, PlanSteps, StepValue, Timing};
@@ -138,6 +140,12 @@ pub enum EngineError {
         /// The message of the panic.
         detail: String,
     },
+    /// A defect of the engine.
+    #[error(
+        "the engine failed at this model: {0}; check that the model runs in ONNX Runtime, and if it \
+         does, report it with the model's graph"
+    )]
+    Broken(#[from] EngineInvariant),
     /// The caller stopped the run.
     #[error("stopped on request")]
     Stopped,

@@ -20,6 +20,7 @@ use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 use super::int8::matmul_nbits::{self, BlockProduct};
 use super::int8::region::{self, RegionOperator};
 use super::int8::{GraphData, quantize_linear};
+use super::invariant::EngineInvariant;
 use super::operators::NativeOperator;
 use super::weights::{self, SharedWeight};
 use super::{
@@ -130,9 +131,7 @@ pub(super) fn load(
             .graph
             .initializers
             .get(name)
-            .ok_or_else(|| EngineError::Plan {
-                detail: format!("the value `{name}` is used, but no node computes it"),
-            })?;
+            .ok_or_else(|| EngineInvariant::Producer(name.clone()))?;
         if let WeightMode::Values { kernels } = weights
             && let Some(weight) = shared(model, &uses, tensor, kernels)
         {

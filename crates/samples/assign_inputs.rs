@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::convert::{convert, index_text};
-use super::error::shape_text;
+use super::error::{NonFinite, shape_text};
 use super::{Array, Decoded, InputSpec, SampleProblem};
 use octet_graph::Dim;
 use octet_onnx::in_memory::Values;
@@ -190,7 +190,7 @@ fn allows_but_batch(expected: &[Dim], actual: &[usize]) -> bool {
     matches!(expected.first(), Some(Dim::Known(1))) && fits(&actual[1..], &expected[1..])
 }
 
-#[inline(never)] // for the same reason as `npy::values`
+#[inline(never)] // for the same reason as `npy_values::values`
 fn finite(array: &Array) -> Result<(), SampleProblem> {
     let bad = match array.tensor.values() {
         Values::F32(v) => v
@@ -204,11 +204,11 @@ fn finite(array: &Array) -> Result<(), SampleProblem> {
         return Ok(());
     };
     let value = if f64::is_nan(value) {
-        "NaN (not a number)"
+        NonFinite::NaN
     } else if value > 0.0 {
-        "infinity"
+        NonFinite::Infinity
     } else {
-        "-infinity"
+        NonFinite::MinusInfinity
     };
     Err(SampleProblem::NotFinite {
         array: array.name.clone(),
@@ -219,13 +219,12 @@ fn finite(array: &Array) -> Result<(), SampleProblem> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::error::type_name;
     use super::*;
     use octet_onnx::in_memory::Tensor;
     use octet_onnx::schema::DataType;
 
     fn array(name: &str, shape: &[usize], values: Values) -> Array {
-        let stored = type_name(values.element_type());
+        let stored = values.element_type();
         let tensor = Tensor::new(shape.to_vec(), values).unwrap();
         Array {
             name: name.into(),

@@ -5,7 +5,6 @@
 //! stored as float32. Integers never become floats implicitly, since pixels would then enter the
 //! model without normalization.
 
-use super::error::type_name;
 use super::{Array, InputSpec, SampleProblem};
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::DataType;
@@ -21,13 +20,11 @@ pub(super) fn convert(
     let mut note = || {
         notes.push(format!(
             "array {:?}, stored as {}, is converted to {}",
-            array.name,
-            array.stored,
-            type_name(expected)
+            array.name, array.stored, expected
         ));
     };
     if actual == expected {
-        if array.stored != type_name(expected) {
+        if array.stored != expected {
             note();
         }
         return Ok(());
@@ -47,7 +44,7 @@ pub(super) fn convert(
                     value: numbers[at].to_string(),
                     index: index_text(at, &shape),
                     input: input.name.clone(),
-                    expected: type_name(expected),
+                    expected: expected,
                 })?
             }
             _ => {
@@ -55,7 +52,7 @@ pub(super) fn convert(
                     array: array.name.clone(),
                     actual: array.stored,
                     input: input.name.clone(),
-                    expected: type_name(expected),
+                    expected: expected,
                     next: match expected {
                         DataType::String => {
                             "Octet can't feed that type yet: give the model a float32 input"
@@ -69,7 +66,7 @@ pub(super) fn convert(
             }
         },
     };
-    if array.stored != type_name(expected) {
+    if array.stored != expected {
         note();
     }
     if let Some(tensor) = Tensor::new(shape, converted) {
@@ -94,7 +91,7 @@ fn halves(
                 value: actual.to_string(),
                 index: index_text(at, array.tensor.shape()),
                 input: input.name.clone(),
-                expected: type_name(expected),
+                expected: expected,
             }),
         }
     };
@@ -235,7 +232,7 @@ mod tests {
                 element: expected,
                 shape: vec![Dim::Known(1)],
             };
-            let stored = type_name(actual.element_type());
+            let stored = actual.element_type();
             let tensor = Tensor::new(vec![1], actual).unwrap();
             let mut array = Array {
                 name: "x".into(),

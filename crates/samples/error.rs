@@ -19,7 +19,7 @@ pub enum SampleError {
         /// Path of the file.
         path: String,
         /// Reason why it is not a sample.
-        why: &'static str,
+        why: NotASample,
     },
     /// A problem of one sample.
     #[error("sample {sample}: {problem}")]
@@ -37,8 +37,31 @@ pub enum SampleError {
         /// Name of the model's input.
         input: String,
         /// Element type of the input.
-        expected: &'static str,
+        expected: DataType,
     },
+}
+
+/// Reason why a file is not a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotASample {
+    /// A `.pb` file outside of a test data set.
+    #[error("a .pb file is read only as input_0.pb, input_1.pb … of one folder")]
+    OtherTensorFile,
+    /// A file of another type.
+    #[error("this file type is not supported")]
+    FileType,
+}
+
+/// A float that no range holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum NonFinite {
+    #[error("NaN (not a number)")]
+    NaN,
+    #[error("infinity")]
+    Infinity,
+    #[error("-infinity")]
+    MinusInfinity,
 }
 
 /// Problem of one sample.
@@ -64,9 +87,9 @@ pub enum SampleProblem {
     )]
     Type {
         array: String,
-        actual: &'static str,
+        actual: DataType,
         input: String,
-        expected: &'static str,
+        expected: DataType,
         next: &'static str,
     },
     #[error(
@@ -88,7 +111,7 @@ pub enum SampleProblem {
         value: String,
         index: String,
         input: String,
-        expected: &'static str,
+        expected: DataType,
     },
     #[error(
         "array {array:?} holds {value} at index {index}; ranges need finite values: repair or \
@@ -96,7 +119,7 @@ pub enum SampleProblem {
     )]
     NotFinite {
         array: String,
-        value: &'static str,
+        value: NonFinite,
         index: String,
     },
     #[error(
@@ -169,9 +192,4 @@ pub fn shape_text(shape: &[Dim]) -> String {
         })
         .collect();
     format!("[{}]", dims.join(", "))
-}
-
-/// numpy's name of an element type.
-pub fn type_name(element: DataType) -> &'static str {
-    element.name()
 }

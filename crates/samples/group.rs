@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::error::SampleError;
+use super::error::{NotASample, SampleError};
 
 /// A sample: its name and the paths of its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -81,9 +81,9 @@ pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
             None if is_ignored(file) => {}
             None => {
                 let why = if file.to_ascii_lowercase().ends_with(".pb") {
-                    "a .pb file is read only as input_0.pb, input_1.pb … of one folder"
+                    NotASample::OtherTensorFile
                 } else {
-                    "this file type is not supported"
+                    NotASample::FileType
                 };
                 return Err(SampleError::Kind {
                     path: path.clone(),

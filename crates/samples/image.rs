@@ -10,6 +10,7 @@ use super::image_settings::{ChannelOrder, ImageLayout, ImageSettings};
 use super::image_size::to_size;
 use super::{Array, InputSpec, SampleProblem};
 use octet_onnx::in_memory::{Tensor, Values};
+use octet_onnx::schema::DataType;
 
 /// The input for an image: the model must have exactly one.
 pub(super) fn only_input<'a>(
@@ -53,12 +54,12 @@ pub(super) fn read(
             } = settings;
             let value = |c: usize, p: &[u8; 3]| (f32::from(p[c]) * scale - mean[c]) / std[c];
             (
-                "float32",
+                DataType::Float,
                 Values::F32(lay(&pixels, channels, layout, value)),
             )
         }
         _ => (
-            "uint8",
+            DataType::Uint8,
             Values::U8(lay(&pixels, channels, layout, |c, p| p[c])),
         ),
     };

@@ -1,7 +1,7 @@
 //! Layout of an image in an input tensor, from the input's shape and the settings.
 
 use super::decode_image::LONGEST_SIDE;
-use super::error::{shape_text, type_name};
+use super::error::shape_text;
 use super::image_settings::{ImageLayout, ImageSettings, ResizeMode};
 use super::{InputSpec, SampleProblem};
 use octet_graph::Dim;
@@ -124,8 +124,7 @@ pub(super) fn place(
     if !takes_pixels(input.element) {
         let why = format!(
             "the model's input {:?} expects {}",
-            input.name,
-            type_name(input.element)
+            input.name, input.element
         );
         return refused(why, "give .npy or .npz files");
     }

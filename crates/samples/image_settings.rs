@@ -157,17 +157,24 @@ pub struct ImageChanges {
     pub std: Option<[f32; 3]>,
 }
 
+/// Changes that no image can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImageSettingsError {
+    /// No preset has this name.
+    #[error("unknown preset {0:?}: choose {presets}", presets = ImageSettings::PRESETS.join(", "))]
+    Preset(String),
+    /// The standard deviation of a channel is zero.
+    #[error("std contains 0: use numbers above 0")]
+    ZeroStd,
+}
+
 impl ImageChanges {
-    /// Applies the changes to the proposed settings. The error is a sentence.
-    pub fn over(&self, proposed: &ImageSettings) -> Result<ImageSettings, String> {
+    /// Applies the changes to the proposed settings.
+    pub fn over(&self, proposed: &ImageSettings) -> Result<ImageSettings, ImageSettingsError> {
         let mut image = proposed.clone();
         if let Some(name) = &self.preset {
-            let preset = ImageSettings::preset(name).ok_or_else(|| {
-                format!(
-                    "unknown preset {name:?}: choose {}",
-                    ImageSettings::PRESETS.join(", ")
-                )
-            })?;
+            let preset = ImageSettings::preset(name)
+                .ok_or_else(|| ImageSettingsError::Preset(name.clone()))?;
             image.take_values(&preset);
         }
         if let Some(resize) = self.resize {
@@ -189,7 +196,7 @@ impl ImageChanges {
         image.mean = self.mean.unwrap_or(image.mean);
         image.std = self.std.unwrap_or(image.std);
         match image.std.contains(&0.0) {
-            true => Err("std contains 0: use numbers above 0".into()),
+            true => Err(ImageSettingsError::ZeroStd),
             false => Ok(image),
         }
     }
@@ -235,6 +242,7 @@ mod tests {
             read(r#"{"preset": "x"}"#)
                 .over(&proposed)
                 .unwrap_err()
+                .to_string()
                 .contains("imagenet")
         );
         assert!(serde_json::from_str::<ImageChanges>(r#"{"sise": 1}"#).is_err());

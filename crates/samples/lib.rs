@@ -25,6 +25,7 @@ mod image_placement;
 mod image_settings;
 mod image_size;
 mod npy;
+mod npy_values;
 mod npz;
 mod preview;
 mod proposal;
@@ -39,9 +40,11 @@ use prost::Message;
 use serde::{Deserialize, Serialize};
 
 pub use check::{FileStart, Skipped, bytes_to_check, check};
-pub use error::{SampleError, SampleProblem, shape_text, type_name};
+pub use error::{NonFinite, NotASample, SampleError, SampleProblem, shape_text};
 pub use group::{SampleRef, group};
-pub use image_settings::{ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode};
+pub use image_settings::{
+    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ImageSettingsError, ResizeMode,
+};
 pub use preview::{Preview, describe};
 pub use proposal::{Certainty, Proposal, ProposalPart, Reason, ShapeMismatch};
 pub use synthetic::synthetic;
@@ -112,7 +115,7 @@ struct Array {
     /// Index of its input, if the file name states it.
     position: Option<usize>,
     /// Element type in the file.
-    stored: &'static str,
+    stored: DataType,
     tensor: Tensor,
 }
 

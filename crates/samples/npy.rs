@@ -1,19 +1,17 @@
 //! numpy's `.npy` files, versions 1 to 3: both byte orders, C and Fortran order; booleans,
 //! integers, and floats of 2, 4 and 8 bytes. Values are returned in row-major order.
 
-use std::borrow::Cow;
-
+use super::npy_values::{ArrayLayout, little_endian_rows, values};
 use super::{Array, LARGEST_ARRAY, SampleProblem};
-use octet_onnx::half::widen_half;
-use octet_onnx::in_memory::{Tensor, Values};
+use octet_onnx::in_memory::Tensor;
+use octet_onnx::schema::DataType;
 
 const CUT: &str = "copy or save it again";
 
 /// Header of the file.
 struct Header {
     descr: String,
-    fortran: bool,
-    shape: Vec<usize>,
+    layout: ArrayLayout,
     /// Offset of the values in the file.
     start: usize,
 }
@@ -31,12 +29,11 @@ pub(super) fn read_header(
     beginning: &[u8],
     size: u64,
 ) -> Result<HeaderInfo, SampleProblem> {
-    let (header, code, each) = announced(file, beginning, size)?;
-    let (stored, values) = values(code, each, &[]);
-    let tensor = Tensor::new(vec![0], values);
+    let (header, stored) = announced(file, beginning, size)?;
+    let tensor = values(stored, &[]).and_then(|values| Tensor::new(vec![0], values));
     let empty = tensor.map(|tensor| array(file, stored, tensor));
     Ok(HeaderInfo {
-        shape: header.shape,
+        shape: header.layout.shape,
         empty: empty
             .ok_or_else(|| SampleProblem::broken(file, "its element type is not supported", CUT))?,
     })
@@ -44,16 +41,16 @@ pub(super) fn read_header(
 
 /// Reads a `.npy` file.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Array, SampleProblem> {
-    let (header, code, each) = announced(file, bytes, bytes.len() as u64)?;
+    let (header, stored) = announced(file, bytes, bytes.len() as u64)?;
     let data = bytes.get(header.start..).unwrap_or_default();
-    let little = little_endian_rows(data, each, &header);
-    let (stored, values) = values(code, each, &little);
-    Tensor::new(header.shape, values)
+    let little = little_endian_rows(data, byte_size(stored), &header.layout);
+    values(stored, &little)
+        .and_then(|values| Tensor::new(header.layout.shape, values))
         .map(|tensor| array(file, stored, tensor))
         .ok_or_else(|| SampleProblem::broken(file, "its shape and values disagree", CUT))
 }
 
-fn array(file: &str, stored: &'static str, tensor: Tensor) -> Array {
+fn array(file: &str, stored: DataType, tensor: Tensor) -> Array {
     Array {
         name: file.into(),
         named: false,
@@ -63,23 +60,20 @@ fn array(file: &str, stored: &'static str, tensor: Tensor) -> Array {
     }
 }
 
-/// Reads the header, and the kind letter and size of an element. The file's size must match.
-fn announced(
-    file: &str,
-    beginning: &[u8],
-    size: u64,
-) -> Result<(Header, u8, usize), SampleProblem> {
+/// Reads the header and the element type. The file's size must match.
+fn announced(file: &str, beginning: &[u8], size: u64) -> Result<(Header, DataType), SampleProblem> {
     let header = header(file, beginning)?;
-    let (code, each) = element(&header.descr).ok_or_else(|| {
+    let stored = element(&header.descr).ok_or_else(|| {
         let why = format!("its element type {:?} is not supported", header.descr);
         SampleProblem::broken(file, why, "save it as float32, an integer type or bool")
     })?;
     let count = header
+        .layout
         .shape
         .iter()
         .try_fold(1u64, |n, &d| n.checked_mul(d as u64));
     let expected = count
-        .and_then(|n| n.checked_mul(each as u64))
+        .and_then(|n| n.checked_mul(byte_size(stored) as u64))
         .unwrap_or(u64::MAX);
     if expected > LARGEST_ARRAY {
         return Err(SampleProblem::TooLarge {
@@ -93,7 +87,7 @@ fn announced(
         let why = format!("its header states {expected} bytes of values, but {follow} follow");
         return Err(SampleProblem::broken(file, why, CUT));
     }
-    Ok((header, code, each))
+    Ok((header, stored))
 }
 
 fn header(file: &str, bytes: &[u8]) -> Result<Header, SampleProblem> {
@@ -130,10 +124,14 @@ fn header(file: &str, bytes: &[u8]) -> Result<Header, SampleProblem> {
         } else {
             fortran.starts_with("False").then_some(false)?
         };
-        Some(Header {
-            descr,
+        let layout = ArrayLayout {
+            big_endian: descr.starts_with('>'),
             fortran,
             shape,
+        };
+        Some(Header {
+            descr,
+            layout,
             start,
         })
     };
@@ -153,106 +151,35 @@ fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     )
 }
 
-/// Kind letter and size in bytes of an element type; `None` for unsupported types.
-fn element(descr: &str) -> Option<(u8, usize)> {
-    let plain = descr.trim_start_matches(['<', '>', '|', '=']);
-    match plain {
-        "b1" | "?" => Some((b'b', 1)),
-        "i1" | "i2" | "i4" | "i8" | "u1" | "u2" | "u4" | "u8" | "f2" | "f4" | "f8" => {
-            Some((plain.as_bytes()[0], usize::from(plain.as_bytes()[1] - b'0')))
-        }
-        _ => None,
-    }
+/// Bytes of an element, at least one.
+fn byte_size(element: DataType) -> usize {
+    element.bits().unwrap_or(8) / 8
 }
 
-/// Values as little-endian bytes in row-major order. Most files need no copy.
-fn little_endian_rows<'a>(data: &'a [u8], size: usize, header: &Header) -> Cow<'a, [u8]> {
-    let mut bytes = if header.fortran && header.shape.len() > 1 {
-        Cow::Owned(row_major(data, size, &header.shape))
-    } else {
-        Cow::Borrowed(data)
-    };
-    if header.descr.starts_with('>') && size > 1 {
-        bytes
-            .to_mut()
-            .chunks_exact_mut(size)
-            .for_each(<[u8]>::reverse);
-    }
-    bytes
-}
-
-/// Reorders values from Fortran order, in which the first axis runs fastest.
-fn row_major(data: &[u8], size: usize, shape: &[usize]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(data.len());
-    let mut steps = Vec::with_capacity(shape.len());
-    let mut step = size;
-    for &dim in shape {
-        steps.push(step);
-        step *= dim;
-    }
-    let mut index = vec![0; shape.len()];
-    let mut from = 0;
-    for _ in 0..data.len() / size {
-        out.extend_from_slice(&data[from..from + size]);
-        // Advances the index like an odometer, with the last axis fastest.
-        for axis in (0..shape.len()).rev() {
-            index[axis] += 1;
-            from += steps[axis];
-            if index[axis] < shape[axis] {
-                break;
-            }
-            from -= steps[axis] * shape[axis];
-            index[axis] = 0;
-        }
-    }
-    out
-}
-
-// A function of its own: browsers replace slow code only between calls, so a loop inside a long
-// function stays slow.
-#[inline(never)]
-fn values(code: u8, size: usize, bytes: &[u8]) -> (&'static str, Values) {
-    macro_rules! read {
-        ($kind:ident, $type:ty) => {
-            Values::$kind(
-                bytes
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .map(|b| <$type>::from_le_bytes(*b))
-                    .collect(),
-            )
-        };
-    }
-    match (code, size) {
-        (b'b', _) => (
-            "bool",
-            Values::Bool(bytes.iter().map(|&b| b != 0).collect()),
-        ),
-        (b'i', 1) => ("int8", read!(I8, i8)),
-        (b'i', 2) => ("int16", read!(I16, i16)),
-        (b'i', 4) => ("int32", read!(I32, i32)),
-        (b'i', _) => ("int64", read!(I64, i64)),
-        (b'u', 1) => ("uint8", Values::U8(bytes.to_vec())),
-        (b'u', 2) => ("uint16", read!(U16, u16)),
-        (b'u', 4) => ("uint32", read!(U32, u32)),
-        (b'u', _) => ("uint64", read!(U64, u64)),
-        (_, 2) => {
-            let halves = bytes
-                .as_chunks()
-                .0
-                .iter()
-                .map(|b| widen_half(u16::from_le_bytes(*b)));
-            ("float16", Values::F32(halves.collect()))
-        }
-        (_, 4) => ("float32", read!(F32, f32)),
-        _ => ("float64", read!(F64, f64)),
-    }
+/// Element type of an array; `None` for unsupported types.
+fn element(descr: &str) -> Option<DataType> {
+    Some(match descr.trim_start_matches(['<', '>', '|', '=']) {
+        "b1" | "?" => DataType::Bool,
+        "i1" => DataType::Int8,
+        "i2" => DataType::Int16,
+        "i4" => DataType::Int32,
+        "i8" => DataType::Int64,
+        "u1" => DataType::Uint8,
+        "u2" => DataType::Uint16,
+        "u4" => DataType::Uint32,
+        "u8" => DataType::Uint64,
+        "f2" => DataType::Float16,
+        "f4" => DataType::Float,
+        "f8" => DataType::Double,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use octet_onnx::half::widen_half;
+    use octet_onnx::in_memory::Values;
 
     /// Writes a `.npy` file as numpy does.
     pub(crate) fn file(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::error::type_name;
 use octet_onnx::in_memory::{Tensor, Values};
 
 /// Statistics of a tensor.
@@ -43,7 +42,7 @@ pub fn describe(tensor: &Tensor) -> Preview {
     };
     let some = |value: f64| (stats.count > 0.0).then_some(value);
     Preview {
-        element: type_name(tensor.element_type()).into(),
+        element: tensor.element_type().name().into(),
         shape: tensor.shape().to_vec(),
         min: some(stats.min),
         max: some(stats.max),

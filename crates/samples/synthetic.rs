@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{SampleError, type_name};
+use super::error::SampleError;
 use super::{InputSpec, LARGEST_ARRAY};
 use octet_graph::Dim;
 use octet_onnx::in_memory::{Tensor, Values};
@@ -39,7 +39,7 @@ fn one<'a>(
 ) -> Result<Tensor, SampleError> {
     let refused = || SampleError::Synthetic {
         input: input.name.clone(),
-        expected: type_name(input.element),
+        expected: input.element,
     };
     let open = |axis: usize| match (axis, input.shape.len()) {
         (0, _) => 1,

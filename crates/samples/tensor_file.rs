@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::group::{FileKind, kind};
-use super::{Array, LARGEST_ARRAY, SampleProblem, type_name};
+use super::{Array, LARGEST_ARRAY, SampleProblem};
 use octet_onnx::schema::TensorProto;
 use octet_onnx::tensor::TensorError;
 
@@ -29,7 +29,7 @@ pub(super) fn read(file: &str, bytes: &Bytes) -> Result<Array, SampleProblem> {
         });
     }
     let damaged = |e: TensorError| broken(e.to_string());
-    let stored = type_name(proto.element().map_err(damaged)?);
+    let stored = proto.element().map_err(damaged)?;
     let tensor = proto.to_tensor().map_err(damaged)?;
     let name = proto.name.filter(|n| !n.is_empty());
     let named = name.is_some();

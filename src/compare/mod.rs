@@ -23,7 +23,7 @@ pub use boxes::{BoxMatches, DetectionErrors};
 pub use difference::{Difference, DifferenceMetrics};
 pub use output_kinds::OutputKind;
 pub use outputs::OutputError;
-pub use warnings::{Warning, slower};
+pub use warnings::{Warning, WarningKind, slower};
 
 use crate::graph::Model;
 use crate::graph::operators::{Operator, Property};
@@ -51,11 +51,11 @@ pub enum CompareError {
          one was made from"
     )]
     Outputs { float: usize, quantized: usize },
-    #[error("{0}")]
+    #[error(transparent)]
     Prepare(#[from] PrepareError),
-    #[error("{0}")]
+    #[error(transparent)]
     Equalize(#[from] EqualizeError),
-    #[error("{0}")]
+    #[error(transparent)]
     Engine(#[from] EngineError),
 }
 

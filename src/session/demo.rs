@@ -11,7 +11,13 @@ use crate::samples::{self, Encoded};
 impl Session {
     /// Random sample for the model's inputs. Its results mean nothing for accuracy.
     pub fn demo_sample(&self, seed: u64, index: u64) -> Result<Encoded, Error> {
-        let tables = self.header.graph.as_ref().map(tables).unwrap_or_default();
+        let tables = self
+            .opened
+            .header
+            .graph
+            .as_ref()
+            .map(tables)
+            .unwrap_or_default();
         Ok(samples::demo(&self.input_specs(), &tables, seed, index)?)
     }
 }

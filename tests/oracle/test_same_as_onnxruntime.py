@@ -1,7 +1,7 @@
 """With equal ranges, our quantized model equals that of `onnxruntime.quantization.quantize_static`.
 
 Not near: the same nodes, the same constants, the same bytes. The models here keep clear of what we do otherwise on
-purpose, which `tests/quantize.rs` and the tests in `src/quantize/` hold: a Gemm whose beta is not 1 (theirs adds the
+purpose, which the tests of `crates/quantize/` hold: a Gemm whose beta is not 1 (theirs adds the
 bias whole), a Softmax that stays float (theirs has the range that was seen), a Clip that keeps zero out (theirs is folded away), constants shared between a quantized node and a float
 one (theirs reads the rounded ones), infinite constants (theirs get an infinite scale). But for one thing: an output of the model that only a Relu or Clip reads has the range of what
 that lets pass there, and its own here.

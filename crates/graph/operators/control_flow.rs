@@ -9,9 +9,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[HoldsGraphs])
         .stays_float(SUBGRAPHS),
     Operator::onnx("Loop")
+        .requires(0)
         .with(&[HoldsGraphs])
         .stays_float(SUBGRAPHS),
     Operator::onnx("Scan")
+        .changed(&[(9, |_, _| {
+            Err("Scan had another form before opset 9".to_owned())
+        })])
+        .requires(0)
         .with(&[HoldsGraphs])
         .stays_float(SUBGRAPHS),
 ];

@@ -2,10 +2,16 @@
 //! only what differs from the defaults.
 
 use super::Treatment;
+use super::elements::{OfFloats, OfIntegers};
+use super::input_rule::InputRule;
 use super::integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
+use super::node_context::Check;
+use super::opset_context::Change;
 use super::properties::{ChannelRole, Float16, MacRule, OutputType, Properties, Property};
 use super::quantization::{FOREIGN, NO_INTEGER_FORM};
+use super::shape_context::{SAME, ShapeContext, ShapeRule};
 use crate::MICROSOFT;
+use crate::inferred_value::InferredValue;
 
 /// All that passes know about an operator.
 #[derive(Debug)]
@@ -43,6 +49,18 @@ pub struct Operator {
     pub dynamic: Option<DynamicForm>,
     /// The default of the attribute `activations` for one direction of a recurrent layer.
     pub activations: &'static [&'static str],
+    /// Changes of its form or meaning, and their opsets, in order.
+    pub(crate) changes: &'static [(i64, Change)],
+    pub(super) shape: ShapeRule,
+    pub(super) inputs: InputRule,
+    /// Check of attributes and constant inputs.
+    pub(super) check: Option<Check>,
+    /// Check that shapes fit each other.
+    pub(super) check_shapes: Option<Check>,
+    /// Reduces all elements of a small integer value to one.
+    pub(super) reduces: Option<fn(&[i64]) -> Option<i64>>,
+    /// Functions that compute one element of small values.
+    pub(super) arithmetic: (Option<OfIntegers>, Option<OfFloats>),
 }
 
 /// The number for [`Operator::same_type_inputs`] that stands for all inputs.
@@ -68,6 +86,13 @@ impl Operator {
             qlinear: None,
             dynamic: None,
             activations: &[],
+            changes: &[],
+            shape: ShapeRule::Unknown,
+            inputs: InputRule::DEFAULT,
+            check: None,
+            check_shapes: None,
+            reduces: None,
+            arithmetic: (None, None),
         }
     }
 
@@ -179,6 +204,102 @@ impl Operator {
     /// Activations of one direction, unless an attribute names others.
     pub(super) const fn activations(mut self, names: &'static [&'static str]) -> Operator {
         self.activations = names;
+        self
+    }
+
+    /// Changed its form or meaning at these opsets, in ascending order.
+    pub(super) const fn changed(mut self, changes: &'static [(i64, Change)]) -> Operator {
+        self.changes = changes;
+        self
+    }
+
+    /// Infers the first output by this rule.
+    pub(super) const fn infers(
+        mut self,
+        rule: fn(&ShapeContext) -> Option<InferredValue>,
+    ) -> Operator {
+        self.shape = ShapeRule::First(rule);
+        self
+    }
+
+    /// Infers all outputs by this rule.
+    pub(super) const fn infers_all(
+        mut self,
+        rule: fn(&ShapeContext) -> Vec<Option<InferredValue>>,
+    ) -> Operator {
+        self.shape = ShapeRule::All(rule);
+        self
+    }
+
+    /// The first output has type and shape of the first input.
+    pub(super) const fn infers_same(mut self) -> Operator {
+        self.shape = SAME;
+        self
+    }
+
+    /// Computes elements of small integer and bool values.
+    pub(super) const fn integers(mut self, compute: OfIntegers) -> Operator {
+        self.arithmetic.0 = Some(compute);
+        self
+    }
+
+    /// Reduces all elements of small integer values to one.
+    pub(super) const fn reduces_integers(mut self, reduce: fn(&[i64]) -> Option<i64>) -> Operator {
+        self.reduces = Some(reduce);
+        self
+    }
+
+    /// Computes elements of small `f32` values.
+    pub(super) const fn floats(mut self, compute: OfFloats) -> Operator {
+        self.arithmetic.1 = Some(compute);
+        self
+    }
+
+    /// Requires this number of first inputs.
+    pub(super) const fn requires(mut self, inputs: usize) -> Operator {
+        self.inputs.least = inputs;
+        self
+    }
+
+    /// Allows this number of inputs.
+    pub(super) const fn at_most(mut self, inputs: usize) -> Operator {
+        self.inputs.most = inputs;
+        self
+    }
+
+    /// Requires one element in these inputs.
+    pub(super) const fn scalars(mut self, slots: &'static [usize]) -> Operator {
+        self.inputs.scalars = slots;
+        self
+    }
+
+    /// Requires a least number of axes of these inputs.
+    pub(super) const fn ranks(mut self, ranks: &'static [(usize, usize)]) -> Operator {
+        self.inputs.ranks = ranks;
+        self
+    }
+
+    /// Requires integers in the second input.
+    pub(super) const fn integer_list(mut self) -> Operator {
+        self.inputs.integers = true;
+        self
+    }
+
+    /// Refuses attributes that became inputs at these opsets.
+    pub(super) const fn moved(mut self, attributes: &'static [(&'static str, i64)]) -> Operator {
+        self.inputs.moved = attributes;
+        self
+    }
+
+    /// Checks attributes and constant inputs.
+    pub(super) const fn checks(mut self, check: Check) -> Operator {
+        self.check = Some(check);
+        self
+    }
+
+    /// Checks that shapes fit each other.
+    pub(super) const fn checks_shapes(mut self, check: Check) -> Operator {
+        self.check_shapes = Some(check);
         self
     }
 

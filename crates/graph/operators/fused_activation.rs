@@ -8,7 +8,7 @@ const fn fused(name: &'static str) -> Operator {
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
-    fused("BiasGelu"),
+    fused("BiasGelu").requires(2),
     fused("FastGelu"),
     fused("Gelu"),
     fused("QuickGelu"),

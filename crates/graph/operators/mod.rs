@@ -11,6 +11,7 @@ mod constant;
 mod control_flow;
 mod convolution;
 mod descriptor;
+mod elements;
 mod expand;
 mod float16;
 mod fused_activation;
@@ -18,15 +19,18 @@ mod gather;
 mod gemm;
 mod identity;
 mod image;
+mod input_rule;
 mod integer_forms;
 mod logic;
 mod loss;
 mod matmul;
 mod matmul_nbits;
 mod matrix;
+mod node_context;
 mod normalization;
 mod octet;
 mod one_hot;
+mod opset_context;
 mod pad;
 mod pooling;
 mod properties;
@@ -36,27 +40,37 @@ mod quantize_linear;
 mod random;
 mod recurrent;
 mod reduction;
+mod removed;
 mod reshape;
 mod resize;
 mod scatter;
 mod selection;
 mod sequence;
 mod shape;
+mod shape_context;
 mod signal;
 mod slice;
 mod softmax;
 mod space_to_depth;
 mod split;
 mod squeeze;
+#[cfg(test)]
+mod test_models;
 mod text;
 mod transpose;
 mod unary;
+mod window;
+mod window_check;
 
+pub(crate) use constant::constant_value;
 pub use descriptor::Operator;
 pub use integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
+pub(crate) use node_context::NodeContext;
 pub use octet::REGION;
+pub(crate) use opset_context::OpsetContext;
 pub use properties::{ChannelPosition, ChannelRole, Float16, MacRule, OutputType, Property};
 pub use quantization::{Treatment, WeightAxis};
+pub use slice::slice_bounds;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -94,6 +108,7 @@ static FAMILIES: &[&[Operator]] = &[
     random::OPERATORS,
     recurrent::OPERATORS,
     reduction::OPERATORS,
+    removed::OPERATORS,
     reshape::OPERATORS,
     resize::OPERATORS,
     scatter::OPERATORS,
@@ -158,6 +173,21 @@ impl Operator {
     fn in_domain(domain: &str, name: &str) -> Option<&'static Operator> {
         let by_name: &HashMap<(&str, &str), &'static Operator> = &BY_NAME;
         by_name.get(&(domain, name)).copied()
+    }
+
+    /// The descriptor by which tract executes a node, and true if it is ONNX's own. tract ignores the
+    /// domain and reads operators of ONNX Runtime as the standard ones. `None` for other domains.
+    fn as_executed(node: &NodeProto) -> (Option<&'static Operator>, bool) {
+        let name = node.op_type.as_deref();
+        match domain_named(node.domain.as_deref()) {
+            "" => (name.map(|_| Operator::of(node)), true),
+            MICROSOFT => {
+                let standard = |name| Operator::in_domain("", name).unwrap_or(&UNKNOWN);
+                let own = name.map(|name| Operator::find(node).unwrap_or_else(|| standard(name)));
+                (own, false)
+            }
+            _ => (None, false),
+        }
     }
 
     fn unregistered(domain: &str) -> &'static Operator {

@@ -5,4 +5,4 @@ use super::Operator;
 /// The operator that runs a region on integers; a region of constants has no input.
 pub const REGION: &str = "OctetIntegers";
 
-pub(super) static OPERATORS: &[Operator] = &[Operator::onnx(REGION)];
+pub(super) static OPERATORS: &[Operator] = &[Operator::onnx(REGION).requires(0)];

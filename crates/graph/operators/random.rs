@@ -15,8 +15,8 @@ const LIKE: OutputType = OutputType::OptionalAttribute("dtype");
 pub(super) static OPERATORS: &[Operator] = &[
     random("Bernoulli").output_type(LIKE),
     random("Multinomial").float16(NOT_CONVERTED),
-    random("RandomNormal").float16(NO_KERNEL),
+    random("RandomNormal").requires(0).float16(NO_KERNEL),
     random("RandomNormalLike").output_type(LIKE),
-    random("RandomUniform").float16(NO_KERNEL),
+    random("RandomUniform").requires(0).float16(NO_KERNEL),
     random("RandomUniformLike").output_type(LIKE),
 ];

@@ -4,15 +4,15 @@ use super::Operator;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("ConcatFromSequence"),
-    Operator::onnx("Optional"),
+    Operator::onnx("Optional").requires(0),
     Operator::onnx("OptionalGetElement"),
     Operator::onnx("OptionalHasElement"),
     Operator::onnx("SequenceAt"),
     Operator::onnx("SequenceConstruct"),
-    Operator::onnx("SequenceEmpty"),
+    Operator::onnx("SequenceEmpty").requires(0),
     Operator::onnx("SequenceErase"),
     Operator::onnx("SequenceInsert"),
     Operator::onnx("SequenceLength"),
     Operator::onnx("SequenceMap"),
-    Operator::onnx("SplitToSequence"),
+    Operator::onnx("SplitToSequence").moved(&[("split", 13)]),
 ];

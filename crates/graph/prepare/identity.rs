@@ -10,7 +10,7 @@ use octet_onnx::schema::NodeProto;
 
 /// Removes such nodes; the graph's outputs keep their names. Returns the number of nodes.
 pub(super) fn remove(graph: &mut Graph) -> usize {
-    let types = super::shapes::infer(graph);
+    let types = crate::shapes::infer(graph);
     let fed: HashSet<String> = graph.inputs.iter().filter_map(|v| v.name.clone()).collect();
     let mut renamed: HashMap<String, String> = HashMap::new();
     let mut gone = HashSet::new();

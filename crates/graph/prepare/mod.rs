@@ -25,18 +25,18 @@ mod identity;
 mod inline_if;
 mod opset;
 mod sequences;
-mod shapes;
 mod upcast_f16;
 
 pub use decompose::is_fused;
 pub use fold_affine::constant_per_channel;
 pub use functions::Functions;
 pub use opset::{raise_opset, raise_to_blocks};
-pub use shapes::{
-    InferredValue, Types, count, infer, infer_from, infer_node, position, slice_bounds,
-};
 pub use upcast_f16::Upcast;
 
+pub use crate::inferred_value::{InferredValue, Types, count, position};
+pub use crate::operators::slice_bounds;
+use crate::shapes;
+pub use crate::shapes::{infer, infer_from, infer_node};
 use crate::{GraphError, Model};
 use octet_onnx::tensor::TensorError;
 

@@ -23,11 +23,12 @@ pub fn permute<T: Copy>(
     for &axis in order {
         match named.get_mut(axis) {
             Some(named) if !*named => *named = true,
-            _ => {
-                return Err(Error::Mismatch {
-                    what: "an axis repeated or out of range",
-                    expected: shape.len(),
-                    actual: axis,
+            Some(_) => return Err(Error::RepeatedAxis(axis)),
+            None => {
+                return Err(Error::OutOfRange {
+                    what: "a permutation",
+                    length: shape.len(),
+                    index: axis,
                 });
             }
         }
@@ -86,10 +87,10 @@ pub fn select<T: Copy>(
         if let Some(most) = positions.iter().copied().flatten().max()
             && most >= size
         {
-            return Err(Error::Mismatch {
-                what: "a position out of range",
-                expected: size,
-                actual: most,
+            return Err(Error::OutOfRange {
+                what: "a selection",
+                length: size,
+                index: most,
             });
         }
     }

@@ -16,15 +16,44 @@ pub enum Error {
         /// Actual number of values.
         actual: usize,
     },
-    /// Two sizes that must be equal differ, or a size exceeds its limit.
+    /// Two sizes that must be equal differ.
     Mismatch {
         /// Name of the size.
         what: &'static str,
-        /// Size or limit according to one argument.
+        /// Size according to one argument.
         expected: usize,
         /// Size according to another argument.
         actual: usize,
     },
+    /// A size exceeds its limit.
+    Exceeds {
+        /// Name of the size.
+        what: &'static str,
+        /// Largest size.
+        limit: usize,
+        /// Actual size.
+        actual: usize,
+    },
+    /// An index is outside of its axis.
+    OutOfRange {
+        /// Name of the index.
+        what: &'static str,
+        /// Length of the axis.
+        length: usize,
+        /// The index.
+        index: usize,
+    },
+    /// A permutation lists an axis twice.
+    RepeatedAxis(usize),
+    /// The distance between rows is less than their length.
+    ShortStride {
+        /// Distance between rows.
+        stride: usize,
+        /// Length of a row.
+        length: usize,
+    },
+    /// Packed weights have another number of bits than 2, 4 or 8.
+    Bits(usize),
     /// A size that must be at least one is zero.
     Zero {
         /// Name of the size.
@@ -57,6 +86,21 @@ impl fmt::Display for Error {
                 expected,
                 actual,
             } => write!(to, "{what}: expected {expected}, actual {actual}"),
+            Error::Exceeds {
+                what,
+                limit,
+                actual,
+            } => write!(to, "{what}: at most {limit}, actual {actual}"),
+            Error::OutOfRange {
+                what,
+                length,
+                index,
+            } => write!(to, "{what}: {index} is not below {length}"),
+            Error::RepeatedAxis(axis) => write!(to, "axis {axis} is repeated"),
+            Error::ShortStride { stride, length } => {
+                write!(to, "the stride {stride} is shorter than a row of {length}")
+            }
+            Error::Bits(bits) => write!(to, "{bits} bits per weight: expected 2, 4 or 8"),
             Error::Zero { what } => write!(to, "{what} is zero"),
             Error::TooLarge { what } => {
                 write!(to, "{what} is larger than this machine can address")
@@ -127,11 +171,7 @@ pub(super) fn span(
     length: usize,
 ) -> Result<usize, Error> {
     if stride < length && count > 1 {
-        return Err(Error::Mismatch {
-            what: "a stride shorter than its rows",
-            expected: length,
-            actual: stride,
-        });
+        return Err(Error::ShortStride { stride, length });
     }
     if count == 0 || length == 0 {
         return Ok(0);

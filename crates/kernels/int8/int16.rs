@@ -8,8 +8,8 @@
 //! Other operators compute with the reals. These are exact, since an f32 holds every integer below
 //! 2²⁴. Dividing a real by its scale returns its integer with an error below 0.01 (65535 · 2⁻²³).
 
-use super::convert::Target;
 use super::error::{Error, equal};
+use super::scale::Target;
 
 /// Quantization grid of a 16-bit tensor: `scale · (q - zero_point)`, with `q` from `low` to `high`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,8 +2,9 @@
 //!
 //! Tiles are read in runs, transposed in registers, and written in runs.
 
-use super::convert::{Convert, Dequantize, Identity, LANES, Quantize, Scale};
+use super::convert::{Convert, Dequantize, Identity, LANES, Quantize};
 use super::error::{Error, at_least, span};
+use super::scale::Scale;
 
 /// NHWC to NCHW: [pixels, channels] to [channels, pixels]. Pixels are `stride` values apart.
 pub fn to_channels_first<T: Copy + Default>(

@@ -15,6 +15,7 @@ mod error;
 mod gemm;
 mod int16;
 mod isa;
+mod isa_selection;
 mod layout_conversion;
 mod normalize;
 mod output;
@@ -24,7 +25,9 @@ mod pool;
 mod probe;
 mod reals;
 pub mod reference;
+mod relaxed_dot;
 mod resize;
+mod scale;
 mod shape;
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
 mod shuffle;
@@ -34,9 +37,7 @@ mod vector;
 
 pub use blocks::{BlockWeights, BlockwiseMatrix, ZeroPoints, block_gemm, rows_of_tiles};
 pub use conv::{ConvAlgorithm, ConvShape, ConvWeights, TransposedWeights, conv, transposed};
-pub use convert::{
-    Scale, Target, dequantize, dynamic_quantize, dynamic_scale, flip, quantize, scale_between,
-};
+pub use convert::{dequantize, dynamic_quantize, dynamic_scale, flip, quantize, scale_between};
 pub use data_movement::{
     BlockOrder, Padding, depth_to_space, padded, permute, select, space_to_depth, stepped,
 };
@@ -58,6 +59,7 @@ pub use reals::{Arithmetic, Reals, arithmetic, layer_norm_reals, mean};
 pub use resize::{
     Coordinates, LinearTap, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,
 };
+pub use scale::{Scale, Target};
 pub use shape::{Image, Rows, Window};
 pub use table::{Table, WideTable, copy_rows};
 

@@ -3,10 +3,10 @@
 //! Internally they compute with floats, using operations with IEEE 754 rounding in a fixed order.
 //! Results are the same bytes on every machine and in every build.
 
-use super::convert::{Scale, Target};
 use super::error::{Error, at_least, equal, product};
 use super::int16::RUN;
 use super::reals::Reals;
+use super::scale::{Scale, Target};
 
 /// Returns `e^x` for `x ≤ 0` with a relative error of about 10^-15, by additions and
 /// multiplications only. Library versions differ between platforms.

@@ -7,8 +7,8 @@ use core::arch::wasm32::{f32x4_add, f32x4_mul, f32x4_splat, u8x16_splat, v128, v
 use super::byte_copy;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 use super::convert::LANES;
-use super::convert::Target;
 use super::error::{Error, finite, product};
+use super::scale::Target;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 use super::vector::{CenteredBytes, Requantizer, opaque, store_sixteen};
 

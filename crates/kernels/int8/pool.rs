@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use super::byte_copy;
-use super::convert::Target;
 use super::error::{Error, at_least, equal, finite, product, span};
+use super::scale::Target;
 use super::shape::{Image, Window, row_count};
 
 /// Returns the input positions of a window along one axis, without padding.
@@ -32,9 +32,9 @@ fn check<T>(
     let up = window.output_rounded_up(image.height, image.width)?;
     for (actual, most) in [(height, down[0].max(up[0])), (width, down[1].max(up[1]))] {
         if actual > most {
-            return Err(Error::Mismatch {
+            return Err(Error::Exceeds {
                 what: "the output's size",
-                expected: most,
+                limit: most,
                 actual,
             });
         }

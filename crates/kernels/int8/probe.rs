@@ -9,7 +9,7 @@
 //! exactly; older ARM code adds pairs in i16 that wrap. Extreme bytes distinguish these. If none
 //! matches, the ISA is not used.
 
-use super::isa::RelaxedDot;
+use super::relaxed_dot::RelaxedDot;
 
 /// Known semantics: signedness of activations, weight limit, and true if pairs are summed in i16.
 ///

@@ -1,7 +1,7 @@
 //! Resizing of NHWC images. Scale and zero point stay unchanged.
 
-use super::convert::Target;
 use super::error::{Error, at_least, finite, product};
+use super::scale::Target;
 use super::shape::Image;
 
 /// ONNX's coordinate_transformation_mode: from output pixels to input coordinates.
@@ -155,11 +155,11 @@ fn inside(
         ("a row of the image", rows.max(), image.height),
         ("a column of the image", columns.max(), image.width),
     ] {
-        if most.is_some_and(|most| most >= size) {
-            return Err(Error::Mismatch {
+        if let Some(index) = most.filter(|&most| most >= size) {
+            return Err(Error::OutOfRange {
                 what,
-                expected: size,
-                actual: most.unwrap_or_default(),
+                length: size,
+                index,
             });
         }
     }

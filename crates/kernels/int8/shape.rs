@@ -173,9 +173,9 @@ pub(super) fn count_of(
     all: usize,
 ) -> Result<usize, Error> {
     if range.start > range.end || range.end > all {
-        return Err(Error::Mismatch {
+        return Err(Error::Exceeds {
             what,
-            expected: all,
+            limit: all,
             actual: range.end.max(range.start),
         });
     }

@@ -1,9 +1,9 @@
 //! Elementwise functions as lookup tables: 256 entries for 8 bits, 65,536 for 16.
 
 use super::byte_copy;
-use super::convert::Scale;
 use super::error::{Error, at_least, equal, span};
 use super::int16::Int16Grid;
+use super::scale::Scale;
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
 use super::shuffle::ShuffleTable;
 
@@ -92,9 +92,11 @@ pub struct WideTable<T> {
 impl<T: Copy> WideTable<T> {
     /// Creates a table from the results for all integers of a grid, beginning with the minimum.
     pub fn new(of: Int16Grid, answers: Vec<T>) -> Result<WideTable<T>, Error> {
-        equal("the entries of a table", INTEGERS, answers.len())?;
-        let answers = answers.try_into().map_err(|_| Error::Zero {
+        let actual = answers.len();
+        let answers = answers.try_into().map_err(|_| Error::Mismatch {
             what: "the entries of a table",
+            expected: INTEGERS,
+            actual,
         })?;
         Ok(WideTable { of, answers })
     }

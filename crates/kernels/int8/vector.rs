@@ -7,8 +7,8 @@ use core::arch::wasm32::{
     v128_store64_lane,
 };
 
-use super::convert::Scale;
 use super::output::MAGIC;
+use super::scale::Scale;
 
 /// Vector form of `requantize`: clamps and rounds values in steps of the output.
 #[derive(Clone, Copy)]

@@ -2,11 +2,12 @@
 
 use super::grid::Levels;
 use super::matrix::{WeightBlocks, packed, quantize_matrix};
-use super::{BlockMethod, BlockSettings, matrix_of, report_entry, tag};
+use super::{BlockMethod, BlockSettings, BlockSummary, matrix_of, report_entry, tag};
 use crate::MICROSOFT;
 use crate::dynamic::plain_gemm;
-use crate::integers::QuantizedNames;
+use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};
+use crate::stays_float::StaysFloat;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use octet_stats::CalibrationStatistics;
 
@@ -22,9 +23,7 @@ pub(super) fn rewrite<'a>(
     plain_gemm(node)?;
     let padded = matrix.rows.next_multiple_of(settings.size) * matrix.columns;
     if padded * usize::from(settings.bits) / 8 >= matrix.values.len() * size_of::<f32>() {
-        return Err(
-            "its columns are so short that blocks would need more bytes than float32".into(),
-        );
+        return Err(StaysFloat::ShortColumns.into());
     }
     let weight = graph.shared(name, &tag(&matrix, settings), |graph| {
         let blocks = quantize_matrix(&matrix, settings)?;
@@ -113,7 +112,12 @@ fn write(
         };
         graph.constant(zero_points);
     }
-    graph.report(report_entry(name, DataType::Uint8, blocks, settings));
+    graph.report(report_entry(
+        name,
+        DataType::Uint8,
+        &BlockSummary::new(blocks),
+        settings,
+    ));
     names
 }
 

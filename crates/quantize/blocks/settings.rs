@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::QuantizeError;
+use crate::settings::UnsupportedSetting;
 
 /// The representation of block-wise weights in the file.
 #[derive(
@@ -54,6 +54,9 @@ pub struct BlockSettings {
     pub method: BlockMethod,
     /// The precision of MatMulNBits: 0 runtime's choice, 1 float32, 2 float16, 3 bfloat16, 4 int8.
     pub accuracy_level: u8,
+    /// Quantizes tables that a Gather reads, such as embeddings, as ONNX Runtime's
+    /// GatherBlockQuantized. A table that is also the model's head is stored once.
+    pub embeddings: bool,
 }
 
 impl Default for BlockSettings {
@@ -65,6 +68,7 @@ impl Default for BlockSettings {
             symmetric: None,
             method: BlockMethod::default(),
             accuracy_level: 0,
+            embeddings: false,
         }
     }
 }
@@ -100,46 +104,36 @@ impl BlockSettings {
             symmetric: choice.symmetric.or(self.symmetric),
             method: choice.method.unwrap_or(self.method),
             accuracy_level: choice.accuracy_level.unwrap_or(self.accuracy_level),
+            embeddings: self.embeddings,
         }
     }
 
     /// True if the zero point is the middle of the integers.
-    pub(super) fn is_symmetric(&self) -> bool {
+    pub(crate) fn is_symmetric(&self) -> bool {
         self.symmetric.unwrap_or(self.method != BlockMethod::Hqq)
     }
 
     /// Checks that the settings are valid together.
-    pub(super) fn check(&self) -> Result<(), QuantizeError> {
-        let wrong = |setting: &'static str, value: String, wanted: &'static str| {
-            Err(QuantizeError::Setting {
-                setting,
-                value,
-                wanted,
-            })
-        };
+    pub(super) fn check(&self) -> Result<(), UnsupportedSetting> {
         match (self.form, self.bits) {
             (BlockForm::MatMulNBits, 2 | 4 | 8) | (BlockForm::Dequantize, 4 | 8) => {}
             (BlockForm::MatMulNBits, bits) => {
-                return wrong("bits", bits.to_string(), "2, 4 or 8");
+                return Err(UnsupportedSetting::PackedBits(bits));
             }
             (BlockForm::Dequantize, bits) => {
-                return wrong("bits", bits.to_string(), "4 or 8, or the form matmul_nbits");
+                return Err(UnsupportedSetting::DequantizedBits(bits));
             }
         }
         if !self.size.is_power_of_two() || !(16..=256).contains(&self.size) {
-            let value = self.size.to_string();
-            return wrong("size", value, "16, 32, 64, 128 or 256");
+            return Err(UnsupportedSetting::BlockSize(self.size));
         }
         if self.accuracy_level > 4 {
-            let value = self.accuracy_level.to_string();
-            return wrong("accuracy_level", value, "a number from 0 to 4");
+            return Err(UnsupportedSetting::AccuracyLevel(self.accuracy_level));
         }
         if self.method == BlockMethod::Hqq
             && (self.is_symmetric() || self.bits == 8 || self.form != BlockForm::MatMulNBits)
         {
-            let wanted = "rtn, search or gptq; hqq needs 2 or 4 bits, asymmetric weights and the form \
-                          matmul_nbits, because its zero points are fractional";
-            return wrong("method", "hqq".to_owned(), wanted);
+            return Err(UnsupportedSetting::Hqq);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::{Dynamic, product, scaled};
 use crate::rewrite::{NotQuantized, Rewriter};
+use crate::stays_float::StaysFloat;
 use octet_onnx::schema::{NodeProto, TensorProto};
 
 impl Dynamic<'_> {
@@ -14,7 +15,7 @@ impl Dynamic<'_> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
         if weight.shape.len() < 3 {
-            return Err("its weight has no spatial axis".into());
+            return Err(StaysFloat::NoSpatialAxis.into());
         }
         let mut beside = vec![1; weight.shape.len()];
         beside[1] = weight.shape[0];

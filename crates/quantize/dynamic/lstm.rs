@@ -3,16 +3,16 @@
 use bytes::Bytes;
 
 use super::Dynamic;
-use crate::integers::{IntegerFormat, QuantizedNames, parameters};
+use crate::integers::{IntegerFormat, parameters};
+use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};
+use crate::stays_float::StaysFloat;
 use crate::weights::quantized;
 use crate::{ElementType, MICROSOFT};
 use octet_onnx::schema::{NodeProto, TensorProto};
 
 /// Inputs of an LSTM: X, W, R, B, sequence lengths, initial h and c, peepholes.
 const INPUTS: usize = 8;
-
-const SHAPE: &str = "its weights don't have three axes";
 
 impl Dynamic<'_> {
     /// Rewrites an LSTM with constant weights.
@@ -22,15 +22,15 @@ impl Dynamic<'_> {
         node: &'a NodeProto,
     ) -> Result<(), NotQuantized> {
         if !graph.is_float(node.input_at(0).unwrap_or_default()) {
-            return Err("it does not work on float32 values".into());
+            return Err(StaysFloat::NotFloat32.into());
         }
         if node.int("layout").unwrap_or(0) != 0 {
-            return Err("its integer operator supports only layout 0, time first".into());
+            return Err(StaysFloat::LstmLayout.into());
         }
         let forward = graph.weight(node, 1)?;
         let recurrent = graph.weight(node, 2)?;
         if forward.shape.len() != 3 || recurrent.shape.len() != 3 {
-            return Err(SHAPE.into());
+            return Err(StaysFloat::NotThreeAxes.into());
         }
         let forward = self.gates(graph, &forward)?;
         let recurrent = self.gates(graph, &recurrent)?;
@@ -63,7 +63,7 @@ impl Dynamic<'_> {
         weight: &ConstantWeight,
     ) -> Result<QuantizedNames, NotQuantized> {
         let &[directions, rows, columns] = weight.shape.as_slice() else {
-            return Err(SHAPE.into());
+            return Err(StaysFloat::NotThreeAxes.into());
         };
         graph.shared(weight.name, "gates", |graph| {
             // For a scale per row, directions and rows are merged into one axis.

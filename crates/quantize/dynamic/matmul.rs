@@ -1,8 +1,10 @@
 //! MatMul and Gemm: a MatMulInteger on the quantized activation, its accumulators dequantized.
 
 use super::{Dynamic, product, scaled};
-use crate::integers::{QuantizedNames, parameters};
+use crate::integers::parameters;
+use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};
+use crate::stays_float::StaysFloat;
 use octet_onnx::schema::NodeProto;
 
 impl Dynamic<'_> {
@@ -15,7 +17,7 @@ impl Dynamic<'_> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
         let weights = match weight.shape.as_slice() {
-            [] | [_] => return Err("its weight is not a matrix".into()),
+            [] | [_] => return Err(StaysFloat::NotAMatrix.into()),
             [_, _] => self.weight(graph, &weight, Some(1))?,
             [.., columns] => {
                 let last = weight.shape.len() - 1;
@@ -37,7 +39,7 @@ impl Dynamic<'_> {
         let weight = graph.weight(node, 1)?;
         plain_gemm(node)?;
         if weight.shape.len() != 2 {
-            return Err("its weight is not a matrix".into());
+            return Err(StaysFloat::NotAMatrix.into());
         }
         let weights = match node.int("transB").unwrap_or(0) != 0 {
             true => self.transposed(graph, &weight)?,
@@ -66,7 +68,7 @@ impl Dynamic<'_> {
     ) -> Result<QuantizedNames, NotQuantized> {
         graph.shared(weight.name, "transposed", |graph| {
             let transposed = weight.tensor.transposed()?;
-            let transposed = transposed.ok_or("its weight is not a matrix")?;
+            let transposed = transposed.ok_or(StaysFloat::NotAMatrix)?;
             let params = parameters(&transposed, self.form(Some(1)))?;
             graph.write_constant(weight.name, &transposed, &params)
         })
@@ -92,10 +94,10 @@ fn multiply(
 pub(crate) fn plain_gemm(node: &NodeProto) -> Result<(), NotQuantized> {
     let scales = |name| node.float(name).unwrap_or(1.0) != 1.0;
     if scales("alpha") || (scales("beta") && node.input_at(2).is_some()) {
-        return Err("it scales its product or its bias".into());
+        return Err(StaysFloat::ScaledProduct.into());
     }
     if node.int("transA").unwrap_or(0) != 0 {
-        return Err("it transposes its first input".into());
+        return Err(StaysFloat::TransposedInput.into());
     }
     Ok(())
 }

@@ -14,10 +14,12 @@ pub(super) use matmul::plain_gemm;
 
 use serde::{Deserialize, Serialize};
 
-use super::integers::{IntegerFormat, QuantizedNames, parameters};
+use super::integers::{IntegerFormat, parameters};
 use super::operators::{EMBEDDING, float_reason};
+use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
-use super::settings::ElementType;
+use super::settings::{ElementType, UnsupportedSetting};
+use super::stays_float::StaysFloat;
 use super::weight_only::{DequantizedWeights, read_dequantized};
 use super::weights::quantized;
 use super::{QuantizeError, Quantized, embedding, gather};
@@ -59,11 +61,7 @@ pub fn quantize_dynamic(
     settings: &DynamicSettings,
 ) -> Result<Quantized, QuantizeError> {
     if !matches!(settings.weights, ElementType::I8 | ElementType::U8) {
-        return Err(QuantizeError::Setting {
-            setting: "weights",
-            value: settings.weights.data_type().name().into(),
-            wanted: "i8 or u8, the types of dynamic products",
-        });
+        return Err(UnsupportedSetting::DynamicWeights(settings.weights.data_type()).into());
     }
     let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
     let dynamic = Dynamic { settings };
@@ -102,11 +100,10 @@ const TABLE: IntegerFormat = IntegerFormat {
 };
 
 /// The reason why nodes of an operator stay float in this scheme.
-fn reason(operator: &str) -> &'static str {
+fn reason(operator: &str) -> StaysFloat {
     match operator {
-        "ConvTranspose" => "ONNX has no integer operator for it",
-        _ => float_reason(operator)
-            .unwrap_or("only products with a weight are quantized dynamically"),
+        "ConvTranspose" => StaysFloat::NoIntegerOperator,
+        _ => float_reason(operator).map_or(StaysFloat::NotDynamic, StaysFloat::OfOperator),
     }
 }
 

@@ -11,8 +11,10 @@ mod precisions;
 use serde::{Deserialize, Serialize};
 
 use super::rewrite::{NotQuantized, Rewriter};
+use super::stays_float::StaysFloat;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use numbers::LARGEST;
+pub(crate) use numbers::to_float16;
 use octet_graph::Model;
 use octet_onnx::schema::{DataType, NodeProto};
 use precisions::{FloatValues, Precision};
@@ -46,7 +48,7 @@ pub fn quantize_float16(
 ) -> Result<Quantized, QuantizeError> {
     let rewriter = Rewriter::new(model, &[], None)?;
     super::rewrite::check_names(model, &settings.keep_float)?;
-    let reasons: Vec<Option<&'static str>> = model
+    let reasons: Vec<Option<StaysFloat>> = model
         .graph
         .nodes
         .iter()
@@ -75,16 +77,16 @@ fn float_reason(
     graph: &Rewriter,
     node: &NodeProto,
     settings: &Float16Settings,
-) -> Option<&'static str> {
+) -> Option<StaysFloat> {
     let operator = node.operator();
     if settings.keep_float.iter().any(|name| name == node.title()) {
-        return Some("the settings keep it float");
+        return Some(StaysFloat::BySettings);
     }
     if settings.float_operators.contains(&operator) {
-        return Some("the settings leave its operator float");
+        return Some(StaysFloat::OperatorBySettings);
     }
     if let Some(reason) = operators::float_reason(node) {
-        return Some(reason);
+        return Some(StaysFloat::OfOperator(reason));
     }
     let mut names = node
         .input
@@ -92,10 +94,10 @@ fn float_reason(
         .chain(&node.output)
         .filter(|n| !n.is_empty());
     if !names.clone().all(|name| graph.element(name).is_some()) {
-        return Some("the type of one of its values is not known");
+        return Some(StaysFloat::UnknownType);
     }
     if !names.any(|name| graph.is_float(name)) {
-        return Some("it does not work on float32 values");
+        return Some(StaysFloat::NotFloat32);
     }
     None
 }
@@ -104,7 +106,7 @@ fn float_reason(
 fn write<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
-    reason: Option<&'static str>,
+    reason: Option<StaysFloat>,
     values: &mut FloatValues,
 ) -> Result<(), NotQuantized> {
     let precision = if reason.is_some() {
@@ -145,7 +147,7 @@ fn report_entry(name: &str) -> QuantizedTensor {
     QuantizedTensor {
         name: name.to_owned(),
         kind: TensorKind::Weight,
-        element: DataType::Float16.name(),
+        element: DataType::Float16,
         scales: 0,
         scale: 1.0,
         zero_point: 0,

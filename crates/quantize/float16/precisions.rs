@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use super::numbers::{LARGEST, SMALLEST, to_float16};
 use super::report_entry;
 use crate::rewrite::{NotQuantized, Rewriter};
+use crate::stays_float::StaysFloat;
 use octet_graph::{TensorType, Uses};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
 
@@ -46,7 +47,7 @@ impl FloatValues {
     /// Decides for every value. `reasons` has the reason of each node that stays float32.
     pub(super) fn new(
         known: &Rewriter,
-        reasons: &[Option<&'static str>],
+        reasons: &[Option<StaysFloat>],
         keep_io: bool,
     ) -> FloatValues {
         let graph = &known.model.graph;
@@ -190,7 +191,7 @@ impl FloatValues {
 }
 
 /// True if every consumer of a value is a float16 node.
-fn only_halves(uses: &Uses, reasons: &[Option<&'static str>], name: &str) -> bool {
+fn only_halves(uses: &Uses, reasons: &[Option<StaysFloat>], name: &str) -> bool {
     let half = |&(node, slot): &(usize, usize)| slot != usize::MAX && reasons[node].is_none();
     !uses.is_output(name) && uses.consumers(name).iter().all(half)
 }

@@ -9,7 +9,7 @@
 //! first layers (see `input_noise/`).
 
 use super::super::input_noise::InputNoise;
-use super::super::plan::{Plan, RangeSource};
+use super::super::plan::{Plan, RangeOrigin};
 use super::super::settings::{ElementType, GuardSettings};
 use super::{TOLERATED_NOISE, sqnr_db, widen_or_keep_float};
 use octet_graph::{Model, Uses};
@@ -35,7 +35,7 @@ pub(super) fn refine_activations(
 ) -> (Vec<String>, Vec<String>) {
     let (mut notes, mut declined) = (Vec::new(), Vec::new());
     for name in with_ranges {
-        let (Some(represented), Some(RangeSource::Observed(source))) =
+        let (Some(represented), Some(RangeOrigin::Observed(source))) =
             (plan.representations.get(name), plan.ranges.get(name))
         else {
             continue;

@@ -5,7 +5,7 @@
 //! unmasked position, so a masked position would get as much attention. Statistics cover finite
 //! values only, so the range does not show this.
 
-use super::super::plan::{Plan, RangeSource};
+use super::super::plan::{Plan, RangeOrigin};
 use super::super::ranges::ActivationRanges;
 use octet_graph::operators::{Operator, Property};
 use octet_graph::{Model, Uses};
@@ -23,7 +23,7 @@ pub(super) fn keep_infinite_float(
     let (mut notes, mut declined) = (Vec::new(), Vec::new());
     let names: Vec<String> = plan.forms.iter().map(|(name, _)| name.clone()).collect();
     for name in names {
-        let (Some(represented), Some(RangeSource::Observed(source))) =
+        let (Some(represented), Some(RangeOrigin::Observed(source))) =
             (plan.representations.get(&name), plan.ranges.get(&name))
         else {
             continue;

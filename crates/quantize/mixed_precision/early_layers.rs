@@ -4,7 +4,7 @@
 //! round with the same error, so the sums of later layers do not average it out. Most networks have
 //! such an error in a few tensors, some (EfficientNet) in none of these.
 
-use super::super::plan::{Plan, RangeSource};
+use super::super::plan::{Plan, RangeOrigin};
 use super::super::settings::Settings;
 use octet_graph::{Model, Uses};
 use octet_stats::CalibrationStatistics;
@@ -48,7 +48,7 @@ pub(super) fn refine_early_layers(
         .unwrap_or_else(|| default_count(with_ranges.len()));
     let mut notes = Vec::new();
     for name in with_ranges.iter().filter(behind).take(at_most) {
-        let (Some(represented), Some(RangeSource::Observed(source))) =
+        let (Some(represented), Some(RangeOrigin::Observed(source))) =
             (plan.representations.get_mut(name), plan.ranges.get(name))
         else {
             continue;

@@ -1,6 +1,6 @@
 //! Logits: 16 bits for the scores that a network ends in.
 
-use super::super::plan::{Plan, RangeSource};
+use super::super::plan::{Plan, RangeOrigin};
 use octet_graph::Model;
 
 /// Outputs with more axes than these (batch, position, class) count as images.
@@ -20,7 +20,7 @@ pub(super) fn refine_logits(model: &Model, plan: &mut Plan, with_ranges: &[Strin
         let scores = shape.is_some_and(|shape| shape.len() <= MOST_AXES);
         let quantized = plan.forms.iter().any(|(tensor, _)| tensor == name);
         let is_found = with_ranges.contains(name);
-        let fixed = matches!(plan.ranges.get(name), Some(RangeSource::Fixed(..)));
+        let fixed = matches!(plan.ranges.get(name), Some(RangeOrigin::Fixed(..)));
         let Some(represented) = plan.representations.get_mut(name) else {
             continue;
         };

@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::super::plan::{Plan, RangeSource};
+use super::super::plan::{Plan, RangeOrigin};
 use octet_stats::{CalibrationStatistics, Method, Range};
 
 /// Allowed ratio between a range's expected squared error and the least one: 3 dB.
@@ -18,7 +18,7 @@ pub(super) fn widen(
     observations: &CalibrationStatistics,
 ) -> Vec<String> {
     let wider = |name: &String| -> Option<(Range, f64)> {
-        let (represented, Some(RangeSource::Observed(source))) =
+        let (represented, Some(RangeOrigin::Observed(source))) =
             (plan.representations.get(name)?, plan.ranges.get(name))
         else {
             return None;

@@ -4,7 +4,7 @@
 //! fixed at 0 to 1, so it does not show this. Most outputs of a Softmax may well be almost zero, so
 //! the measure is the error of all of them together.
 
-use super::super::plan::{Plan, RangeSource};
+use super::super::plan::{Plan, RangeOrigin};
 use super::super::settings::GuardSettings;
 use super::widen_or_keep_float;
 use octet_stats::{CalibrationStatistics, Range};
@@ -22,7 +22,7 @@ pub(super) fn refine_softmax(
     let (mut notes, mut declined) = (Vec::new(), Vec::new());
     let quantized: Vec<String> = plan.forms.iter().map(|(name, _)| name.clone()).collect();
     for name in &quantized {
-        let (Some(&RangeSource::Fixed(min, max)), Some(represented), Some(seen)) = (
+        let (Some(&RangeOrigin::Fixed(min, max)), Some(represented), Some(seen)) = (
             plan.ranges.get(name),
             plan.representations.get(name),
             observations.get(name),

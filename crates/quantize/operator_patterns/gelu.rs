@@ -1,6 +1,6 @@
 //! GELUs, by the error function or its approximation with tanh.
 
-use super::{OperatorPattern, PatternFinder, is_near};
+use super::{OperatorPattern, PatternFinder, PatternOperator, is_near};
 use octet_onnx::schema::NodeProto;
 
 /// A product constant · x^times.
@@ -50,7 +50,7 @@ impl<'a> PatternFinder<'a> {
             nodes.extend([half_index, mul_index]);
         }
         Some(OperatorPattern {
-            operator: "Gelu",
+            operator: PatternOperator::Gelu,
             input: x.to_string(),
             nodes,
         })
@@ -91,7 +91,7 @@ impl<'a> PatternFinder<'a> {
             output = mul.output.first()?;
         }
         Some(OperatorPattern {
-            operator: "Gelu",
+            operator: PatternOperator::Gelu,
             input: x.to_string(),
             nodes,
         })

@@ -1,7 +1,7 @@
 //! Layer normalizations, by squared differences or by the means of x and x²; and RMS
 //! normalizations, which subtract no mean.
 
-use super::{OperatorPattern, PatternFinder};
+use super::{OperatorPattern, PatternFinder, PatternOperator};
 use octet_onnx::schema::NodeProto;
 
 /// The input of a normalization, and its mean if that is subtracted.
@@ -45,8 +45,8 @@ impl<'a> PatternFinder<'a> {
         nodes.extend([add_index, index]);
         self.normalized(root.output.first()?, inverse, base, &mut nodes)?;
         let operator = match base.mean {
-            Some(_) => "LayerNormalization",
-            None => "RMSNormalization",
+            Some(_) => PatternOperator::LayerNormalization,
+            None => PatternOperator::RmsNormalization,
         };
         Some(OperatorPattern {
             operator,

@@ -10,22 +10,40 @@ mod gelu;
 mod layer_norm;
 mod swish;
 
+use super::stays_float::StaysFloat;
 use octet_graph::{Graph, Uses};
 use octet_onnx::schema::NodeProto;
 
-/// The reasons why the nodes of a chain, except the last, have no integers.
-const IN_A_NORM: &str = "it is inside a layer normalization, which is quantized as one operator";
-const IN_AN_RMS_NORM: &str =
-    "it is inside an RMS normalization, which is quantized as one operator";
-const IN_A_GELU: &str = "it is inside a GELU, which is quantized as one operator";
-const IN_A_GATE: &str =
-    "it is inside a Swish, HardSwish or Mish, which is quantized as one operator";
+/// ONNX operator that a chain of simpler operators equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PatternOperator {
+    Gelu,
+    HardSwish,
+    LayerNormalization,
+    Mish,
+    RmsNormalization,
+    Swish,
+}
+
+impl PatternOperator {
+    /// The name in ONNX, as settings and reports use it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            PatternOperator::Gelu => "Gelu",
+            PatternOperator::HardSwish => "HardSwish",
+            PatternOperator::LayerNormalization => "LayerNormalization",
+            PatternOperator::Mish => "Mish",
+            PatternOperator::RmsNormalization => "RMSNormalization",
+            PatternOperator::Swish => "Swish",
+        }
+    }
+}
 
 /// A chain of nodes that is equal to one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OperatorPattern {
     /// The equal ONNX operator.
-    pub(super) operator: &'static str,
+    pub(super) operator: PatternOperator,
     /// The input of the chain.
     pub(super) input: String,
     /// The nodes. The output of the last one is the output of the chain.
@@ -34,12 +52,14 @@ pub(super) struct OperatorPattern {
 
 impl OperatorPattern {
     /// The reason why an inner node has no integers.
-    pub(super) fn reason(&self) -> &'static str {
+    pub(super) fn reason(&self) -> StaysFloat {
         match self.operator {
-            "Gelu" => IN_A_GELU,
-            "Swish" | "HardSwish" | "Mish" => IN_A_GATE,
-            "RMSNormalization" => IN_AN_RMS_NORM,
-            _ => IN_A_NORM,
+            PatternOperator::Gelu => StaysFloat::InGelu,
+            PatternOperator::Swish | PatternOperator::HardSwish | PatternOperator::Mish => {
+                StaysFloat::InGate
+            }
+            PatternOperator::RmsNormalization => StaysFloat::InRmsNormalization,
+            PatternOperator::LayerNormalization => StaysFloat::InLayerNormalization,
         }
     }
 

@@ -1,12 +1,17 @@
 //! Gates, x times a function of x: Swish (SiLU), HardSwish and Mish.
 
-use super::{OperatorPattern, PatternFinder};
+use super::{OperatorPattern, PatternFinder, PatternOperator};
 use octet_onnx::schema::NodeProto;
 
 impl<'a> PatternFinder<'a> {
     /// x · sigmoid(x). Matched from the Sigmoid.
     pub(super) fn swish(&self, index: usize, sigmoid: &'a NodeProto) -> Option<OperatorPattern> {
-        self.times_itself("Swish", sigmoid.input_at(0)?, vec![index], sigmoid)
+        self.times_itself(
+            PatternOperator::Swish,
+            sigmoid.input_at(0)?,
+            vec![index],
+            sigmoid,
+        )
     }
 
     /// x · hardsigmoid(x), with slope 1/6 and offset 1/2. Matched from the HardSigmoid.
@@ -15,7 +20,12 @@ impl<'a> PatternFinder<'a> {
         let (slope, half) = (attribute("alpha", 0.2), attribute("beta", 0.5));
         let is_gate = super::is_near(slope, 1.0 / 6.0) && super::is_near(half, 0.5);
         is_gate.then_some(())?;
-        self.times_itself("HardSwish", gate.input_at(0)?, vec![index], gate)
+        self.times_itself(
+            PatternOperator::HardSwish,
+            gate.input_at(0)?,
+            vec![index],
+            gate,
+        )
     }
 
     /// x · min(max(x + 3, 0), 6) / 6, with the division on the gate or on the product. Matched from
@@ -34,9 +44,14 @@ impl<'a> PatternFinder<'a> {
         let nodes = vec![add_index, index];
         let clipped = clip.output.first()?;
         if let Some((at, sixth)) = self.sixth(clipped) {
-            return self.times_itself("HardSwish", x, [nodes, vec![at]].concat(), sixth);
+            return self.times_itself(
+                PatternOperator::HardSwish,
+                x,
+                [nodes, vec![at]].concat(),
+                sixth,
+            );
         }
-        let mut pattern = self.times_itself("HardSwish", x, nodes, clip)?;
+        let mut pattern = self.times_itself(PatternOperator::HardSwish, x, nodes, clip)?;
         let product = self.graph.nodes[pattern.last()].output.first()?;
         let (at, _) = self.sixth(product)?;
         pattern.nodes.push(at);
@@ -46,7 +61,12 @@ impl<'a> PatternFinder<'a> {
     /// x · tanh(softplus(x)). Matched from the Softplus.
     pub(super) fn mish(&self, index: usize, softplus: &'a NodeProto) -> Option<OperatorPattern> {
         let (at, tanh) = self.only_consumer(softplus.output.first()?, "Tanh")?;
-        self.times_itself("Mish", softplus.input_at(0)?, vec![index, at], tanh)
+        self.times_itself(
+            PatternOperator::Mish,
+            softplus.input_at(0)?,
+            vec![index, at],
+            tanh,
+        )
     }
 
     /// The only consumer of a value, if it divides the value by six.
@@ -64,7 +84,7 @@ impl<'a> PatternFinder<'a> {
     /// The chain that ends in the product of `x` and the output of `gate`, after `nodes`.
     fn times_itself(
         &self,
-        operator: &'static str,
+        operator: PatternOperator,
         x: &str,
         mut nodes: Vec<usize>,
         gate: &'a NodeProto,

@@ -1,6 +1,6 @@
 //! Notes about settings of a tensor that have no effect, with the reason.
 
-use super::{Plan, RangeSource, TensorRole};
+use super::{Plan, RangeOrigin, TensorRole};
 use crate::settings::{Settings, TensorSettings};
 use octet_graph::Model;
 use octet_stats::Method;
@@ -52,7 +52,7 @@ impl Plan {
             _ if wanted.range.is_some() || wanted.scale.is_some() => {
                 Some("its range or scale is set too".into())
             }
-            (_, Some(RangeSource::Fixed(min, max))) => Some(format!(
+            (_, Some(RangeOrigin::Fixed(min, max))) => Some(format!(
                 "the output of a Softmax has the range from {min} to {max}"
             )),
             _ => None,

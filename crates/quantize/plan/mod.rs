@@ -19,13 +19,14 @@ use super::operator_patterns::{OperatorPattern, find_patterns};
 use super::operators::is_quantized_operator;
 use super::ranges::ActivationRanges;
 use super::settings::{LayerResolver, Operators, Representation, Rounding};
+use super::stays_float::StaysFloat;
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 pub(super) use fold_clamp::FoldedClamp;
 pub use fold_clamp::clamp_bounds;
 use octet_graph::Model;
 use octet_onnx::schema::NodeProto;
 use octet_stats::{Range, SecondPassMissing};
-pub(super) use range_sources::RangeSource;
+pub(super) use range_sources::RangeOrigin;
 use visit::Planner;
 
 /// The source of a tensor's scale.
@@ -71,7 +72,7 @@ pub struct Plan {
     pub(super) renamed: HashMap<String, FoldedClamp>,
     /// Quantized nodes. Only these read the integers of their weights.
     pub(super) quantized: HashSet<usize>,
-    pub(super) ranges: HashMap<String, RangeSource>,
+    pub(super) ranges: HashMap<String, RangeOrigin>,
     /// Outputs of float Softmax nodes whose values are quantized.
     pub(super) float_softmaxes: BTreeSet<String>,
     /// The value that owns the scale, by the value that shares it.
@@ -89,7 +90,7 @@ impl Plan {
         chains.retain(|chain| match &settings.operators {
             Operators::All => true,
             Operators::OnnxRuntime => false,
-            Operators::Only(wanted) => wanted.iter().any(|name| name == chain.operator),
+            Operators::Only(wanted) => wanted.iter().any(|name| name == chain.operator.name()),
         });
         Plan::with_chains(model, settings, chains)
     }
@@ -108,7 +109,7 @@ impl Plan {
                 node: node.title().to_string(),
                 operator: node.operator(),
                 quantized: reason.is_none(),
-                reason: reason.map(str::to_string),
+                reason,
             });
         }
         let plan = planner.finish();
@@ -124,16 +125,8 @@ impl Plan {
             return Err(QuantizeError::Opset { opset });
         }
         if plan.forms.is_empty() {
-            let reasons: BTreeSet<&str> = plan
-                .choices
-                .iter()
-                .filter_map(|c| c.reason.as_deref())
-                .collect();
-            let reason = reasons
-                .into_iter()
-                .next()
-                .unwrap_or("it has no nodes")
-                .to_string();
+            let reasons = plan.choices.iter().filter_map(|choice| choice.reason);
+            let reason = reasons.min_by_key(|reason| reason.words());
             return Err(QuantizeError::Nothing { reason });
         }
         Ok(plan)
@@ -154,7 +147,7 @@ impl Plan {
             .filter_map(|(name, _)| {
                 let represented = self.representations.get(name)?;
                 match self.ranges.get(name)? {
-                    RangeSource::Observed(source) if !represented.is_chosen() => {
+                    RangeOrigin::Observed(source) if !represented.is_chosen() => {
                         Some((name, source, represented))
                     }
                     _ => None,
@@ -212,8 +205,7 @@ impl Plan {
             }
             self.keep_float(&source);
             self.choices[index].quantized = false;
-            self.choices[index].reason =
-                Some("ONNX Runtime's MaxPool supports no 4-bit integers".to_string());
+            self.choices[index].reason = Some(StaysFloat::FourBitMaxPool);
             notes.push(format!(
                 "`{source}` stays float: ONNX Runtime would run the MaxPool `{}` on its integers, and supports none of four bits",
                 node.title()

@@ -13,7 +13,7 @@ use octet_onnx::schema::DataType;
 
 /// The source of a value's range.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum RangeSource {
+pub(crate) enum RangeOrigin {
     Observed(String),
     Fixed(f32, f32),
 }
@@ -32,14 +32,14 @@ fn overridden(
     graph: &Graph,
     uses: &Uses,
     is_float: impl Fn(&str) -> bool,
-) -> HashMap<String, RangeSource> {
-    let mut sources: HashMap<String, RangeSource> = HashMap::new();
+) -> HashMap<String, RangeOrigin> {
+    let mut sources: HashMap<String, RangeOrigin> = HashMap::new();
     for node in &graph.nodes {
         let Some(output) = node.output.first() else {
             continue;
         };
         if node.is("Softmax") {
-            sources.insert(output.clone(), RangeSource::Fixed(0.0, 1.0));
+            sources.insert(output.clone(), RangeOrigin::Fixed(0.0, 1.0));
         } else if (node.is("Relu") || node.is("Clip"))
             && let Some(input) = node.input_at(0)
             && uses.consumers(input).len() == 1
@@ -54,8 +54,8 @@ fn overridden(
     sources
 }
 
-fn source(overridden: &HashMap<String, RangeSource>, name: &str) -> RangeSource {
-    let own = || RangeSource::Observed(name.to_string());
+fn source(overridden: &HashMap<String, RangeOrigin>, name: &str) -> RangeOrigin {
+    let own = || RangeOrigin::Observed(name.to_string());
     overridden.get(name).cloned().unwrap_or_else(own)
 }
 
@@ -64,7 +64,7 @@ impl Planner<'_> {
     pub(super) fn range_sources(
         &self,
         forms: &BTreeMap<String, TensorRole>,
-    ) -> HashMap<String, RangeSource> {
+    ) -> HashMap<String, RangeOrigin> {
         let graph = &self.model.graph;
         let overridden = overridden(graph, &self.uses, |name| self.is_float(name));
         let marked = forms.iter().filter(|(name, form)| {
@@ -115,9 +115,9 @@ impl Plan {
             .chain(around)
             .filter(|name| is_float(name) && !graph.initializers.contains(name))
             .map(|name| match source(&overridden, name) {
-                RangeSource::Observed(seen) => seen,
+                RangeOrigin::Observed(seen) => seen,
                 // ONNX Runtime's methods may use its observed range.
-                RangeSource::Fixed(..) => name.clone(),
+                RangeOrigin::Fixed(..) => name.clone(),
             })
             .collect();
         Ok(names.into_iter().collect())
@@ -134,7 +134,7 @@ impl Plan {
                 .method_of(represented)
                 .is_some_and(|method| method.is_onnx_runtime())
             {
-                let seen = RangeSource::Observed(name.clone());
+                let seen = RangeOrigin::Observed(name.clone());
                 self.ranges.insert(name.clone(), seen);
             }
         }

@@ -6,13 +6,10 @@ use super::{FoldedClamp, PlannedBias, TensorRole};
 use crate::operator_patterns::OperatorPattern;
 use crate::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
 use crate::settings::{LayerResolver, Operators, Representation, ResolvedLayer};
+use crate::stays_float::StaysFloat;
 use crate::{NodeChoice, Settings};
 use octet_graph::{Model, Uses};
 use octet_onnx::schema::{DataType, NodeProto};
-
-const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
-const FLOAT_INPUT: &str = "its input is not quantized";
-const NOT_FLOAT: &str = "it does not work on float32 values";
 
 pub(super) struct Planner<'a> {
     pub(super) model: &'a Model,
@@ -51,7 +48,7 @@ impl<'a> Planner<'a> {
         };
         let inside: HashMap<usize, usize> = chains.iter().enumerate().flat_map(of).collect();
         let operator_of = |(index, node): (usize, &NodeProto)| match inside.get(&index) {
-            Some(&chain) => chains[chain].operator.to_string(),
+            Some(&chain) => chains[chain].operator.name().to_string(),
             None => node.operator(),
         };
         let operators: Vec<String> = graph.nodes.iter().enumerate().map(operator_of).collect();
@@ -79,10 +76,10 @@ impl<'a> Planner<'a> {
     }
 
     /// The reason why settings or operator keep a node float.
-    pub(super) fn excluded(&self, index: usize) -> Option<&'static str> {
+    pub(super) fn excluded(&self, index: usize) -> Option<StaysFloat> {
         let operator = self.model.graph.nodes[index].operator();
         if let Some(reason) = float_reason(&operator) {
-            return Some(reason);
+            return Some(StaysFloat::OfOperator(reason));
         }
         let wanted = match &self.settings.operators {
             Operators::All => true,
@@ -90,11 +87,11 @@ impl<'a> Planner<'a> {
             Operators::Only(wanted) => wanted.contains(&operator),
         };
         if !wanted {
-            return Some("the settings leave its operator float");
+            return Some(StaysFloat::OperatorBySettings);
         }
         let layer = &self.nodes[index];
         if layer.float {
-            return Some("the settings keep it float");
+            return Some(StaysFloat::BySettings);
         }
         let products = matches!(
             treatment(&operator),
@@ -102,31 +99,30 @@ impl<'a> Planner<'a> {
         );
         let weight = self.model.graph.nodes[index].input_at(1);
         let constant = weight.is_some_and(|name| self.model.graph.initializers.contains(name));
-        (layer.constant_only && products && !constant)
-            .then_some("its weight is no constant, and the settings take only those")
+        (layer.constant_only && products && !constant).then_some(StaysFloat::OnlyConstantWeights)
     }
 
     /// Marks the tensors that a node wants quantized; the error is the reason why it stays float.
-    pub(super) fn visit(&mut self, index: usize, node: &NodeProto) -> Result<(), &'static str> {
+    pub(super) fn visit(&mut self, index: usize, node: &NodeProto) -> Result<(), StaysFloat> {
         if let Some(&chain) = self.inside.get(&index) {
             return self.visit_chain(index, chain);
         }
         if let Some(reason) = self.excluded(index) {
             return Err(reason);
         }
-        let treatment = treatment(&node.operator()).ok_or("it has no int8 form here yet")?;
+        let treatment = treatment(&node.operator()).ok_or(StaysFloat::NoStaticForm)?;
         // The bounds of a Clip may be infinite, because they are not quantized.
         if !matches!(treatment, Treatment::Clamp | Treatment::Share)
             && node.input.iter().any(|name| !self.is_finite(name))
         {
-            return Err(NOT_FINITE);
+            return Err(StaysFloat::NotFinite);
         }
         let input = node.input_at(0).unwrap_or_default();
         let output = node.output.first().map_or("", String::as_str);
         match treatment {
             Treatment::Weighted(axis) => {
                 if !self.is_float(input) || !self.is_float(output) {
-                    return Err(NOT_FLOAT);
+                    return Err(StaysFloat::NotFloat32);
                 }
                 self.activation(input);
                 self.output(index, output);
@@ -143,7 +139,7 @@ impl<'a> Planner<'a> {
             }
             Treatment::MatMul => {
                 if !self.is_float(output) {
-                    return Err(NOT_FLOAT);
+                    return Err(StaysFloat::NotFloat32);
                 }
                 for (slot, name) in node.input.iter().enumerate() {
                     if self.model.graph.initializers.contains(name) {
@@ -161,12 +157,12 @@ impl<'a> Planner<'a> {
                 };
                 let names = node.input.iter().chain(outputs);
                 if names.clone().filter(|n| self.activation(n)).count() == 0 {
-                    return Err(NOT_FLOAT);
+                    return Err(StaysFloat::NotFloat32);
                 }
             }
             Treatment::Clamp => {
                 if !self.is_marked(input) {
-                    return Err(FLOAT_INPUT);
+                    return Err(StaysFloat::FloatInput);
                 }
                 if !self.fold_clamp(index, input, output) {
                     self.activation(input);
@@ -181,7 +177,7 @@ impl<'a> Planner<'a> {
             }
             Treatment::Pad => {
                 if !self.is_float(input) {
-                    return Err(NOT_FLOAT);
+                    return Err(StaysFloat::NotFloat32);
                 }
                 for name in &node.input {
                     self.activation(name);
@@ -194,7 +190,7 @@ impl<'a> Planner<'a> {
             }
             Treatment::Split => {
                 if !self.is_marked(input) && !self.activation(input) {
-                    return Err(NOT_FLOAT);
+                    return Err(StaysFloat::NotFloat32);
                 }
                 for output in &node.output {
                     self.share(index, output, input)?;
@@ -214,13 +210,13 @@ impl<'a> Planner<'a> {
                     });
                 }
                 if !branches.iter().all(|branch| self.is_marked(branch)) {
-                    return Err(FLOAT_INPUT);
+                    return Err(StaysFloat::FloatInput);
                 }
                 self.output(index, output);
             }
             Treatment::Normalize => {
                 if !self.activation(input) {
-                    return Err(NOT_FLOAT);
+                    return Err(StaysFloat::NotFloat32);
                 }
                 let scale = node.input_at(1).unwrap_or_default();
                 self.weight(index, scale, Some(1));
@@ -238,16 +234,16 @@ impl<'a> Planner<'a> {
 
     /// Visits a node of an operator pattern. Only the input and output of the pattern become
     /// integers.
-    fn visit_chain(&mut self, index: usize, chain: usize) -> Result<(), &'static str> {
+    fn visit_chain(&mut self, index: usize, chain: usize) -> Result<(), StaysFloat> {
         let chain = self.chains[chain].clone();
         if chain.nodes.iter().any(|&node| self.nodes[node].float) {
-            return Err("the settings keep it float");
+            return Err(StaysFloat::BySettings);
         }
         let last = chain.last();
         let output = self.model.graph.nodes[last].output.first();
         let output = output.map_or("", String::as_str);
         if !self.is_float(&chain.input) || !self.is_float(output) {
-            return Err(NOT_FLOAT);
+            return Err(StaysFloat::NotFloat32);
         }
         self.activation(&chain.input);
         if index != last {
@@ -368,16 +364,16 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn share(&mut self, node: usize, output: &str, input: &str) -> Result<(), &'static str> {
+    fn share(&mut self, node: usize, output: &str, input: &str) -> Result<(), StaysFloat> {
         if self.nodes[node].float_output {
-            return Err("the settings keep its output float");
+            return Err(StaysFloat::OutputBySettings);
         }
         match self.forms.get(input) {
-            None => return Err(FLOAT_INPUT),
+            None => return Err(StaysFloat::FloatInput),
             Some(TensorRole::Weight(Some(_))) => {
-                return Err("its input is a weight with a scale a channel");
+                return Err(StaysFloat::PerChannelInput);
             }
-            Some(_) if !self.is_float(output) => return Err(NOT_FLOAT),
+            Some(_) if !self.is_float(output) => return Err(StaysFloat::NotFloat32),
             Some(_) => self.mark(output, TensorRole::Shared(input.to_string())),
         }
         Ok(())

@@ -10,11 +10,12 @@ use rayon::prelude::*;
 
 use super::bias_correction::corrections;
 use super::gptq::Gptq;
-use super::plan::{Plan, RangeSource, TensorRole};
+use super::invariant::PlanInvariant;
+use super::plan::{Plan, RangeOrigin, TensorRole};
 use super::ranges::ActivationRanges;
 use super::scale::{QuantizationParameters, integer_bounds};
 use super::settings::Representation;
-use super::weights::{empty_channels, parameters, quantized};
+use super::weights::{ConstantIntegers, empty_channels, parameters, quantized};
 use super::{QuantizeError, Quantized, bias};
 use octet_graph::Model;
 use octet_onnx::schema::{DataType, TensorProto};
@@ -120,7 +121,7 @@ fn activation_parameters(
             Some(chosen) => chosen,
             None => {
                 let range @ Range { min, max } = range(plan, name, represented, ranges)?;
-                if let Some(RangeSource::Observed(source)) = plan.ranges.get(name) {
+                if let Some(RangeOrigin::Observed(source)) = plan.ranges.get(name) {
                     used_ranges.insert(source.clone(), range);
                 }
                 let used = integer_bounds(element, symmetric, represented.reduce_range);
@@ -139,10 +140,8 @@ fn activation_parameters(
 }
 
 fn representation<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
-    let missing = || QuantizeError::RangeMissing {
-        value: name.to_string(),
-    };
-    plan.representations.get(name).ok_or_else(missing)
+    let represented = plan.representations.get(name);
+    represented.ok_or_else(|| PlanInvariant::Representation(name.to_string()).into())
 }
 
 fn range(
@@ -154,13 +153,12 @@ fn range(
     let missing = || QuantizeError::RangeMissing {
         value: name.to_string(),
     };
-    let range = match (
-        represented.range,
-        plan.ranges.get(name).ok_or_else(missing)?,
-    ) {
+    let source = plan.ranges.get(name);
+    let source = source.ok_or_else(|| PlanInvariant::RangeSource(name.to_string()))?;
+    let range = match (represented.range, source) {
         (Some(chosen), _) => chosen,
-        (None, RangeSource::Fixed(min, max)) => Range::new(*min, *max),
-        (None, RangeSource::Observed(source)) => {
+        (None, RangeOrigin::Fixed(min, max)) => Range::new(*min, *max),
+        (None, RangeOrigin::Observed(source)) => {
             ranges.range_of(source, represented)?.ok_or_else(missing)?
         }
     };
@@ -194,13 +192,6 @@ fn constant_parameters(
     // The order is kept, so the error names the same tensor with any number of threads.
     let results: Vec<_> = forms.into_par_iter().filter_map(constant).collect();
     results.into_iter().collect()
-}
-
-/// The integers of a constant.
-pub(super) struct ConstantIntegers {
-    pub(super) tensor: TensorProto,
-    /// The factor by which GPTQ lowers the mean squared error of the layer's output.
-    pub(super) error_reduction: Option<f64>,
 }
 
 /// Computes the integers of all constants. The writer names them.

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::nodes::{linear, uses_without};
-use super::{ConstantIntegers, scale_owner};
+use super::scale_owner;
 use crate::gptq::decibels;
 use crate::plan::{Plan, PlannedBias, TensorRole};
 use crate::scale::{QuantizationParameters, encoded};
+use crate::weights::ConstantIntegers;
 use crate::{MICROSOFT, QuantizeError, Quantized, QuantizedTensor, TensorKind, bias};
 use octet_graph::{Model, Names, Uses};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};

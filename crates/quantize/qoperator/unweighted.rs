@@ -4,7 +4,7 @@
 use super::pairs::{QdqPairs, QuantizedValue};
 use super::{IntegerNode, IntegerOutputs};
 use crate::embedding;
-use crate::integers::QuantizedNames;
+use crate::quantized_names::QuantizedNames;
 use octet_graph::operators::QLinearForm;
 use octet_onnx::schema::{AttributeProto, NodeProto};
 

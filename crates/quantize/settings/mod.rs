@@ -15,6 +15,7 @@ mod naming;
 mod operators;
 mod read;
 mod resolve;
+mod unsupported;
 
 use std::collections::BTreeMap;
 
@@ -26,9 +27,11 @@ pub use document::Document;
 pub use guard::GuardSettings;
 pub(super) use meaning::without_meaning;
 pub(super) use operators::without_effect;
-pub use read::SettingsError;
+pub use read::{InvalidValue, SettingsError};
 pub use resolve::target_of;
 pub(super) use resolve::{LayerResolver, Representation, ResolvedLayer, unknown_node};
+
+pub use unsupported::UnsupportedSetting;
 
 use crate::{BlockChoice, BlockMethod, BlockSettings};
 use octet_samples::ImageChanges;

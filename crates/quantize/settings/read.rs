@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::names::hint;
 use super::{LayerSettings, Settings, TensorSettings};
-use octet_samples::ImageSettings;
+use octet_samples::{ImageSettings, ImageSettingsError};
 
 /// An invalid settings document.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,29 @@ pub enum SettingsError {
     )]
     TensorOnly { place: String, key: &'static str },
     #[error("settings, {place}: {reason}")]
-    Value { place: String, reason: String },
+    Value { place: String, reason: InvalidValue },
+}
+
+/// Reason why a value is refused that its type allows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum InvalidValue {
+    #[error("expected a mapping of keys to values, not a list")]
+    List,
+    #[error("its budget must be zero or more; 0.25 lets the weights grow by a quarter")]
+    Budget,
+    #[error("the minimum range must be zero or more")]
+    MinimumRange,
+    #[error("its scale must be a positive number")]
+    Scale,
+    #[error("it has both a range and a scale; remove one")]
+    RangeAndScale,
+    #[error("a zero point needs a scale; give both")]
+    ZeroPointWithoutScale,
+    #[error("its range must be two numbers, the smaller first")]
+    Range,
+    #[error(transparent)]
+    Images(#[from] ImageSettingsError),
 }
 
 impl Settings {
@@ -35,15 +57,14 @@ impl Settings {
         if !(self.guard.budget >= 0.0 && self.guard.budget.is_finite()) {
             return Err(SettingsError::Value {
                 place: "guard".into(),
-                reason: "its budget must be zero or more; 0.25 lets the weights grow by a quarter"
-                    .into(),
+                reason: InvalidValue::Budget,
             });
         }
         if let Some(images) = &self.images {
             let read = images.over(&ImageSettings::default());
-            read.map_err(|reason| SettingsError::Value {
+            read.map_err(|error| SettingsError::Value {
                 place: "images".into(),
-                reason,
+                reason: error.into(),
             })?;
         }
         not_of_a_tensor("activations", &self.activations)?;
@@ -78,7 +99,7 @@ fn refuse_lists(value: &Value) -> Result<(), SettingsError> {
     let keys = |place: String, value: &Value| match value {
         Value::Array(_) => Err(SettingsError::Value {
             place,
-            reason: "expected a mapping of keys to values, not a list".into(),
+            reason: InvalidValue::List,
         }),
         _ => Ok(()),
     };
@@ -117,7 +138,7 @@ fn check_minimum_range(place: &str, settings: &TensorSettings) -> Result<(), Set
     match settings.minimum_range {
         Some(range) if !(range.is_finite() && range >= 0.0) => Err(SettingsError::Value {
             place: place.into(),
-            reason: "the minimum range must be zero or more".into(),
+            reason: InvalidValue::MinimumRange,
         }),
         _ => Ok(()),
     }
@@ -141,29 +162,29 @@ fn not_of_a_tensor(place: &str, settings: &TensorSettings) -> Result<(), Setting
 
 fn check_tensor(name: &str, tensor: &TensorSettings) -> Result<(), SettingsError> {
     check_minimum_range(&format!("tensor `{name}`"), tensor)?;
-    let wrong = |reason: &str| {
+    let wrong = |reason| {
         Err(SettingsError::Value {
             place: format!("tensor `{name}`"),
-            reason: reason.into(),
+            reason,
         })
     };
     if tensor
         .scale
         .is_some_and(|scale| !(scale.is_finite() && scale >= f32::MIN_POSITIVE))
     {
-        return wrong("its scale must be a positive number");
+        return wrong(InvalidValue::Scale);
     }
     if tensor.scale.is_some() && tensor.range.is_some() {
-        return wrong("it has both a range and a scale; remove one");
+        return wrong(InvalidValue::RangeAndScale);
     }
     if tensor.zero_point.is_some() && tensor.scale.is_none() {
-        return wrong("a zero point needs a scale; give both");
+        return wrong(InvalidValue::ZeroPointWithoutScale);
     }
     match tensor.range {
         Some(range)
             if !(range.min.is_finite() && range.max.is_finite() && range.min <= range.max) =>
         {
-            wrong("its range must be two numbers, the smaller first")
+            wrong(InvalidValue::Range)
         }
         _ => Ok(()),
     }

@@ -217,7 +217,7 @@ impl Representation {
                 Err(QuantizeError::ZeroPoint {
                     tensor: tensor.to_string(),
                     zero_point,
-                    element: self.element.data_type().name(),
+                    element: self.element.data_type(),
                     low: whole.low,
                     high: whole.high,
                 })

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::execute::RunContext;
+use super::super::invariant::EngineInvariant;
 use super::super::run::Engine;
 use super::super::{EngineError, Watched};
 use octet_graph::prepare::prepare;
@@ -135,9 +136,7 @@ impl Submodel {
         let outputs = outputs
             .map(|(name, through)| through.or_else(|| Some(named(name)?.1.clone())))
             .collect::<Option<_>>();
-        outputs.ok_or_else(|| EngineError::Run {
-            detail: "a part of the model made fewer values than it has outputs".to_owned(),
-        })
+        outputs.ok_or_else(|| EngineInvariant::SubmodelOutputs.into())
     }
 
     /// Returns true if there is nothing to compute or to report.
@@ -157,7 +156,10 @@ impl Submodel {
         let (engine, fed) = self.engine(inputs.clone())?;
         match engine.execute(Cow::Owned(fed), run.again()) {
             Err(
-                EngineError::Plan { .. } | EngineError::Run { .. } | EngineError::Panicked { .. },
+                EngineError::Plan { .. }
+                | EngineError::Run { .. }
+                | EngineError::Panicked { .. }
+                | EngineError::Broken(_),
             ) => {
                 self.specializes.store(true, Ordering::Relaxed);
                 self.run_engine(inputs, run)

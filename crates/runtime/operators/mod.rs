@@ -47,4 +47,6 @@ fn axis_of(axis: i64, rank: usize) -> TractResult<usize> {
 }
 
 #[cfg(test)]
+mod test_models;
+#[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::control::{ControlNode, LiveValues, Submodel};
 use super::execute::RunContext;
+use super::invariant::EngineInvariant;
 use super::plan::ExecutionPlan;
 use super::run::Engine;
 use super::steps::{Offset, PlanStep, PlanSteps, StepValue};
@@ -78,9 +79,7 @@ impl Partition {
         let outputs = self.outputs.iter().map(|name| live.get(name).cloned());
         outputs
             .collect::<Option<_>>()
-            .ok_or_else(|| EngineError::Run {
-                detail: "an output of the model has no value".to_owned(),
-            })
+            .ok_or_else(|| EngineInvariant::ModelOutputs.into())
     }
 
     /// The names of each part's inputs and outputs.
@@ -186,9 +185,7 @@ impl GraphPart {
                 true => live.remove(name),
                 false => live.get(name).cloned(),
             };
-            found.ok_or_else(|| EngineError::Run {
-                detail: format!("the value `{name}` is missing"),
-            })
+            found.ok_or_else(|| EngineInvariant::LiveValue(name.clone()).into())
         });
         inputs.collect()
     }

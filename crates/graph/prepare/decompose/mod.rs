@@ -13,7 +13,8 @@ mod onnx_attention;
 
 use std::collections::{HashMap, HashSet};
 
-use super::shapes::{self, InferredValue, Types};
+use crate::inferred_value::{InferredValue, Types};
+use crate::shapes;
 use crate::{Dim, Graph, MICROSOFT, Model, Steps};
 use octet_onnx::schema::{DataType, NodeProto};
 

@@ -50,11 +50,7 @@ pub struct BlockwiseMatrix<'a> {
 impl BlockwiseMatrix<'_> {
     fn check(&self) -> Result<(), Error> {
         if !matches!(self.bits, 2 | 4 | 8) {
-            return Err(Error::Mismatch {
-                what: "bits per weight (2, 4 or 8)",
-                expected: 4,
-                actual: self.bits,
-            });
+            return Err(Error::Bits(self.bits));
         }
         if self.block == 0 || self.depth == 0 {
             return Err(Error::Zero {

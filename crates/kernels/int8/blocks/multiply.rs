@@ -116,9 +116,9 @@ pub fn block_gemm(
     let count = rows.len() / depth;
     equal("the activations in whole rows", count * depth, rows.len())?;
     if tiles.start > tiles.end || tiles.end > weights.tiles() {
-        return Err(Error::Mismatch {
+        return Err(Error::Exceeds {
             what: "the end of the requested tiles",
-            expected: weights.tiles(),
+            limit: weights.tiles(),
             actual: tiles.end.max(tiles.start),
         });
     }

@@ -10,11 +10,8 @@ use core::arch::wasm32::{
 use core::ops::Range;
 
 use super::super::shape::{Image, Window};
-use super::CHANNEL_BLOCK;
+use super::VECTORS;
 use super::strip::ColumnMap;
-
-/// Vectors of four bytes per channel, for sixteen channels.
-pub(super) const VECTORS: usize = CHANNEL_BLOCK / 4;
 
 /// Maximum bytes of interleaved rows that are cached for other output rows: about an L2 cache.
 const CACHE_BYTES: usize = 256 * 1024;

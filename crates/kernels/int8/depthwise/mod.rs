@@ -25,6 +25,10 @@ use super::shape::{Image, Window, row_count, zero_points};
 /// Channels per block.
 const CHANNEL_BLOCK: usize = 16;
 
+/// Vectors of four bytes per channel, for the channels of a block.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+const VECTORS: usize = CHANNEL_BLOCK / 4;
+
 /// Depthwise weights, packed once for one ISA.
 #[derive(Clone, Debug)]
 pub struct DepthwiseWeights {

@@ -8,16 +8,16 @@ use core::ops::Range;
 
 #[cfg(target_feature = "relaxed-simd")]
 use super::super::Isa;
+use super::super::gemm::dot::{Dot, I16Pairs};
 #[cfg(target_feature = "relaxed-simd")]
 use super::super::gemm::relaxed::{RelaxedFused, RelaxedSplit};
-use super::super::gemm::simd128::{Dot, I16Pairs};
 use super::super::output::Output;
 use super::super::vector::{Requantizer, load, store};
 #[cfg(target_feature = "relaxed-simd")]
 use super::interleave::FourRows;
-use super::interleave::{Interleave, InterleavedRows, TwoRows, VECTORS};
+use super::interleave::{Interleave, InterleavedRows, TwoRows};
 use super::strip::{ColumnMap, Strip, TAP_BYTES, columns};
-use super::{CHANNEL_BLOCK, Job, portable};
+use super::{CHANNEL_BLOCK, Job, VECTORS, portable};
 
 /// Output pixels per strip, of one row or of several narrow ones.
 const STRIP_PIXELS: usize = 128;

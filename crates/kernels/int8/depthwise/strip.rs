@@ -3,9 +3,9 @@
 
 use core::arch::wasm32::{i32x4_add, i32x4_splat, v128, v128_load};
 
-use super::super::gemm::simd128::Dot;
+use super::super::gemm::dot::Dot;
 use super::super::shape::Window;
-use super::interleave::VECTORS;
+use super::VECTORS;
 
 /// Bytes of one tap's weights in a row group, for sixteen channels.
 pub(super) const TAP_BYTES: usize = VECTORS * 16;

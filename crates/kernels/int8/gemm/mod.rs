@@ -5,6 +5,8 @@
 //! (`narrow`). `pack` describes the packed order and derives the algebra. Each ISA has a file.
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) mod dot;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod epilogue;
 mod narrow;
 mod pack;
@@ -12,7 +14,7 @@ mod portable;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 pub(super) mod relaxed;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-pub(super) mod simd128;
+mod simd128;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -52,8 +52,8 @@ mod simd128 {
 
     use super::super::super::output::Output;
     use super::super::super::vector::store;
+    use super::super::dot::{Dot, EPILOGUE_ROWS};
     use super::super::pack::VECTOR_STEPS;
-    use super::super::simd128::{Dot, EPILOGUE_ROWS};
     use super::super::{Block, Epilogue, MR, NR, Weights};
     use super::initial_accumulator;
 

@@ -18,7 +18,8 @@
 use core::ops::Range;
 
 use super::super::error::{Error, at_least, product};
-use super::super::isa::{Isa, RelaxedDot};
+use super::super::isa::Isa;
+use super::super::relaxed_dot::RelaxedDot;
 use super::super::shape::zero_points;
 
 /// Tile size: rows and columns.

@@ -14,7 +14,8 @@ mod available {
 
     use super::super::super::isa::Isa;
     use super::super::super::output::Output;
-    use super::super::simd128::{Dot, multiply_with};
+    use super::super::dot::Dot;
+    use super::super::simd128::multiply_with;
     use super::super::{Block, Weights};
 
     /// Products summed pairwise to i16, then to i32.

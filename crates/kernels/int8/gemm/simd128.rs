@@ -5,42 +5,18 @@
 //! they are two i16 values (`i32x4.dot_i16x8_s`). `relaxed` has the byte products.
 
 use core::arch::wasm32::{
-    i32x4_add, i32x4_dot_i16x8, i32x4_mul, i32x4_splat, v128, v128_load, v128_load32_splat,
-    v128_store,
+    i32x4_add, i32x4_mul, i32x4_splat, v128, v128_load, v128_load32_splat, v128_store,
 };
 
 use core::ops::Range;
 
 use super::super::output::Output;
 use super::super::vector::load;
+use super::dot::{Dot, EPILOGUE_ROWS, I16Pairs};
 use super::{Block, Epilogue, MR, NR, Weights, narrow};
 
 /// Vectors per tile row.
 const VECTORS: usize = NR / 4;
-
-/// Inner product of a row's broadcast four bytes with four columns' weights.
-pub(in crate::int8) trait Dot: Copy {
-    /// Unroll factor of the depth loop. Unrolling reduces loop overhead, but makes the compiler
-    /// load ahead. Only products of several instructions leave enough registers for that. Unrolled
-    /// by two, simd128 and the fused dot measured half their speed.
-    const UNROLL: usize = 1;
-
-    fn dot(self, sums: v128, row: v128, weights: v128) -> v128;
-}
-
-/// Two i16 products per lane.
-#[derive(Clone, Copy)]
-pub(in crate::int8) struct I16Pairs;
-
-impl Dot for I16Pairs {
-    #[inline(always)]
-    fn dot(self, sums: v128, row: v128, weights: v128) -> v128 {
-        i32x4_add(sums, i32x4_dot_i16x8(row, weights))
-    }
-}
-
-/// Rows whose sums are buffered before the epilogue.
-pub(super) const EPILOGUE_ROWS: usize = 64;
 
 /// Multiplies a block.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {

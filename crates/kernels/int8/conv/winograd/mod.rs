@@ -186,9 +186,9 @@ impl Winograd {
         let window = problem.window;
         if !has_unit_stride(window) {
             let [down, right] = window.strides;
-            return Err(Error::Mismatch {
+            return Err(Error::Exceeds {
                 what: "the stride of a Winograd convolution",
-                expected: 1,
+                limit: 1,
                 actual: down.max(right),
             });
         }
