@@ -30,7 +30,8 @@ impl CutPoints {
         let constants = graph.initializers.iter();
         settled.extend(constants.map(|tensor| tensor.title()));
         for (place, node) in graph.nodes.iter().enumerate() {
-            let shape_slots = shape_slots(node).iter();
+            let operator = Operator::of(node);
+            let shape_slots = operator.shape_slots.iter();
             for name in shape_slots.filter_map(|&slot| node.input_at(slot)) {
                 if settled.contains(name) {
                     continue;
@@ -49,7 +50,8 @@ impl CutPoints {
             }
             let read = |name: &String| !uses.consumers(name).is_empty() || is_seen(name);
             let control = holds_graphs(node);
-            if control || (is_data_dependent(node) && node.output.iter().any(read)) {
+            let data_dependent = operator.has(Property::DataDependentShape);
+            if control || (data_dependent && node.output.iter().any(read)) {
                 ends.insert(place);
             }
             if control || is_shape_determined(node, &settled) {
@@ -72,34 +74,6 @@ pub(super) fn holds_graphs(node: &NodeProto) -> bool {
     Operator::of(node).has(Property::HoldsGraphs)
 }
 
-/// Returns true if the number of output elements depends on the values of the inputs.
-fn is_data_dependent(node: &NodeProto) -> bool {
-    ["Compress", "NonMaxSuppression", "NonZero"]
-        .iter()
-        .any(|one| node.is(one))
-}
-
-/// The inputs of a node whose values determine its output shape.
-fn shape_slots(node: &NodeProto) -> &'static [usize] {
-    if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
-        return &[];
-    }
-    match node.op_type.as_deref().unwrap_or_default() {
-        "ConstantOfShape" => &[0],
-        "AffineGrid" | "CenterCropPad" | "Expand" | "OneHot" | "Reshape" | "Split" | "Squeeze"
-        | "Tile" | "TopK" | "Unsqueeze" | "Upsample" => &[1],
-        "Col2Im" => &[1, 2],
-        "MaxUnpool" => &[2],
-        "Pad" => &[1, 3],
-        "Range" => &[0, 1, 2],
-        // Scales and sizes.
-        "Resize" => &[2, 3],
-        "Slice" => &[1, 2, 3, 4],
-        operator if operator.starts_with("Reduce") => &[1],
-        _ => &[],
-    }
-}
-
 /// The values that determine shapes, and the values from which those are computed.
 pub(crate) fn shape_values<'a>(
     nodes: impl DoubleEndedIterator<Item = &'a NodeProto>,
@@ -111,12 +85,10 @@ pub(crate) fn shape_values<'a>(
             .output
             .iter()
             .any(|name| wanted.contains(name.as_str()));
-        let of_shapes = ["Shape", "Size"].iter().any(|one| node.is(one));
-        let shape_slots = shape_slots(node)
-            .iter()
-            .filter_map(|&slot| node.input_at(slot));
-        wanted.extend(shape_slots);
-        if tells && !of_shapes {
+        let operator = Operator::of(node);
+        let shape_slots = operator.shape_slots.iter();
+        wanted.extend(shape_slots.filter_map(|&slot| node.input_at(slot)));
+        if tells && !operator.has(Property::OfShapes) {
             wanted.extend(node.input.iter().map(String::as_str));
         }
     }

@@ -20,6 +20,7 @@ mod gemm;
 mod identity;
 mod image;
 mod input_rule;
+mod integer_forms;
 mod logic;
 mod loss;
 mod matmul;
@@ -63,6 +64,7 @@ mod window_check;
 
 pub(crate) use constant::constant_value;
 pub use descriptor::Operator;
+pub use integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
 pub(crate) use node_context::NodeContext;
 pub use octet::REGION;
 pub(crate) use opset_context::OpsetContext;

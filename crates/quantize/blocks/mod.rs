@@ -30,6 +30,7 @@ use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use std::collections::HashMap;
 
 use octet_graph::Model;
+use octet_graph::operators::Operator;
 use octet_graph::prepare::raise_to_blocks;
 use octet_onnx::schema::{DataType, NodeProto};
 use octet_stats::CalibrationStatistics;
@@ -168,9 +169,9 @@ fn tag(matrix: &BlockMatrix, settings: &BlockSettings) -> String {
 
 /// The reason why nodes of an operator stay float.
 fn reason(operator: &str) -> StaysFloat {
-    match operator {
-        "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN" | "Gather" => StaysFloat::NotInBlocks,
-        _ => StaysFloat::NoWeight,
+    match Operator::named(operator).weight_slots {
+        [] => StaysFloat::NoWeight,
+        _ => StaysFloat::NotInBlocks,
     }
 }
 

@@ -1,6 +1,7 @@
 //! MatMulInteger with vectors too: tract reads them as matrices, and returns another shape or
 //! panics.
 
+use tract_onnx::Onnx;
 use tract_onnx::model::{ParsingContext, optional_inputs};
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::cast::cast;
@@ -17,7 +18,11 @@ struct MatMulInteger {
     zero_points: [Option<usize>; 2],
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
+pub(super) fn register(onnx: &mut Onnx) {
+    onnx.op_register.insert("MatMulInteger", build);
+}
+
+fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mut optional = optional_inputs(node).skip(2);
     let zero_points = [optional.next().flatten(), optional.next().flatten()];
     Ok((expand(MatMulInteger { zero_points }), vec![]))
