@@ -41,7 +41,7 @@ mod values;
 mod weights;
 
 pub use cost_estimate::CostEstimate;
-pub use float::FloatKernels;
+pub use float::{FloatKernels, UnknownFloatKernels};
 pub use invariant::EngineInvariant;
 pub use octet_int8::FusedNode;
 pub use plan_step::{PlanStep, StepValue};
