@@ -41,7 +41,7 @@ mod weights;
 pub use cost_estimate::CostEstimate;
 pub use engine::{Engine, Probe};
 pub use execute::StepClock;
-pub use float::FloatKernels;
+pub use float::{FloatKernels, UnknownFloatKernels};
 pub use invariant::EngineInvariant;
 pub use octet_int8::FusedNode;
 pub use steps::{PlanStep, PlanSteps, StepValue, Timing};

@@ -1,7 +1,7 @@
 //! Statistics of one tensor over a calibration: small, mergeable, and identical to the bit for any
 //! order and division of the data.
 
-use octet_kernels::Ends;
+use octet_kernels::Extrema;
 use serde::{Deserialize, Serialize};
 
 use super::exact_sum::ExactSum;
@@ -61,7 +61,7 @@ impl TensorStatistics {
             self.include(counted.reach);
             return;
         }
-        let counted = Ends::of(values);
+        let counted = Extrema::of(values);
         if counted.all_finite {
             if all > 0 {
                 self.finite += all;
