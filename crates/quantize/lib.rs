@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use bias_correction::channel_axes;
-pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_blocks};
+pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, MixedBits, quantize_blocks};
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{Float16Settings, quantize_float16};
 pub use gptq::{gram_bytes, gram_views};
@@ -243,6 +243,9 @@ pub struct NodeChoice {
     pub quantized: bool,
     /// The reason why the node stays float.
     pub reason: Option<String>,
+    /// The role for which its weight has more bits than others, in the scheme `blocks`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<String>,
 }
 
 /// A quantized model and the report about it.

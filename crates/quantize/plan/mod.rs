@@ -109,6 +109,7 @@ impl Plan {
                 operator: node.operator(),
                 quantized: reason.is_none(),
                 reason: reason.map(str::to_string),
+                mixed: None,
             });
         }
         let plan = planner.finish();
