@@ -28,7 +28,7 @@ pub(super) enum ProductRole {
 
 /// A MatMul or Gemm with a constant weight.
 #[derive(Clone, Debug)]
-pub(super) struct WeightedProduct {
+pub(super) struct ConstantProduct {
     /// Index of the node.
     pub(super) node: usize,
     pub(super) weight: String,
@@ -42,7 +42,7 @@ pub(super) struct WeightedProduct {
 
 /// The products of a model.
 pub(super) struct ProductRoles {
-    pub(super) products: Vec<WeightedProduct>,
+    pub(super) products: Vec<ConstantProduct>,
     /// The number of repeated layers.
     pub(super) layers: usize,
     /// Roles that only names show.
@@ -95,7 +95,7 @@ pub(super) fn product_roles(model: &Model) -> ProductRoles {
             false => (first, second),
         };
         of_node.insert(index, products.len());
-        products.push(WeightedProduct {
+        products.push(ConstantProduct {
             node: index,
             weight: weight.to_owned(),
             rows,
@@ -124,9 +124,9 @@ pub(super) fn product_roles(model: &Model) -> ProductRoles {
     }
 }
 
-/// What a search back from a value met.
+/// Nodes that a search back from a value met.
 #[derive(Default)]
-struct Met {
+struct NodesMet {
     /// Products with constant weights, at which it stops.
     products: BTreeSet<usize>,
     /// Other nodes, passed or not.
@@ -170,8 +170,8 @@ impl<'a> RoleSearch<'a> {
     }
 
     /// Searches back from a value; `passes` returns the inputs through which it goes on.
-    fn back(&self, value: &str, passes: &dyn Fn(&'a NodeProto) -> Vec<&'a str>) -> Met {
-        let mut met = Met::default();
+    fn back(&self, value: &str, passes: &dyn Fn(&'a NodeProto) -> Vec<&'a str>) -> NodesMet {
+        let mut met = NodesMet::default();
         let mut open: Vec<usize> = self.uses.producer(value).into_iter().collect();
         while let Some(index) = open.pop() {
             if let Some(&product) = self.of_node.get(&index) {
@@ -228,7 +228,7 @@ impl<'a> RoleSearch<'a> {
     }
 
     /// Marks the products whose numbers an attention takes as values.
-    fn values(&self, products: &mut [WeightedProduct], attentions: &BTreeMap<usize, &str>) {
+    fn values(&self, products: &mut [ConstantProduct], attentions: &BTreeMap<usize, &str>) {
         for value in attentions.values() {
             let met = self.back(value, &|node| match NORMALIZATIONS
                 .contains(&node.operator().as_str())
@@ -246,8 +246,8 @@ impl<'a> RoleSearch<'a> {
 
     /// Marks the products from the width of a feed-forward part back to the model's: their input is a
     /// function of products from the model's width to this one, and of no attention.
-    fn downs(&self, products: &mut [WeightedProduct], attentions: &BTreeMap<usize, &str>) {
-        let is_down = |product: &WeightedProduct| {
+    fn downs(&self, products: &mut [ConstantProduct], attentions: &BTreeMap<usize, &str>) {
+        let is_down = |product: &ConstantProduct| {
             let node = self.node(product.node);
             let Some(input) = node.input_at(0).filter(|_| product.rows > product.columns) else {
                 return false;
@@ -288,7 +288,7 @@ impl<'a> RoleSearch<'a> {
     }
 
     /// Marks the products before an output that no other product follows.
-    fn heads(&self, products: &mut [WeightedProduct]) {
+    fn heads(&self, products: &mut [ConstantProduct]) {
         let nodes = &self.model.graph.nodes;
         let mut leads_on = vec![false; nodes.len()];
         for (index, node) in nodes.iter().enumerate().rev() {
@@ -315,7 +315,7 @@ impl<'a> RoleSearch<'a> {
     }
 
     /// Marks products by name, for roles without a product. Returns the roles of those.
-    fn roles_by_name(&self, products: &mut [WeightedProduct]) -> BTreeSet<ProductRole> {
+    fn roles_by_name(&self, products: &mut [ConstantProduct]) -> BTreeSet<ProductRole> {
         let words = [
             (ProductRole::Head, &["lm_head"][..]),
             (ProductRole::Value, &["v_proj", "qkv_proj"]),
@@ -342,7 +342,7 @@ impl<'a> RoleSearch<'a> {
     /// Returns the number of layers.
     fn number_layers(
         &self,
-        products: &mut [WeightedProduct],
+        products: &mut [ConstantProduct],
         attentions: &BTreeMap<usize, &str>,
     ) -> usize {
         let downs = products.iter().filter(|one| one.role == ProductRole::Down);

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::BlockSettings;
-use super::roles::{ProductRole, WeightedProduct, product_roles};
+use super::roles::{ConstantProduct, ProductRole, product_roles};
 use crate::{QuantizeError, Quantized};
 use octet_graph::Model;
 use octet_onnx::schema::NodeProto;
@@ -194,7 +194,7 @@ fn is_third(layer: usize, layers: usize) -> bool {
 }
 
 /// True for the weights that have 8 bits in onnxruntime-genai's `k_quant_mixed`.
-fn is_of_rule(product: &WeightedProduct, layers: usize) -> bool {
+fn is_of_rule(product: &ConstantProduct, layers: usize) -> bool {
     match product.role {
         ProductRole::Head => true,
         ProductRole::Value | ProductRole::Down => {
@@ -206,7 +206,7 @@ fn is_of_rule(product: &WeightedProduct, layers: usize) -> bool {
 
 /// The importance: the head, what the rule has, the other value and down projections, then the rest
 /// of the first and the last layer. Outer layers come before inner ones.
-fn rank(product: &WeightedProduct, layers: usize) -> Rank {
+fn rank(product: &ConstantProduct, layers: usize) -> Rank {
     let from_end = product
         .layer
         .min((layers.max(1) - 1).saturating_sub(product.layer));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::roles::{ProductRole, ProductRoles, WeightedProduct};
+use super::super::roles::{ConstantProduct, ProductRole, ProductRoles};
 use super::SizeBudget;
 use super::weights::MixedWeight;
 
@@ -14,7 +14,7 @@ pub(super) fn notes(
     budget: Option<SizeBudget>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let taken: Vec<&WeightedProduct> = chosen.iter().map(|&i| weights[i].product).collect();
+    let taken: Vec<&ConstantProduct> = chosen.iter().map(|&i| weights[i].product).collect();
     let spent = budget.map(|budget| {
         let SizeBudget { bytes, limit } = budget;
         match bytes > limit {
@@ -38,7 +38,7 @@ pub(super) fn notes(
         let role = weight.product.role;
         !chosen.contains(index) && weight.can_grow() && role != ProductRole::Other
     });
-    let left: Vec<&WeightedProduct> = left.map(|(_, weight)| weight.product).collect();
+    let left: Vec<&ConstantProduct> = left.map(|(_, weight)| weight.product).collect();
     if budget.is_some() && !left.is_empty() {
         let kinds = counted(&left);
         notes.push(format!("mixed bits: the budget has no room for {kinds}"));
@@ -63,7 +63,7 @@ pub(super) fn notes(
 }
 
 /// A product's role in words.
-pub(super) fn label(product: &WeightedProduct, layers: usize) -> String {
+pub(super) fn label(product: &ConstantProduct, layers: usize) -> String {
     let role = match product.role {
         ProductRole::Head => return "head".to_owned(),
         ProductRole::Value => "value projection",
@@ -77,7 +77,7 @@ pub(super) fn label(product: &WeightedProduct, layers: usize) -> String {
 }
 
 /// Products in words: the number of each role, and their layers.
-fn counted(products: &[&WeightedProduct]) -> String {
+fn counted(products: &[&ConstantProduct]) -> String {
     let mut parts = Vec::new();
     let roles = [
         (ProductRole::Head, "head"),

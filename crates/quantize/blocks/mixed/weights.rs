@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::BlockSettings;
-use super::super::roles::{ProductRoles, WeightedProduct, constant_weight};
+use super::super::roles::{ConstantProduct, ProductRoles, constant_weight};
 use super::{MANY, rank};
 use crate::QuantizeError;
 use octet_graph::{Model, Uses};
 use octet_onnx::schema::{DataType, NodeProto};
 
 /// A node that reads a weight in blocks.
-pub(super) struct Reader {
+pub(super) struct WeightReader {
     pub(super) node: usize,
     settings: BlockSettings,
     /// True if the weight's column is contiguous.
@@ -21,8 +21,8 @@ pub(super) struct Reader {
 
 /// A weight with all its readers.
 pub(super) struct MixedWeight<'a> {
-    pub(super) product: &'a WeightedProduct,
-    pub(super) readers: Vec<Reader>,
+    pub(super) product: &'a ConstantProduct,
+    pub(super) readers: Vec<WeightReader>,
     /// Bits of a number in the source.
     stored: u64,
 }
@@ -36,7 +36,7 @@ impl MixedWeight<'_> {
     /// True if 8 bits are more than before, and less than the source.
     pub(super) fn can_grow(&self) -> bool {
         let rows = self.product.rows as u64;
-        let grows = |reader: &Reader| {
+        let grows = |reader: &WeightReader| {
             let padded = rows.next_multiple_of(reader.settings.size as u64);
             reader.settings.bits < MANY && padded * u64::from(MANY) < rows * self.stored
         };
@@ -96,7 +96,7 @@ pub(super) fn weights<'a>(
             node: graph.nodes[index].title().into(),
             error: Box::new(error),
         })?;
-        Ok::<_, QuantizeError>(Reader {
+        Ok::<_, QuantizeError>(WeightReader {
             node: index,
             transposed,
             fixed: settings.mixed.is_none(),
