@@ -51,7 +51,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 pub use bias_correction::channel_axes;
-pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_blocks};
+pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, MixedBits, quantize_blocks};
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{Float16Settings, quantize_float16};
 pub use gptq::{gram_bytes, gram_views};
@@ -261,6 +261,9 @@ pub struct NodeChoice {
     /// The reason why the node stays float.
     #[schemars(with = "Option<String>")]
     pub reason: Option<StaysFloat>,
+    /// The role for which its weight has more bits than others, in the scheme `blocks`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<String>,
 }
 
 /// A quantized model and the report about it.

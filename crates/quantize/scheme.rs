@@ -1,6 +1,6 @@
 //! Applies the scheme that the settings name.
 
-use super::blocks::plan_blocks;
+use super::blocks::{MixedChoice, plan_blocks};
 use super::gptq::gram_statistics;
 use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;
@@ -56,14 +56,13 @@ pub fn plan_streamed(
     }
     let (keep_float, operators) = selected(model, settings)?;
     let layers = LayerResolver::new(settings, model)?;
-    let of = |node: &NodeProto| layers.resolve(node).blocks;
-    let (mut quantized, recipes) = plan_blocks(
-        model,
-        &of,
-        &keep_float,
-        operators.as_deref(),
-        &HashMap::new(),
-    )?;
+    let own = |node: &NodeProto| layers.resolve(node).blocks;
+    let operators = operators.as_deref();
+    let mixed = MixedChoice::new(model, &settings.blocks, &own, &keep_float, operators)?;
+    let of = |node: &NodeProto| mixed.apply(node, own(node));
+    let (mut quantized, recipes) =
+        plan_blocks(model, &of, &keep_float, operators, &HashMap::new())?;
+    mixed.report(model, &mut quantized);
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));
     Ok((quantized, recipes))
@@ -122,14 +121,13 @@ fn by_scheme(
                 false => None,
             };
             let layers = LayerResolver::new(settings, model)?;
-            quantize_blocks(
-                model,
-                &settings.blocks,
-                &|node| layers.resolve(node).blocks,
-                &keep_float,
-                operators.as_deref(),
-                seen,
-            )
+            let (blocks, operators) = (&settings.blocks, operators.as_deref());
+            let own = |node: &NodeProto| layers.resolve(node).blocks;
+            let mixed = MixedChoice::new(model, blocks, &own, &keep_float, operators)?;
+            let of = |node: &NodeProto| mixed.apply(node, own(node));
+            let mut quantized = quantize_blocks(model, blocks, &of, &keep_float, operators, seen)?;
+            mixed.report(model, &mut quantized);
+            Ok(quantized)
         }
     }
 }

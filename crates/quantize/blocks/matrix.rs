@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::grid::{BlockGrid, Levels};
-use super::{BlockMethod, BlockSettings, block_grid};
+use super::{BlockMethod, BlockSettings, block_grid, block_integer};
 use crate::gptq::{error_reduction, gram_factors};
 use crate::rewrite::NotQuantized;
 use crate::stays_float::StaysFloat;
@@ -53,7 +53,7 @@ pub(super) fn quantize_matrix(
         bits: settings.bits,
         symmetric: settings.is_symmetric(),
     };
-    let grid = |block: &[f32]| block_grid(block, levels, settings.method, DataType::Float);
+    let grid = |block: &[f32]| block_grid(block, levels, settings, DataType::Float);
     let gram = matrix.gram.filter(|_| settings.method == BlockMethod::Gptq);
     let factors: Vec<_> = gram
         .map(|gram| gram_factors(gram, false).collect())
@@ -66,7 +66,9 @@ pub(super) fn quantize_matrix(
             let mut grids = Vec::with_capacity(column.len().div_ceil(settings.size));
             for block in column.chunks(settings.size) {
                 let block_grid = grid(block);
-                integers.extend(block.iter().map(|&value| block_grid.integer(value, levels)));
+                let rounded =
+                    |&value: &f32| block_integer(block_grid, value, levels, settings.method);
+                integers.extend(block.iter().map(rounded));
                 grids.push(block_grid);
             }
             let mut errors = [0.0; 2];

@@ -8,18 +8,24 @@
 mod dequantize;
 mod grid;
 mod half_quadratic;
+mod k_quant;
 mod matmul_nbits;
 mod matrix;
+mod mixed;
+mod role_operators;
+mod roles;
 mod search;
 mod settings;
 mod streamed;
 
+pub use mixed::MixedBits;
 pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
 pub use streamed::plan_blocks;
 
 pub(crate) use grid::{BlockGrid, Levels};
 pub(crate) use matrix::packed;
 use matrix::{BlockMatrix, WeightBlocks};
+pub(crate) use mixed::MixedChoice;
 
 use super::gptq::{WeightRows, decibels, input_gram};
 use super::recipe::{PlannedRecipe, RecipeError, RecipeKind, RecipeSummary, run_in_memory};
@@ -39,17 +45,32 @@ use octet_stats::CalibrationStatistics;
 pub(crate) fn block_grid(
     block: &[f32],
     levels: Levels,
-    method: BlockMethod,
+    settings: &BlockSettings,
     scales: DataType,
 ) -> BlockGrid {
-    let grid = match method {
+    let grid = match settings.method {
         BlockMethod::Rtn => return grid::from_ends_in(block, levels, scales),
+        // Like ONNX Runtime, it computes the integers from the exact scale.
+        BlockMethod::KQuant => return k_quant::grid(block, settings.size, levels),
         BlockMethod::Hqq => half_quadratic::grid(block, levels),
         BlockMethod::Search | BlockMethod::Gptq => search::grid(block, levels),
     };
     BlockGrid {
         scale: scales.rounded(grid.scale),
         ..grid
+    }
+}
+
+/// The integer of a number in a block with this grid.
+pub(crate) fn block_integer(
+    grid: BlockGrid,
+    value: f32,
+    levels: Levels,
+    method: BlockMethod,
+) -> u8 {
+    match method {
+        BlockMethod::KQuant => k_quant::integer(grid, value, levels),
+        _ => grid.integer(value, levels),
     }
 }
 

@@ -12,7 +12,9 @@ use octet_onnx::schema::DataType;
 use rayon::prelude::*;
 
 use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
-use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels, block_grid, packed};
+use crate::blocks::{
+    BlockGrid, BlockMethod, BlockSettings, Levels, block_grid, block_integer, packed,
+};
 
 /// Columns that one task computes.
 const TASK: usize = 16;
@@ -154,13 +156,13 @@ impl BlocksRecipe {
         {
             return Err(RecipeError::NotFinite);
         }
-        let grid = block_grid(block, self.levels, self.settings.method, self.scales);
+        let grid = block_grid(block, self.levels, &self.settings, self.scales);
         if !self.scales.rounded(grid.scale).is_finite() {
             return Err(RecipeError::Scale(self.scales));
         }
         let integers: Vec<u8> = block
             .iter()
-            .map(|&value| grid.integer(value, self.levels))
+            .map(|&value| block_integer(grid, value, self.levels, self.settings.method))
             .collect();
         let packed = packed(&integers, self.settings.bits);
         bytes[..packed.len()].copy_from_slice(&packed);
@@ -366,10 +368,10 @@ mod tests {
             let column: Vec<f32> = (0..matrix.rows).map(at).collect();
             let mut zero_points = Vec::new();
             for block in column.chunks(settings.size) {
-                let grid = block_grid(block, levels, settings.method, scales);
+                let grid = block_grid(block, levels, settings, scales);
                 let mut integers: Vec<u8> = block
                     .iter()
-                    .map(|&value| grid.integer(value, levels))
+                    .map(|&value| block_integer(grid, value, levels, settings.method))
                     .collect();
                 integers.resize(settings.size, 0);
                 outputs[0].extend(packed(&integers, settings.bits));
@@ -401,6 +403,7 @@ mod tests {
             (2, 16, BlockMethod::Hqq, None),
             (8, 64, BlockMethod::Search, Some(false)),
             (2, 128, BlockMethod::Search, None),
+            (4, 32, BlockMethod::KQuant, None),
         ] {
             let settings = BlockSettings {
                 bits,
