@@ -16,6 +16,7 @@
 
 mod bias;
 mod bias_correction;
+mod block_scheme;
 mod blocks;
 mod channel_layout;
 mod dynamic;
@@ -51,7 +52,8 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 pub use bias_correction::channel_axes;
-pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, MixedBits, quantize_blocks};
+pub use block_scheme::{quantize_blocks, recipe_entry};
+pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, MixedBits};
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{Float16Settings, quantize_float16};
 pub use gptq::{gram_bytes, gram_views};

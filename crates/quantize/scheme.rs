@@ -1,6 +1,6 @@
 //! Applies the scheme that the settings name.
 
-use super::blocks::{MixedChoice, plan_blocks};
+use super::block_scheme::{MixedChoice, plan_blocks};
 use super::gptq::gram_statistics;
 use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;

@@ -80,7 +80,7 @@ impl BlockGrid {
     }
 
     /// The real number for an integer.
-    pub(super) fn real(self, integer: u8) -> f32 {
+    pub(crate) fn real(self, integer: u8) -> f32 {
         self.scale * (f32::from(integer) - self.zero_point)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::mixed::MixedBits;
+use super::mixed_bits::MixedBits;
 use crate::settings::UnsupportedSetting;
 
 /// The representation of block-wise weights in the file.
@@ -126,7 +126,7 @@ impl BlockSettings {
     }
 
     /// Checks that the settings are valid together.
-    pub(super) fn check(&self) -> Result<(), UnsupportedSetting> {
+    pub(crate) fn check(&self) -> Result<(), UnsupportedSetting> {
         match (self.form, self.bits) {
             (BlockForm::MatMulNBits, 2 | 4 | 8) | (BlockForm::Dequantize, 4 | 8) => {}
             (BlockForm::MatMulNBits, bits) => {

@@ -1,9 +1,9 @@
 //! ONNX Runtime's MatMulNBits: integers [columns, blocks, bytes of a block], scales [columns, blocks].
 
-use super::grid::Levels;
-use super::matrix::{WeightBlocks, packed, quantize_matrix};
-use super::{BlockMethod, BlockSettings, BlockSummary, matrix_of, report_entry, tag};
+use super::matrix::{WeightBlocks, quantize_matrix};
+use super::{BlockSummary, matrix_of, report_entry, tag};
 use crate::MICROSOFT;
+use crate::blocks::{BlockMethod, BlockSettings, Levels, packed};
 use crate::dynamic::plain_gemm;
 use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::is_transposed;
 use super::matmul_nbits::multiply;
-use super::{BlockForm, BlockMethod, BlockSettings, is_transposed};
+use crate::blocks::{BlockForm, BlockMethod, BlockSettings};
 use crate::dynamic::plain_gemm;
 use crate::recipe::{MatrixLayout, PlannedRecipe, RecipeKind};
 use crate::rewrite::{NotQuantized, Rewriter};

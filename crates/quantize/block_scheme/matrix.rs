@@ -3,8 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::grid::{BlockGrid, Levels};
-use super::{BlockMethod, BlockSettings, block_grid, block_integer};
+use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels, block_grid, block_integer};
 use crate::gptq::{error_reduction, gram_factors};
 use crate::rewrite::NotQuantized;
 use crate::stays_float::StaysFloat;
@@ -114,29 +113,9 @@ impl WeightBlocks {
     }
 }
 
-/// Packs integers of `bits` bits into bytes, the first in the lowest bits. The rest of the last
-/// byte is 0.
-pub(crate) fn packed(integers: &[u8], bits: u8) -> Vec<u8> {
-    let in_byte = usize::from(8 / bits);
-    let byte = |group: &[u8]| {
-        let parts = group.iter().zip(0u8..);
-        parts.fold(0, |byte, (integer, place)| byte | integer << (place * bits))
-    };
-    integers.chunks(in_byte).map(byte).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocks::grid::from_ends;
-    use crate::blocks::{half_quadratic, search};
-
-    #[test]
-    fn the_first_integer_is_in_the_low_bits() {
-        assert_eq!(packed(&[1, 2, 3], 4), [0x21, 0x03]);
-        assert_eq!(packed(&[1, 2, 3, 0, 3], 2), [0b00_11_10_01, 3]);
-        assert_eq!(packed(&[200, 7], 8), [200, 7]);
-    }
 
     #[test]
     fn a_matrix_and_its_transpose_have_the_same_blocks() {
@@ -164,39 +143,5 @@ mod tests {
         assert_eq!(plain.integers, transposed.integers);
         assert_eq!(plain.scales, transposed.scales);
         assert_eq!(plain.per_column, 2);
-    }
-
-    #[test]
-    fn search_and_hqq_never_raise_their_objective() {
-        let mut state = 1u32;
-        let mut random = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
-        };
-        let (mut gained, mut moves) = (0, 0);
-        for _ in 0..50 {
-            let mut block: Vec<f32> = (0..32).map(|_| random() + random() + random()).collect();
-            block[7] *= 3.0;
-            for (bits, symmetric) in [(2, false), (4, false), (4, true), (8, true)] {
-                let levels = Levels { bits, symmetric };
-                let plain = from_ends(&block, levels);
-                let searched = search::grid(&block, levels);
-                let errors = [plain, searched].map(|grid| search::error(&block, grid, levels));
-                assert!(errors[1] <= errors[0], "{bits} bits: {errors:?}");
-                gained += usize::from(errors[1] < errors[0]);
-                if !symmetric {
-                    let moved = half_quadratic::grid(&block, levels);
-                    let errors =
-                        [plain, moved].map(|grid| half_quadratic::error(&block, grid, levels));
-                    assert!(errors[1] <= errors[0], "{bits} bits: {errors:?}");
-                    moves += usize::from(errors[1] < errors[0]);
-                }
-            }
-        }
-        assert!(gained > 150, "only {gained} of 200 blocks gained");
-        assert!(
-            moves > 75,
-            "only {moves} of 100 blocks gained by another zero point"
-        );
     }
 }

@@ -1,9 +1,9 @@
 //! ONNX's own representation: a DequantizeLinear with `block_size` before the product, since opset
 //! 21.
 
-use super::grid::Levels;
-use super::matrix::{BlockMatrix, packed, quantize_matrix};
-use super::{BlockSettings, BlockSummary, matrix_of, report_entry, tag};
+use super::matrix::{BlockMatrix, quantize_matrix};
+use super::{BlockSummary, matrix_of, report_entry, tag};
+use crate::blocks::{BlockSettings, Levels, packed};
 use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};

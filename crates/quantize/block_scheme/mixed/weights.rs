@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::BlockSettings;
 use super::super::roles::{ConstantProduct, ProductRoles, constant_weight};
 use super::{MANY, rank};
 use crate::QuantizeError;
+use crate::blocks::BlockSettings;
 use octet_graph::{Model, Uses};
 use octet_onnx::schema::{DataType, NodeProto};
 

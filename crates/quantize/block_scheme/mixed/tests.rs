@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::super::plan_blocks;
 use super::super::roles::{ProductRole, product_roles};
-use super::super::{BlockChoice, BlockSettings, plan_blocks};
 use super::small_graphs::{INNER, KV, SmallGraph, WIDTH, WORDS, grouped, plain};
 use super::{MixedBits, MixedChoice};
+use crate::{BlockChoice, BlockSettings};
 use crate::{QuantizeError, Quantized, Settings};
 use octet_graph::Model;
 use octet_onnx::schema::NodeProto;
