@@ -1,14 +1,8 @@
-//! Image sizes that a model accepts. Inferred shapes are checked against each other wherever values
-//! combine. Our own shape rules suffice; nothing is planned or run.
+//! Image sizes that a model accepts.
 
-use std::fmt;
-
-use super::super::InputSpec;
 use super::super::image_placement::Axes;
-use octet_graph::operators::Operator;
-use octet_graph::prepare::{Types, infer_from};
+use super::super::{InputSpec, ShapeMismatch};
 use octet_graph::{Graph, Model};
-use octet_onnx::schema::NodeProto;
 
 /// Maximum number of nodes for such trials, since each trial infers the shapes of all.
 const LARGEST: usize = 4000;
@@ -17,51 +11,6 @@ const LARGEST: usize = 4000;
 const USUAL: [u32; 14] = [
     224, 640, 384, 512, 256, 320, 299, 448, 336, 518, 800, 1024, 128, 112,
 ];
-
-/// A node whose input shapes don't fit each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShapeMismatch {
-    /// Operator.
-    pub operator: String,
-    /// Name that is shown to people.
-    pub node: String,
-    /// Shapes of its inputs.
-    pub shapes: Vec<Vec<usize>>,
-}
-
-impl fmt::Display for ShapeMismatch {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shapes: Vec<String> = self.shapes.iter().map(|s| format!("{s:?}")).collect();
-        write!(
-            out,
-            "{} (node `{}`) would get the shapes {}, which don't match",
-            self.operator,
-            self.node,
-            shapes.join(" and ")
-        )
-    }
-}
-
-impl ShapeMismatch {
-    /// The first node that rejects what follows from inputs of these shapes.
-    pub fn find(graph: &Graph, inputs: &[&[usize]]) -> Option<ShapeMismatch> {
-        let types = infer_from(graph, inputs);
-        graph.nodes.iter().find_map(|node| refusal(node, &types))
-    }
-}
-
-fn refusal(node: &NodeProto, types: &Types) -> Option<ShapeMismatch> {
-    if Operator::of(node).shapes_fit(node, types) {
-        return None;
-    }
-    let names = node.input.iter().filter(|name| !name.is_empty());
-    let shapes: Option<_> = names.map(|name| types.get(name)?.sizes()).collect();
-    Some(ShapeMismatch {
-        operator: node.operator(),
-        node: node.title().to_string(),
-        shapes: shapes?,
-    })
-}
 
 /// Trials of a model with images of several sizes.
 pub(super) struct Trial<'a> {

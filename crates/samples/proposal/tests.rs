@@ -1,4 +1,5 @@
 use super::*;
+use crate::ShapeMismatch;
 use octet_graph::TensorType;
 use octet_onnx::schema::{
     AttributeProto, DataType, GraphProto, ModelProto, NodeProto, StringStringEntryProto,
