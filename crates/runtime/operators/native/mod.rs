@@ -4,6 +4,7 @@
 //! The output shape comes from the shape rules of `prepare`, so there is one rule for both. The
 //! attributes have been validated before.
 
+mod cumulative;
 mod data_movement;
 mod grid;
 mod regions;
@@ -28,16 +29,17 @@ use octet_onnx::schema::NodeProto;
 enum NativeFunction {
     /// Computes 32-bit floats; further inputs may be integers.
     Floats(fn(&NativeCall, &mut [f32]) -> TractResult<()>),
-    /// Moves elements of any type as bytes.
+    /// Computes elements of any type, given as bytes.
     Bytes(fn(&NativeCall, &mut [u8]) -> TractResult<()>),
 }
 use NativeFunction::{Bytes, Floats};
 
 /// The operators, with the input slots whose values determine the output shape.
-const FUNCTIONS: [(&str, NativeFunction, &[usize]); 11] = [
+const FUNCTIONS: [(&str, NativeFunction, &[usize]); 12] = [
     ("AffineGrid", Floats(grid::affine), &[1]),
     ("CenterCropPad", Bytes(data_movement::centre), &[1]),
     ("Col2Im", Floats(windows::join), &[1, 2]),
+    ("CumProd", Bytes(cumulative::product), &[]),
     ("DeformConv", Floats(windows::deform), &[]),
     ("Det", Floats(grid::determinant), &[]),
     ("LpPool", Floats(windows::norm), &[]),
