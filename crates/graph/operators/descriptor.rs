@@ -2,6 +2,7 @@
 //! only what differs from the defaults.
 
 use super::Treatment;
+use super::decomposer::FusedDecomposition;
 use super::elements::{OfFloats, OfIntegers};
 use super::input_rule::InputRule;
 use super::node_context::Check;
@@ -42,6 +43,7 @@ pub struct Operator {
     pub output_type: OutputType,
     /// Role in equalization.
     pub channels: ChannelRole,
+    pub(super) decomposition: Option<FusedDecomposition>,
     /// Changes of its form or meaning, and their opsets, in order.
     pub(crate) changes: &'static [(i64, Change)],
     pub(super) shape: ShapeRule,
@@ -76,6 +78,7 @@ impl Operator {
             float16: Float16::Converts,
             output_type: OutputType::Implied,
             channels: ChannelRole::Blocks,
+            decomposition: None,
             changes: &[],
             shape: ShapeRule::Unknown,
             inputs: InputRule::DEFAULT,
@@ -166,6 +169,17 @@ impl Operator {
     /// Role in equalization.
     pub(super) const fn channels(mut self, role: ChannelRole) -> Operator {
         self.channels = role;
+        self
+    }
+
+    /// Is decomposed into ONNX's basic operators.
+    pub(super) const fn fused(self, decomposition: FusedDecomposition) -> Operator {
+        self.with(&[Property::Fused]).decomposes(decomposition)
+    }
+
+    /// Is decomposed in opsets that lack it.
+    pub(super) const fn decomposes(mut self, decomposition: FusedDecomposition) -> Operator {
+        self.decomposition = Some(decomposition);
         self
     }
 
