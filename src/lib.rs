@@ -21,6 +21,7 @@ pub use octet_quantize as quantize;
 pub use octet_runtime as runtime;
 pub use octet_samples as samples;
 pub use octet_stats as stats;
+pub use octet_stream as stream;
 
 mod broken_invariant;
 pub mod calibrate;

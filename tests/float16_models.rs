@@ -72,15 +72,15 @@ fn schemes_make_of_halves_the_integers_of_the_same_floats() {
         );
         for tensor in expected.graph.initializers.iter() {
             let name = tensor.name.as_deref().unwrap();
-            let found = result.graph.initializers.get(name);
+            let actual = result.graph.initializers.get(name);
             match name {
                 // A weight that stays float is stored with 16 bits.
-                "v" => assert!(found.is_none()),
-                _ => assert_eq!(found, Some(tensor), "{name}"),
+                "v" => assert!(actual.is_none()),
+                _ => assert_eq!(actual, Some(tensor), "{name}"),
             }
         }
-        let kept = result.graph.initializers.get("v_float16").unwrap();
-        assert_eq!(kept.raw_data, float16("v").raw_data);
+        let stored = result.graph.initializers.get("v_float16").unwrap();
+        assert_eq!(stored.raw_data, float16("v").raw_data);
         for name in ["x", "y"] {
             assert_eq!(element_of(&result, name), DataType::Float16);
         }
@@ -117,11 +117,11 @@ fn halves_beside_the_model_are_raised_too() {
     assert_eq!(external::files(&model), ["w.bin"]);
     let light = write(&model).unwrap();
     let mut session = Session::open(ModelFile::new("m.onnx", light.into())).unwrap();
-    let said = session
+    let error = session
         .quantize(&settings(Scheme::Weights))
         .map(|_| ())
         .unwrap_err();
-    assert!(said.to_string().contains("w.bin"), "{said}");
+    assert!(error.to_string().contains("w.bin"), "{error}");
     session
         .attach(&BTreeMap::from([("w.bin".to_owned(), beside)]))
         .unwrap();

@@ -7,7 +7,7 @@ use crate::error::ProgramError;
 use crate::resize_geometry::ResizeError;
 
 /// Reason why a node runs in float. In most texts, “it” is the node.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(test, derive(PartialEq))]
 pub(crate) enum FloatReason {
     // The node as a whole.

@@ -1,4 +1,5 @@
-//! Intermediate representation (IR): integer steps, and the reason of every node that runs in float.
+//! Intermediate representation (IR): integer steps, and the reason of every node that runs in
+//! float.
 
 use std::collections::HashMap;
 use std::sync::Arc;

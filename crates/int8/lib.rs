@@ -1,12 +1,12 @@
 //! Compiler for quantized models: from QDQ graphs to integer regions.
 //!
-//! [`compile`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, from any
-//! tool, and the shapes of one run. Matched nodes become regions. Each region is one operator of the
-//! result. Inside, it uses eight-bit integers, channels-last layout and one arena. Unmatched nodes
-//! stay float and are listed with the reason.
+//! [`compile`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, from
+//! any tool, and the shapes of one run. Matched nodes become regions. Each region is one operator
+//! of the result. Inside, it uses eight-bit integers, channels-last layout and one arena. Unmatched
+//! nodes stay float and are listed with the reason.
 //!
-//! This crate has no float engine. A [`FloatEvaluator`] runs the float nodes of which it makes lookup
-//! tables.
+//! This crate has no float engine. A [`FloatEvaluator`] runs the float nodes of which it makes
+//! lookup tables.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 #![allow(clippy::type_complexity)]
@@ -45,7 +45,6 @@ use octet_onnx::schema::{AttributeProto, NodeProto};
 
 pub use error::{CompilerBug, ProgramError};
 pub use float_evaluator::FloatEvaluator;
-use float_reason::FloatReason;
 use ir::{Ir, IrStep};
 use lower_region::LoweringError;
 pub use operators::{BLOCK_PRODUCT, MATMUL_NBITS};
@@ -143,8 +142,8 @@ pub fn rewrite_for_floats(model: &mut Model, watched: &[String]) {
     constants::fold(model, watched);
 }
 
-/// Rewrites a model in the form that [`compile`] takes: integer operators become QDQ pairs, which are
-/// propagated across data movement.
+/// Rewrites a model in the form that [`compile`] takes: integer operators become QDQ pairs, which
+/// are propagated across data movement.
 pub fn rewrite_for_integers(model: &mut Model, watched: &[String]) {
     decompose::decompose(model);
     sub_byte::widen(model);
@@ -160,7 +159,7 @@ pub fn compile(
     scope: Scope,
     floats: &dyn FloatEvaluator,
 ) -> Result<Fused, GraphError> {
-    let mut refused: HashMap<usize, FloatReason> = HashMap::new();
+    let mut refused: HashMap<usize, ProgramError> = HashMap::new();
     loop {
         let input = MatcherInput {
             model: &model,
@@ -177,9 +176,8 @@ pub fn compile(
             match lower_region::lower_region(&ir, region) {
                 Ok(program) => programs.push(Arc::new(program)),
                 Err(LoweringError { step, error }) => {
-                    let reason = FloatReason::from(error);
                     let nodes = &ir.steps[step].nodes;
-                    refused.extend(nodes.iter().map(|&node| (node, reason.clone())));
+                    refused.extend(nodes.iter().map(|&node| (node, error.clone())));
                 }
             }
         }

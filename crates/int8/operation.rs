@@ -12,8 +12,8 @@ use crate::values::{IrOperand, StepValues};
 
 /// Operation of a step, with all parameters that do not depend on memory layout.
 ///
-/// Its file in `operators/` also holds the matcher that reads it from a node, and the kernels of its
-/// instructions.
+/// Its file in `operators/` also holds the matcher that reads it from a node, and the kernels of
+/// its instructions.
 pub(crate) trait Operation: Send + Sync {
     /// Display name.
     fn name(&self) -> &'static str;

@@ -1,5 +1,5 @@
-//! Functions of one integer, with their value for every integer of the operand. A composition of such
-//! functions is one as well, so one lookup table computes it.
+//! Functions of one integer, with their value for every integer of the operand. A composition of
+//! such functions is one as well, so one lookup table computes it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Values of a model inside a region: element types, operands, and the inputs and outputs of a step.
+//! Values of a model inside a region: element types, operands, and the inputs and outputs of a
+//! step.
 
 use crate::error::CompilerBug;
 use crate::quantization::{Int8Quantization, Int16Quantization};

@@ -26,11 +26,4 @@ pub use rounding_error::RoundingGrid;
 pub use sum::{dot, sum, sum_of_squares, take_off};
 
 // Former names, until their users are renamed.
-pub use bin_groups::PrefixSums as Running;
 pub use extrema::Extrema as Ends;
-pub use pack as panels;
-pub use rounding_error::RoundingGrid as Steps;
-pub mod row {
-    //! Former name of [`gemv`](crate::gemv).
-    pub use crate::gemv::gemv as times;
-}

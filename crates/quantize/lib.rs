@@ -16,6 +16,7 @@
 
 mod bias;
 mod bias_correction;
+mod block_scheme;
 mod blocks;
 mod channel_layout;
 mod dynamic;
@@ -34,6 +35,7 @@ mod qdq;
 mod qoperator;
 mod quantized_names;
 mod ranges;
+pub mod recipe;
 mod rewrite;
 mod scale;
 mod scheme;
@@ -50,7 +52,8 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 pub use bias_correction::channel_axes;
-pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_blocks};
+pub use block_scheme::{quantize_blocks, recipe_entry};
+pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, MixedBits};
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{Float16Settings, quantize_float16};
 pub use gptq::{gram_bytes, gram_views};
@@ -63,7 +66,7 @@ pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
 pub use ranges::ActivationRanges;
 pub use scale::QuantizationParameters;
-pub use scheme::apply;
+pub use scheme::{apply, plan_streamed};
 pub use settings::{
     Document, ElementType, Format, GuardSettings, InvalidValue, LayerSettings, Operators, Rounding,
     Scheme, Settings, SettingsError, TensorSettings, UnsupportedSetting, target_of,
@@ -146,6 +149,10 @@ pub enum QuantizeError {
         node: String,
         error: Box<QuantizeError>,
     },
+    #[error(
+        "the model is too large for this scheme: choose the scheme blocks, which reads the weights piece by piece"
+    )]
+    NotStreamed,
     #[error(
         "static quantization needs ranges; calibrate with some samples first, or choose another scheme"
     )]
@@ -256,6 +263,9 @@ pub struct NodeChoice {
     /// The reason why the node stays float.
     #[schemars(with = "Option<String>")]
     pub reason: Option<StaysFloat>,
+    /// The role for which its weight has more bits than others, in the scheme `blocks`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<String>,
 }
 
 /// A quantized model and the report about it.

@@ -115,6 +115,7 @@ impl<'a> Rewriter<'a> {
                 operator: node.operator(),
                 quantized: reason.is_none(),
                 reason,
+                mixed: None,
             });
         }
         self.finish()

@@ -1,7 +1,7 @@
 //! Constants: scales from their own values, and integers.
 
 use bytes::Bytes;
-use octet_kernels::{Ends, IntegerGrid, add_squares, sum_of_squares, widen};
+use octet_kernels::{Extrema, IntegerGrid, add_squares, sum_of_squares, widen};
 
 use super::channel_layout::{ChannelLayout, ChannelPart};
 use super::scale::{Encoder, QuantizationParameters, integer_bounds};
@@ -36,7 +36,7 @@ pub(super) fn parameters(
         None => channels.each_part(tensor, |part| match part {
             ChannelPart::Run(channel, run) => {
                 let [min, max] = &mut ranges[channel];
-                let [least, greatest, _] = Ends::of(run).reach;
+                let [least, greatest, _] = Extrema::of(run).reach;
                 (*min, *max) = (min.min(least), max.max(greatest));
             }
             ChannelPart::Row(first, row) => widen(&mut ranges[first..], row),

@@ -10,10 +10,13 @@ use tract_onnx::tract_core::plan;
 use super::int8::region::RegionOperator;
 use super::observe::Observe;
 use super::panics::caught;
-use super::run::{Engine, StepClock};
+use super::plan::ModelPlanner;
 use super::steps::{self, Timing};
 use super::{EngineError, chain, indices, values};
 use octet_onnx::in_memory::Tensor;
+
+/// Called when a step of an integer region is done, with its index in the list of fused nodes.
+pub type StepClock<'a> = &'a mut dyn FnMut(usize);
 
 /// Callbacks and limits of a run.
 pub(super) struct RunContext<'a> {
@@ -62,15 +65,13 @@ impl RunContext<'_> {
     }
 }
 
-impl Engine {
+impl ModelPlanner {
+    /// Runs the model, which has no control flow, by the plan for these shapes.
     pub(super) fn execute(
         &self,
         inputs: Cow<'_, [Tensor]>,
         run: RunContext,
     ) -> Result<Vec<Tensor>, EngineError> {
-        if let Some(partition) = self.partition()? {
-            return partition.run(inputs, run);
-        }
         let RunContext {
             see,
             stop,

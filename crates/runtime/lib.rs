@@ -13,9 +13,11 @@
 )]
 
 mod attribution;
-mod control;
 mod cost_estimate;
+mod cut_points;
+mod datum;
 mod dedup_im2col;
+mod engine;
 mod execute;
 mod float;
 mod indices;
@@ -24,11 +26,10 @@ mod int8;
 mod invariant;
 mod load;
 mod observe;
+mod operator_inputs;
 mod operators;
 mod panics;
-mod partition;
 mod plan;
-mod run;
 mod steps;
 mod tract_graph;
 mod typed;
@@ -38,10 +39,11 @@ mod values;
 mod weights;
 
 pub use cost_estimate::CostEstimate;
-pub use float::FloatKernels;
+pub use engine::{Engine, Probe};
+pub use execute::StepClock;
+pub use float::{FloatKernels, UnknownFloatKernels};
 pub use invariant::EngineInvariant;
 pub use octet_int8::FusedNode;
-pub use run::{Engine, Probe, StepClock};
 pub use steps::{PlanStep, PlanSteps, StepValue, Timing};
 pub use types::{infer_types, infer_types_of};
 pub use validate::validate_unrun;

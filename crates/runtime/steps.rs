@@ -7,10 +7,10 @@ use tract_onnx::prelude::{TypedFact, TypedNode, TypedSimplePlan};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use super::attribution;
+use super::datum::element_type;
 use super::float::FloatConvolution;
 use super::int8::region::RegionOperator;
 use super::observe::Observe;
-use super::types::element_type;
 use super::weights::SharedWeight;
 use octet_graph::Graph;
 use octet_int8::FusedNode;

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
-use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
+use super::datum::{dim, element_type};
 use super::int8::GraphData;
 use super::load::{Loaded, WeightMode, load};
 use super::panics::caught;
 use super::{EngineError, inference};
 use octet_graph::{Dim, Model, TensorType};
 use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::DataType;
 
 /// Returns the type of every value whose element type is known. Declared types of inner values are
 /// ignored, because exporters leave stale shapes there.
@@ -87,36 +86,12 @@ fn tensor_type(fact: &InferenceFact) -> Option<TensorType> {
     Some(TensorType { element, shape })
 }
 
-pub(super) fn dim(dim: &TDim) -> Dim {
-    match dim.to_i64() {
-        Ok(size) => usize::try_from(size).map_or(Dim::Unknown, Dim::Known),
-        Err(_) => Dim::Named(dim.to_string()),
-    }
-}
-
-pub(super) fn element_type(datum: DatumType) -> Option<DataType> {
-    Some(match datum {
-        DatumType::F16 => DataType::Float16,
-        DatumType::F32 => DataType::Float,
-        DatumType::F64 => DataType::Double,
-        DatumType::I8 => DataType::Int8,
-        DatumType::I16 => DataType::Int16,
-        DatumType::I32 => DataType::Int32,
-        DatumType::I64 | DatumType::TDim => DataType::Int64,
-        DatumType::U8 => DataType::Uint8,
-        DatumType::U16 => DataType::Uint16,
-        DatumType::U32 => DataType::Uint32,
-        DatumType::U64 => DataType::Uint64,
-        DatumType::Bool => DataType::Bool,
-        DatumType::String => DataType::String,
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octet_onnx::schema::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+    use octet_onnx::schema::{
+        DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+    };
 
     #[test]
     fn results_of_four_bit_integers_have_a_type() {

@@ -30,6 +30,7 @@ mod npz;
 mod preview;
 mod proposal;
 mod resize;
+mod shape_mismatch;
 mod synthetic;
 mod tensor_file;
 
@@ -46,7 +47,8 @@ pub use image_settings::{
     ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ImageSettingsError, ResizeMode,
 };
 pub use preview::{Preview, describe};
-pub use proposal::{Certainty, Proposal, ProposalPart, Reason, ShapeMismatch};
+pub use proposal::{Certainty, Proposal, ProposalPart, Reason};
+pub use shape_mismatch::ShapeMismatch;
 pub use synthetic::synthetic;
 
 use octet_graph::Dim;

@@ -8,7 +8,7 @@
 //! formula still holds. A bin of density d from a to b costs d·(F(b) - F(a)). One bin ends where
 //! the next begins, so the total is a sum over edges of F times the change of density.
 
-use octet_kernels::Steps;
+use octet_kernels::RoundingGrid;
 
 use super::distribution::BinnedDistribution;
 use super::integer_range::UniformGrid;
@@ -71,7 +71,7 @@ impl ExpectedError {
             highest: 0.0,
         });
         let s = grid.scale;
-        let steps = Steps {
+        let steps = RoundingGrid {
             of_one: 1.0 / s,
             ends: [grid.lowest, grid.highest],
         };

@@ -7,7 +7,7 @@
 //! exponent is the least that holds them all. Merging is exact, associative and commutative, and
 //! independent of the order and division of the data.
 
-use octet_kernels::Ends;
+use octet_kernels::Extrema;
 use serde::{Deserialize, Serialize};
 
 /// Bins on each side of zero.
@@ -83,7 +83,7 @@ impl Histogram {
         &mut self,
         values: &[f32],
         expected: Option<BinLayout>,
-    ) -> Option<Ends> {
+    ) -> Option<Extrema> {
         let bins = self.layout().or(expected)?;
         let sure = self.total + values.len() as u64 <= u64::from(u32::MAX);
         if values.is_empty() || !sure || !FAST.contains(&bins.exponent) {

@@ -21,6 +21,8 @@ mod power_of_two;
 mod range;
 mod schema;
 mod shortest_half;
+#[cfg(all(test, not(target_family = "wasm")))]
+mod tensor_laws;
 mod tensor_statistics;
 
 use std::collections::BTreeMap;

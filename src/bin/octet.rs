@@ -36,6 +36,8 @@ mod samples;
 mod settings;
 #[path = "octet/settings_help.rs"]
 mod settings_help;
+#[path = "octet/stream.rs"]
+mod stream;
 #[path = "octet/targets.rs"]
 mod targets;
 #[path = "octet/threads.rs"]

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::simulate::{FakeQuantization, Simulated};
+use super::fake_quantization::FakeQuantization;
+use super::simulate::Simulated;
 use super::{LayerError, outside};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::NodeProto;

@@ -3,22 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Error, Session};
+use crate::graph::operators::{Operator, Property};
 use crate::onnx::schema::GraphProto;
 use crate::prepare::position;
 use crate::samples::{self, Encoded};
-
-/// Operators that leave the integers of their first input unchanged or move them towards zero.
-const SAME: [&str; 9] = [
-    "Cast",
-    "Clip",
-    "Expand",
-    "Flatten",
-    "Identity",
-    "Reshape",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-];
 
 impl Session {
     /// Random sample for the model's inputs. Its results mean nothing for accuracy.
@@ -59,7 +47,7 @@ fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
         }
         let from: Vec<&str> = if node.is("Concat") {
             (0..node.input.len()).flat_map(origins).collect()
-        } else if SAME.iter().any(|operator| node.is(operator)) {
+        } else if Operator::of(node).has(Property::KeepsIndices) {
             origins(0)
         } else {
             continue;

@@ -7,7 +7,7 @@ use super::node_context::{NodeContext, Validation, ensure, refuse};
 use super::opset_context::{Adapted, OpsetContext};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 use crate::inferred_value::InferredValue;
 use octet_onnx::schema::NodeProto;
 
@@ -32,6 +32,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .floats(|row| two_floats(row).map(|(a, b)| a + b))
         .with(&[PassesInfinity, EndsClassifier])
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearAdd", QLinearInputs::Binary)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Adds),
     bitwise("BitShift"),
@@ -71,6 +72,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_mul(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a * b))
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearMul", QLinearInputs::Binary)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Multiplies),
     broadcasting("PRelu")

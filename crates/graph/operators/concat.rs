@@ -5,7 +5,7 @@ use super::descriptor::ALL_INPUTS;
 use super::node_context::{NodeContext, Validation, ensure};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, position, sizes};
 use octet_onnx::schema::{AttributeProto, DataType};
@@ -23,6 +23,7 @@ pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Concat")
     .infers(joined)
     .with(&[MovesData, PassesInfinity, IdleWithOneInput])
     .quantized(Treatment::Elementwise)
+    .qlinear_microsoft("QLinearConcat", QLinearInputs::Concat)
     .same_type(ALL_INPUTS)
     .channels(ChannelRole::Joins)];
 

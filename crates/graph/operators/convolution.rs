@@ -5,7 +5,7 @@ use super::descriptor::ALL_INPUTS;
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
 use super::window::{self, WindowKind};
 use super::window_check;
-use super::{Operator, Treatment, WeightAxis};
+use super::{DynamicForm, Operator, QLinearInputs, Treatment, WeightAxis};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("CausalConvWithState"),
@@ -17,6 +17,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         .infers(|ctx| window::infer(ctx, WindowKind::Convolution))
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::Fixed(0)))
+        .qlinear("QLinearConv", QLinearInputs::Convolution)
+        .dynamic(DynamicForm::Convolution)
         .weights(&[1])
         .same_type(ALL_INPUTS)
         .macs(MacRule::Conv(1))

@@ -5,6 +5,7 @@ use super::Treatment;
 use super::decomposer::FusedDecomposition;
 use super::elements::{OfFloats, OfIntegers};
 use super::input_rule::InputRule;
+use super::integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
 use super::node_context::Check;
 use super::opset_context::Change;
 use super::properties::{ChannelRole, Float16, MacRule, OutputType, Properties, Property};
@@ -44,6 +45,12 @@ pub struct Operator {
     /// Role in equalization.
     pub channels: ChannelRole,
     pub(super) decomposition: Option<FusedDecomposition>,
+    /// The operator on integers that replaces it in the QOperator format.
+    pub qlinear: Option<QLinearForm>,
+    /// Its form in dynamic quantization.
+    pub dynamic: Option<DynamicForm>,
+    /// The default of the attribute `activations` for one direction of a recurrent layer.
+    pub activations: &'static [&'static str],
     /// Changes of its form or meaning, and their opsets, in order.
     pub(crate) changes: &'static [(i64, Change)],
     pub(super) shape: ShapeRule,
@@ -79,6 +86,9 @@ impl Operator {
             output_type: OutputType::Implied,
             channels: ChannelRole::Blocks,
             decomposition: None,
+            qlinear: None,
+            dynamic: None,
+            activations: &[],
             changes: &[],
             shape: ShapeRule::Unknown,
             inputs: InputRule::DEFAULT,
@@ -180,6 +190,34 @@ impl Operator {
     /// Is decomposed in opsets that lack it.
     pub(super) const fn decomposes(mut self, decomposition: FusedDecomposition) -> Operator {
         self.decomposition = Some(decomposition);
+        self
+    }
+
+    /// Replaced by an operator of ONNX on integers.
+    pub(super) const fn qlinear(mut self, name: &'static str, inputs: QLinearInputs) -> Operator {
+        self.qlinear = Some(QLinearForm::onnx(name, inputs));
+        self
+    }
+
+    /// Replaced by an operator of ONNX Runtime on integers.
+    pub(super) const fn qlinear_microsoft(
+        mut self,
+        name: &'static str,
+        inputs: QLinearInputs,
+    ) -> Operator {
+        self.qlinear = Some(QLinearForm::microsoft(name, inputs));
+        self
+    }
+
+    /// Form in dynamic quantization.
+    pub(super) const fn dynamic(mut self, form: DynamicForm) -> Operator {
+        self.dynamic = Some(form);
+        self
+    }
+
+    /// Activations of one direction, unless an attribute names others.
+    pub(super) const fn activations(mut self, names: &'static [&'static str]) -> Operator {
+        self.activations = names;
         self
     }
 

@@ -5,7 +5,7 @@ use super::descriptor::ALL_INPUTS;
 use super::node_context::{NodeContext, Validation, ensure};
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
 use super::shape_context::ShapeContext;
-use super::{Operator, Treatment, WeightAxis};
+use super::{DynamicForm, Operator, QLinearInputs, Treatment, WeightAxis};
 use crate::Dim;
 use crate::inferred_value::InferredValue;
 use octet_onnx::schema::NodeProto;
@@ -23,6 +23,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         .infers(product)
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::OfGemm))
+        .qlinear_microsoft("QGemm", QLinearInputs::Gemm)
+        .dynamic(DynamicForm::Gemm)
         .weights(&[1])
         .same_type(ALL_INPUTS)
         .macs(MacRule::Gemm)

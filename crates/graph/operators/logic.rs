@@ -4,7 +4,7 @@ use super::Property::{Broadcasts, PassesInfinity};
 use super::arithmetic::align;
 use super::elements::two;
 use super::quantization::SHAPES;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 use octet_onnx::schema::DataType;
 
 const fn condition(name: &'static str) -> Operator {
@@ -72,6 +72,7 @@ pub(super) static OPERATORS: &[Operator] = &[
             _ => None,
         })
         .with(&[PassesInfinity])
-        .quantized(Treatment::Where),
+        .quantized(Treatment::Where)
+        .qlinear_microsoft("QLinearWhere", QLinearInputs::Where),
     condition("Xor").changed(&[(7, align)]).requires(2),
 ];

@@ -5,7 +5,7 @@ use super::descriptor::ALL_INPUTS;
 use super::node_context::{NodeContext, Validation, broadcasts, ensure};
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
 use super::shape_context::{ShapeContext, broadcast};
-use super::{Operator, Treatment};
+use super::{DynamicForm, Operator, QLinearInputs, Treatment};
 use crate::Dim;
 use crate::inferred_value::InferredValue;
 
@@ -19,6 +19,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         .infers(product)
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::MatMul)
+        .qlinear("QLinearMatMul", QLinearInputs::Product)
+        .dynamic(DynamicForm::MatMul)
         .weights(&[1])
         .same_type(ALL_INPUTS)
         .macs(MacRule::Product)

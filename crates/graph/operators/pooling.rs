@@ -5,7 +5,7 @@ use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::window::{self, WindowKind};
 use super::window_check;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 use crate::Dim;
 use crate::inferred_value::InferredValue;
 
@@ -19,6 +19,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     pooling("AveragePool")
         .at_most(1)
         .quantized(Treatment::Share)
+        .qlinear_microsoft("QLinearAveragePool", QLinearInputs::Unary)
         .same_type(1)
         .channels(ChannelRole::Commutes),
     Operator::onnx("GlobalAveragePool")
@@ -26,6 +27,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .infers(whole_image)
         .with(&[EndsClassifier])
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearGlobalAveragePool", QLinearInputs::Unary)
         .same_type(1)
         .channels(ChannelRole::Commutes),
     Operator::onnx("GlobalLpPool").ranks(&[(0, 3)]),

@@ -1,11 +1,11 @@
 //! Recurrent layers.
 
-use super::Operator;
 use super::Property::{OnlyQuantized, SaturatesPairs};
 use super::node_context::{NodeContext, Validation, ensure};
 use super::opset_context::{Adapted, OpsetContext};
 use super::properties::MacRule;
 use super::shape_context::ShapeContext;
+use super::{DynamicForm, Operator};
 use crate::Dim;
 use crate::inferred_value::InferredValue;
 use octet_onnx::schema::{AttributeProto, NodeProto};
@@ -23,9 +23,15 @@ const fn recurrent(name: &'static str) -> Operator {
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
-    recurrent("GRU"),
-    recurrent("LSTM"),
-    recurrent("RNN"),
+    recurrent("GRU")
+        .dynamic(DynamicForm::WeightsOnly)
+        .activations(&["Sigmoid", "Tanh"]),
+    recurrent("LSTM")
+        .dynamic(DynamicForm::Lstm)
+        .activations(&["Sigmoid", "Tanh", "Tanh"]),
+    recurrent("RNN")
+        .dynamic(DynamicForm::WeightsOnly)
+        .activations(&["Tanh"]),
     Operator::onnx("ReverseSequence")
         .checks(axes_of_sequences)
         .infers_same(),

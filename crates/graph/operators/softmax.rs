@@ -2,7 +2,7 @@
 
 use super::Property::{Gates, Squashes};
 use super::opset_context::{Adapted, OpsetContext};
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 const fn along_axis(name: &'static str) -> Operator {
@@ -20,6 +20,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .at_most(1)
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearSoftmax", QLinearInputs::Unary)
         .same_type(1),
 ];
 

@@ -7,7 +7,7 @@ use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
 use super::properties::ChannelRole;
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
-use super::{Operator, Treatment};
+use super::{Operator, QLinearInputs, Treatment};
 use crate::inferred_value::InferredValue;
 use octet_onnx::schema::NodeProto;
 
@@ -61,6 +61,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("IsNaN"),
     unary("LeakyRelu")
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearLeakyRelu", QLinearInputs::Unary)
         .same_type(1)
         .channels(ChannelRole::Commutes),
     unary("Log"),
@@ -84,6 +85,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary("Sigmoid")
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearSigmoid", QLinearInputs::Unary)
         .same_type(1),
     unary("Sign"),
     unary("Sin"),

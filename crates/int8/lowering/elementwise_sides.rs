@@ -1,5 +1,5 @@
-//! Operands of elementwise operations: their common layout, broadcasting, and 16-bit values as reals
-//! or as planes of bytes.
+//! Operands of elementwise operations: their common layout, broadcasting, and 16-bit values as
+//! reals or as planes of bytes.
 
 use octet_kernels::int8::{Plane, Table};
 

@@ -1,4 +1,5 @@
-//! Kernels that move values without changing them: transpositions, permutations, selections, copies.
+//! Kernels that move values without changing them: transpositions, permutations, selections,
+//! copies.
 
 use octet_kernels::int8 as kernels;
 

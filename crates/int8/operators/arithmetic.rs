@@ -1,4 +1,5 @@
-//! Arithmetic of several values: on bytes, or on reals if a side or the output is not of eight bits.
+//! Arithmetic of several values: on bytes, or on reals if a side or the output is not of eight
+//! bits.
 //!
 //! Maximum and minimum also take more than two operands. The nodes are matched in `elementwise.rs`.
 

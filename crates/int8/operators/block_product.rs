@@ -1,9 +1,11 @@
-//! Products with block-wise quantized matrices, which a kernel outside of regions computes on floats.
+//! Products with block-wise quantized matrices, which a kernel outside of regions computes on
+//! floats.
 
 use crate::float_reason::FloatReason;
 use crate::pattern::matcher::{MatchPass, NodeMatcher, OperatorMatcher};
 
-/// Operator name of a block-wise product that another kernel runs; exported models never contain it.
+/// Operator name of a block-wise product that another kernel runs; exported models never contain
+/// it.
 pub const BLOCK_PRODUCT: &str = "OctetBlocks";
 
 /// The ONNX Runtime operator in place of which [`BLOCK_PRODUCT`] stands.

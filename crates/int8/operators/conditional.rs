@@ -1,4 +1,5 @@
-//! The operator Where on two quantized values. The condition comes from outside the region or is a constant.
+//! The operator Where on two quantized values. The condition comes from outside the region or is a
+//! constant.
 
 use std::sync::Arc;
 

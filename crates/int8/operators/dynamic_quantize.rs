@@ -1,4 +1,5 @@
-//! DynamicQuantizeLinear: integers, and the scale and zero point that follow from the range of a run.
+//! DynamicQuantizeLinear: integers, and the scale and zero point that follow from the range of a
+//! run.
 
 use std::sync::Arc;
 

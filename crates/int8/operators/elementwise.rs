@@ -222,16 +222,17 @@ fn table(
         }
     };
     let reals = reals(real, nodes, operand_reals, reader)?.into_iter();
-    let answers = match end {
+    let values = match end {
         Destination::Int8 {
             quantization,
             bounds,
             ..
-        } => TableValues::bytes(reals, *quantization, *bounds),
-        Destination::Int16 { int16, .. } => TableValues::reals(reals, *int16),
-        Destination::Floats(reason) => return Err(reason.clone()),
+        } => Some(TableValues::bytes(reals, *quantization, *bounds)),
+        Destination::Int16 { int16, .. } => Some(TableValues::reals(reals, *int16)),
+        Destination::Floats(_) => None,
     };
-    LookupTable::new(operand, &answers).ok_or(FloatReason::TableSize)
+    let table = values.and_then(|values| LookupTable::new(operand, &values));
+    table.ok_or(FloatReason::TableSize)
 }
 
 /// Evaluates a chain of nodes on reals.

@@ -1,8 +1,9 @@
 //! MaxPool and AveragePool with one or two spatial axes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use octet_kernels::int8::{self as kernels, Average, Image, Window};
+use octet_kernels::int8::{self as kernels, Average, Error, Image, Window};
 
 use super::windows;
 use crate::error::ProgramError;
@@ -138,7 +139,7 @@ impl PooledImages {
         values: &[T],
         output: &mut [R],
         zero_point: u8,
-        pool: impl Fn(&Image<T>, std::ops::Range<usize>, &mut [R]) -> Result<(), kernels::Error> + Sync,
+        pool: impl Fn(&Image<T>, Range<usize>, &mut [R]) -> Result<(), Error> + Sync,
     ) -> Result<(), ProgramError> {
         let PooledImages { window, from, to } = self;
         for (values, output) in images(values, output, from.count(), to.count()) {

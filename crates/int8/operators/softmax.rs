@@ -1,6 +1,7 @@
 //! Softmax over one axis, or over several trailing axes as one, as defined before opset 13.
 //!
-//! Newer opsets express the latter as Flatten, Softmax and Reshape, without quantization in between.
+//! Newer opsets express the latter as Flatten, Softmax and Reshape, without quantization in
+//! between.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,8 +52,8 @@ fn of_one(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
     Ok(Arc::new(Softmax { axes: axis..end }))
 }
 
-/// Matches a Softmax of rows between a Flatten and the inverse Reshape as one step; `None` without a
-/// match.
+/// Matches a Softmax of rows between a Flatten and the inverse Reshape as one step; `None` without
+/// a match.
 fn flattened(matcher: &mut Matcher, index: usize) -> Option<()> {
     let reader = &matcher.reader;
     let node = matcher.node(index);

@@ -1,4 +1,5 @@
-//! The destination of a float node's result: behind a Relu or Clip, a QuantizeLinear or float readers.
+//! The destination of a float node's result: behind a Relu or Clip, a QuantizeLinear or float
+//! readers.
 
 use super::destination::Destination;
 use super::matcher::Matcher;

@@ -9,6 +9,7 @@ use octet_onnx::schema::NodeProto;
 use super::attributes::{slot, slot_out};
 use super::destination::Destination;
 use super::reader::Reader;
+use crate::error::ProgramError;
 use crate::float_evaluator::FloatEvaluator;
 use crate::float_reason::FloatReason;
 use crate::ir::{Ir, IrStep};
@@ -96,8 +97,10 @@ pub(crate) struct Matcher<'a> {
 impl<'a> Matcher<'a> {
     pub(crate) fn new(
         input: &MatcherInput<'a>,
-        refused: &HashMap<usize, FloatReason>,
+        refused: &HashMap<usize, ProgramError>,
     ) -> Matcher<'a> {
+        let reasons = refused.iter();
+        let reasons = reasons.map(|(&node, error)| (node, FloatReason::from(error.clone())));
         Matcher {
             reader: Reader::new(
                 input.model,
@@ -108,7 +111,7 @@ impl<'a> Matcher<'a> {
             ),
             ir: Ir::default(),
             owned: HashSet::new(),
-            reasons: refused.clone(),
+            reasons: reasons.collect(),
             operators: input.operators,
         }
     }

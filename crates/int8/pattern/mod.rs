@@ -18,6 +18,7 @@ pub(crate) mod weights;
 
 use std::collections::HashMap;
 
+use crate::error::ProgramError;
 use crate::float_reason::FloatReason;
 use crate::ir::Ir;
 use matcher::{MatchPass, Matcher, MatcherInput};
@@ -35,7 +36,7 @@ pub enum Scope {
 pub(crate) fn build_ir(
     input: &MatcherInput,
     scope: Scope,
-    refused: &HashMap<usize, FloatReason>,
+    refused: &HashMap<usize, ProgramError>,
 ) -> Ir {
     let mut matcher = Matcher::new(input, refused);
     let passes: &[MatchPass] = match scope {

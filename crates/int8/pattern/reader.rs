@@ -53,17 +53,17 @@ impl<'a> Reader<'a> {
 
     /// Shape of a value if all dimensions are known.
     pub(crate) fn shape(&self, value: &str) -> Result<Vec<usize>, FloatReason> {
-        let found = match self.graph.initializers.get(value) {
+        let shape = match self.graph.initializers.get(value) {
             Some(tensor) => tensor.shape().ok(),
             None => self.types.get(value).and_then(known_shape),
         };
-        found.ok_or_else(|| FloatReason::UnknownShape(value.to_owned()))
+        shape.ok_or_else(|| FloatReason::UnknownShape(value.to_owned()))
     }
 
     pub(crate) fn element(&self, value: &str) -> Option<DataType> {
         match self.graph.initializers.get(value) {
             Some(tensor) => tensor.element().ok(),
-            None => self.types.get(value).map(|found| found.element),
+            None => self.types.get(value).map(|known| known.element),
         }
     }
 
@@ -333,10 +333,10 @@ pub(crate) fn is_row(shape: &[usize], values: usize) -> bool {
     matches!(shape, [before @ .., last] if *last == values && before.iter().all(|&size| size == 1))
 }
 
-fn known_shape(found: &TensorType) -> Option<Vec<usize>> {
+fn known_shape(known: &TensorType) -> Option<Vec<usize>> {
     let size = |dim: &Dim| match dim {
         Dim::Known(size) => Some(*size),
         _ => None,
     };
-    found.shape.as_ref()?.iter().map(size).collect()
+    known.shape.as_ref()?.iter().map(size).collect()
 }

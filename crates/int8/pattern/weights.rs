@@ -77,8 +77,8 @@ impl Reader<'_> {
         })
     }
 
-    /// SignedWeights of an integer operator: a byte constant with one zero point, or one per index of
-    /// `axis`.
+    /// Weights of an integer operator: a byte constant with one zero point, or one per index
+    /// of `axis`.
     pub(crate) fn plain_weights(
         &self,
         name: &str,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::mixed_bits::MixedBits;
 use crate::settings::UnsupportedSetting;
 
 /// The representation of block-wise weights in the file.
@@ -32,6 +33,9 @@ pub enum BlockMethod {
     Hqq,
     /// A search over scales; errors of large numbers count more.
     Search,
+    /// ONNX Runtime's k-quant: scale and zero point by weighted least squares, for several roundings.
+    #[serde(rename = "k_quant")]
+    KQuant,
     /// The scales of `search`, with GPTQ's rounding.
     Gptq,
 }
@@ -47,13 +51,20 @@ pub struct BlockSettings {
     /// The numbers that share a scale: a power of two from 16 to 256.
     pub size: usize,
     /// The zero point is the middle of the integers, and the file has no zero points. By default
-    /// true for every method but `hqq`, which computes zero points.
+    /// true for every method but `hqq` and `k_quant`, which compute zero points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symmetric: Option<bool>,
     /// The method that computes scales and zero points.
     pub method: BlockMethod,
     /// The precision of MatMulNBits: 0 runtime's choice, 1 float32, 2 float16, 3 bfloat16, 4 int8.
     pub accuracy_level: u8,
+    /// Quantizes tables that a Gather reads, such as embeddings, as ONNX Runtime's
+    /// GatherBlockQuantized. A table that is also the model's head is stored once.
+    pub embeddings: bool,
+    /// Eight bits for the weights that count most, by their roles in the graph: `k_quant_mixed`, or a
+    /// budget. Layers with `bits` of their own keep them. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<MixedBits>,
 }
 
 impl Default for BlockSettings {
@@ -65,6 +76,8 @@ impl Default for BlockSettings {
             symmetric: None,
             method: BlockMethod::default(),
             accuracy_level: 0,
+            embeddings: false,
+            mixed: None,
         }
     }
 }
@@ -100,16 +113,20 @@ impl BlockSettings {
             symmetric: choice.symmetric.or(self.symmetric),
             method: choice.method.unwrap_or(self.method),
             accuracy_level: choice.accuracy_level.unwrap_or(self.accuracy_level),
+            embeddings: self.embeddings,
+            // Bits of a layer's own win.
+            mixed: self.mixed.filter(|_| choice.bits.is_none()),
         }
     }
 
     /// True if the zero point is the middle of the integers.
-    pub(super) fn is_symmetric(&self) -> bool {
-        self.symmetric.unwrap_or(self.method != BlockMethod::Hqq)
+    pub(crate) fn is_symmetric(&self) -> bool {
+        let computes_zero_points = matches!(self.method, BlockMethod::Hqq | BlockMethod::KQuant);
+        self.symmetric.unwrap_or(!computes_zero_points)
     }
 
     /// Checks that the settings are valid together.
-    pub(super) fn check(&self) -> Result<(), UnsupportedSetting> {
+    pub(crate) fn check(&self) -> Result<(), UnsupportedSetting> {
         match (self.form, self.bits) {
             (BlockForm::MatMulNBits, 2 | 4 | 8) | (BlockForm::Dequantize, 4 | 8) => {}
             (BlockForm::MatMulNBits, bits) => {
@@ -130,6 +147,18 @@ impl BlockSettings {
         {
             return Err(UnsupportedSetting::Hqq);
         }
+        if let Some(mixed) = self.mixed {
+            mixed.check()?;
+            if self.method == BlockMethod::Hqq {
+                return Err(UnsupportedSetting::MixedHqq);
+            }
+        }
+        if self.method == BlockMethod::KQuant && self.is_symmetric() {
+            return Err(UnsupportedSetting::SymmetricKQuant);
+        }
+        if self.embeddings && self.form != BlockForm::MatMulNBits {
+            return Err(UnsupportedSetting::Embeddings);
+        }
         Ok(())
     }
 }
@@ -139,10 +168,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hqq_is_asymmetric_by_default() {
+    fn methods_that_compute_zero_points_are_asymmetric_by_default() {
         for (method, symmetric) in [
             (BlockMethod::Rtn, true),
             (BlockMethod::Hqq, false),
+            (BlockMethod::KQuant, false),
             (BlockMethod::Search, true),
             (BlockMethod::Gptq, true),
         ] {
@@ -153,5 +183,17 @@ mod tests {
             assert_eq!(settings.is_symmetric(), symmetric);
             settings.check().unwrap();
         }
+    }
+
+    #[test]
+    fn k_quant_takes_2_4_and_8_bits_and_is_never_symmetric() {
+        let settings = |text: &str| serde_json::from_str::<BlockSettings>(text).unwrap();
+        for bits in [2, 4, 8] {
+            let text = format!(r#"{{ "method": "k_quant", "bits": {bits} }}"#);
+            settings(&text).check().unwrap();
+        }
+        let symmetric = settings(r#"{ "method": "k_quant", "symmetric": true }"#);
+        let error = symmetric.check().unwrap_err().to_string();
+        assert!(error.contains("never symmetric"), "{error}");
     }
 }

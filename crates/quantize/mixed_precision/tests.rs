@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::plan::TensorRole;
 use crate::settings::{ElementType, LayerSettings, TensorSettings};
 use octet_onnx::schema::*;
 use octet_stats::TensorStatistics;
@@ -342,79 +341,4 @@ fn the_minimum_for_four_bits_is_proportional() {
         refined_with(seen(100.0), &settings).0.representations["a"].element,
         ElementType::U16
     );
-}
-
-/// x → Conv → … where one channel of the last weight is larger than the others by this factor.
-fn weighted(larger: f32) -> Model {
-    let picture = octet_graph::TensorType {
-        element: DataType::Float,
-        shape: Some([1, 4, 4, 4].map(octet_graph::Dim::Known).to_vec()),
-    };
-    let weight = |name: &str, larger: f32| {
-        let number = |i: usize| (i as f32 * 0.7).sin() * if i < 4 { larger } else { 1.0 };
-        TensorProto::from_f32(name, &[4, 4, 1, 1], &Vec::from_iter((0..16).map(number)))
-    };
-    let graph = GraphProto {
-        node: vec![
-            NodeProto::new("Conv", "first", &["x", "w"], &["a"]),
-            NodeProto::new("Conv", "second", &["a", "v"], &["b"]),
-            NodeProto::new("Conv", "third", &["b", "u"], &["y"]),
-        ],
-        initializer: vec![weight("w", 1.0), weight("v", 1.0), weight("u", larger)],
-        input: vec![ValueInfoProto::new("x", &picture)],
-        output: vec![ValueInfoProto::new("y", &picture)],
-        value_info: ["a", "b"]
-            .map(|name| ValueInfoProto::new(name, &picture))
-            .to_vec(),
-        ..Default::default()
-    };
-    Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
-}
-
-#[test]
-fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the_budget() {
-    let done =
-        |larger: f32, per_channel: bool, guard: GuardSettings, chosen: Option<ElementType>| {
-            let model = weighted(larger);
-            let mut settings = Settings {
-                guard,
-                ..Default::default()
-            };
-            settings.weights.per_channel = Some(per_channel);
-            if let Some(element) = chosen {
-                settings.tensors.insert("u".into(), typed(element));
-            }
-            let mut plan = Plan::new(&model, &settings).unwrap();
-            let (protected, declined) = weights::refine_weights(
-                &model,
-                &model.graph.uses(),
-                &mut plan,
-                &InputNoise::default(),
-                settings.guard,
-            )
-            .unwrap();
-            let types = ["w", "v", "u"].map(|name| plan.representations[name].element);
-            assert!(
-                plan.forms
-                    .iter()
-                    .any(|(name, role)| name == "u" && matches!(role, TensorRole::Weight(_)))
-            );
-            (types, protected.len(), declined.len())
-        };
-    use ElementType::{I8, I16};
-    let enough = GuardSettings {
-        budget: 0.4,
-        ..GuardSettings::ALL
-    };
-    // One scale for channels of unequal size. The weight is a third of all bytes and doubles its
-    // own.
-    assert_eq!(done(400.0, false, enough, None), ([I8, I8, I16], 1, 0));
-    assert_eq!(
-        done(400.0, false, GuardSettings::ALL, None),
-        ([I8; 3], 0, 1)
-    );
-    assert_eq!(done(400.0, false, enough, Some(I8)), ([I8; 3], 0, 0));
-    // One scale per channel, or channels of equal size, have no outlier.
-    assert_eq!(done(400.0, true, enough, None), ([I8; 3], 0, 0));
-    assert_eq!(done(1.0, false, enough, None), ([I8; 3], 0, 0));
 }

@@ -110,6 +110,7 @@ impl Plan {
                 operator: node.operator(),
                 quantized: reason.is_none(),
                 reason,
+                mixed: None,
             });
         }
         let plan = planner.finish();

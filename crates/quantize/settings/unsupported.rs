@@ -3,7 +3,7 @@
 use octet_onnx::schema::DataType;
 
 /// A value of a setting that the scheme does not support.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum UnsupportedSetting {
     /// The weights' type in the scheme `dynamic`.
     #[error("the setting weights is {0}: choose i8 or u8, the types of dynamic products")]
@@ -31,4 +31,21 @@ pub enum UnsupportedSetting {
          matmul_nbits, because its zero points are fractional"
     )]
     Hqq,
+    /// The method `hqq` with mixed bits.
+    #[error(
+        "the setting method is hqq: choose rtn, search, gptq or k_quant; hqq has no 8 bits, which mixed gives to some layers"
+    )]
+    MixedHqq,
+    /// The method `k_quant` with symmetric weights.
+    #[error(
+        "the setting method is k_quant: choose rtn, search or gptq, or symmetric: false; k_quant computes zero points, \
+         so its weights are never symmetric"
+    )]
+    SymmetricKQuant,
+    /// The average of mixed bits.
+    #[error("the setting average_bits is {0}: choose a number from 2 to 16, such as 5.5")]
+    AverageBits(f64),
+    /// Embeddings in the form `dequantize`.
+    #[error("the setting embeddings is true: choose the form matmul_nbits, or leave it out")]
+    Embeddings,
 }

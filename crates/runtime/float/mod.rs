@@ -36,15 +36,18 @@ impl FloatKernels {
     ];
 }
 
-impl std::str::FromStr for FloatKernels {
-    type Err = String;
+/// A name that no float kernels have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown float kernels `{0}`; use {names}", names = FloatKernels::ALL.map(|(known, _)| known).join(" or "))]
+pub struct UnknownFloatKernels(String);
 
-    fn from_str(name: &str) -> Result<FloatKernels, String> {
-        let found = FloatKernels::ALL.iter().find(|(known, _)| *known == name);
-        found.map(|(_, kernels)| *kernels).ok_or_else(|| {
-            let names = FloatKernels::ALL.map(|(known, _)| known).join(" or ");
-            format!("unknown float kernels `{name}`; use {names}")
-        })
+impl std::str::FromStr for FloatKernels {
+    type Err = UnknownFloatKernels;
+
+    fn from_str(name: &str) -> Result<FloatKernels, UnknownFloatKernels> {
+        let listed = FloatKernels::ALL.iter().find(|(known, _)| *known == name);
+        let kernels = listed.map(|(_, kernels)| *kernels);
+        kernels.ok_or_else(|| UnknownFloatKernels(name.to_owned()))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Products of a single row (GEMV). Each weight is used once, so reading it in place is faster than
 //! packing.
 
-use octet_kernels::panels::Matrix;
-use octet_kernels::row::times;
+use octet_kernels::gemv::gemv;
+use octet_kernels::pack::Matrix;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
 use tract_onnx::tract_hir::internal::*;
@@ -129,7 +129,7 @@ impl EvalOp for RowProduct {
         let row = inputs[0].try_as_plain_ram()?.as_slice::<f32>()?;
         let mut made = Tensor::zero::<f32>(&self.shape)?;
         let mut plain = made.try_as_plain_ram_mut()?;
-        let fits = times(&self.bytes.0, &self.matrix, row, plain.as_slice_mut()?);
+        let fits = gemv(&self.bytes.0, &self.matrix, row, plain.as_slice_mut()?);
         ensure!(fits, "a weight lies outside its bytes");
         Ok(tvec!(made.into_tvalue()))
     }

@@ -1,6 +1,6 @@
 //! Weights that are packed when the run arrives at them.
 
-use octet_kernels::panels::{Matrix, pack};
+use octet_kernels::pack::{Matrix, pack};
 use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
 use tract_onnx::tract_core::optim::{OptimizerSession, TypedPass};
 use tract_onnx::tract_core::tract_linalg::mmm::{

@@ -10,7 +10,6 @@ mod shape_trials;
 
 use serde::Serialize;
 
-pub use shape_trials::ShapeMismatch;
 use shape_trials::Trial;
 
 use super::InputSpec;

@@ -1,13 +1,10 @@
 //! Image sizes that a model accepts. Inferred shapes are checked against each other wherever values
 //! combine. Our own shape rules suffice; nothing is planned or run.
 
-use std::fmt;
-
 use super::super::InputSpec;
 use super::super::image_placement::Axes;
-use octet_graph::prepare::{Types, infer_from};
+use super::super::shape_mismatch::ShapeMismatch;
 use octet_graph::{Graph, Model};
-use octet_onnx::schema::NodeProto;
 
 /// Maximum number of nodes for such trials, since each trial infers the shapes of all.
 const LARGEST: usize = 4000;
@@ -16,123 +13,6 @@ const LARGEST: usize = 4000;
 const USUAL: [u32; 14] = [
     224, 640, 384, 512, 256, 320, 299, 448, 336, 518, 800, 1024, 128, 112,
 ];
-
-/// A node whose input shapes don't fit each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShapeMismatch {
-    /// Operator.
-    pub operator: String,
-    /// Name that is shown to people.
-    pub node: String,
-    /// Shapes of its inputs.
-    pub shapes: Vec<Vec<usize>>,
-}
-
-impl fmt::Display for ShapeMismatch {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shapes: Vec<String> = self.shapes.iter().map(|s| format!("{s:?}")).collect();
-        write!(
-            out,
-            "{} (node `{}`) would get the shapes {}, which don't match",
-            self.operator,
-            self.node,
-            shapes.join(" and ")
-        )
-    }
-}
-
-impl ShapeMismatch {
-    /// The first node that rejects what follows from inputs of these shapes.
-    pub fn find(graph: &Graph, inputs: &[&[usize]]) -> Option<ShapeMismatch> {
-        let types = infer_from(graph, inputs);
-        graph.nodes.iter().find_map(|node| refusal(node, &types))
-    }
-}
-
-fn refusal(node: &NodeProto, types: &Types) -> Option<ShapeMismatch> {
-    if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
-        return None;
-    }
-    let operator = node.op_type.as_deref().unwrap_or_default();
-    let shapes = || -> Option<Vec<Vec<usize>>> {
-        let names = node.input.iter().filter(|name| !name.is_empty());
-        names.map(|name| types.get(name)?.sizes()).collect()
-    };
-    let fit = match operator {
-        "Add" | "Sub" | "Mul" | "Div" | "Max" | "Min" | "Sum" | "Mean" | "Where" | "Pow" => {
-            broadcast(&shapes()?)
-        }
-        "Concat" => joined(&shapes()?, node.int("axis")?),
-        "MatMul" => multiplied(&shapes()?),
-        "Gemm" => {
-            let all = shapes()?;
-            let turned = |key| node.int(key).unwrap_or(0) != 0;
-            let inner = |shape: &[usize], second: bool| shape.get(usize::from(second)).copied();
-            inner(all.first()?, !turned("transA")) == inner(all.get(1)?, turned("transB"))
-        }
-        "Reshape" => reshaped(node, types)?,
-        _ => true,
-    };
-    (!fit).then(|| ShapeMismatch {
-        operator: node.operator(),
-        node: node.title().to_string(),
-        shapes: shapes().unwrap_or_default(),
-    })
-}
-
-fn broadcast(shapes: &[Vec<usize>]) -> bool {
-    let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
-    (0..rank).all(|from_end| {
-        let mut sizes = shapes
-            .iter()
-            .filter_map(|shape| shape.len().checked_sub(from_end + 1).map(|at| shape[at]))
-            .filter(|&size| size != 1);
-        let first = sizes.next();
-        sizes.all(|size| Some(size) == first)
-    })
-}
-
-fn joined(shapes: &[Vec<usize>], axis: i64) -> bool {
-    let Some(first) = shapes.first() else {
-        return true;
-    };
-    let rank = first.len() as i64;
-    let axis = if axis < 0 { axis + rank } else { axis };
-    shapes.iter().all(|shape| {
-        let mut sizes = shape.iter().zip(first).enumerate();
-        shape.len() == first.len() && sizes.all(|(at, (a, b))| at as i64 == axis || a == b)
-    })
-}
-
-fn multiplied(shapes: &[Vec<usize>]) -> bool {
-    let [a, b] = shapes else { return true };
-    let (Some(columns), Some(rows)) = (a.last(), b.get(b.len().saturating_sub(2))) else {
-        return true;
-    };
-    columns == rows
-}
-
-/// True if the element count stays the same; `None` if that is unknown.
-fn reshaped(node: &NodeProto, types: &Types) -> Option<bool> {
-    let from = types.get(node.input_at(0)?)?.sizes()?;
-    let expected = types.get(node.input_at(1)?)?.integers.clone()?;
-    let expected: Vec<i64> = expected.into_iter().collect::<Option<_>>()?;
-    let zero_is_zero = node.int("allowzero").unwrap_or(0) != 0;
-    let mut fixed: usize = 1;
-    let mut open = false;
-    for (at, &size) in expected.iter().enumerate() {
-        match size {
-            -1 => open = true,
-            0 if !zero_is_zero => fixed = fixed.saturating_mul(*from.get(at)?),
-            size => fixed = fixed.saturating_mul(usize::try_from(size).ok()?),
-        }
-    }
-    let count = octet_graph::prepare::count(&from);
-    Some(match open {
-        true => fixed != 0 && count.is_multiple_of(fixed),
-        false => fixed == count,
-    })
-}
 
 /// Trials of a model with images of several sizes.
 pub(super) struct Trial<'a> {

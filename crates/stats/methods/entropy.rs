@@ -18,7 +18,7 @@
 //! Exact zeros are excluded. They are exact in every range, and after a Relu they would dominate
 //! the distribution.
 
-use octet_kernels::{Running, log2};
+use octet_kernels::{PrefixSums, log2};
 
 #[cfg(test)]
 use super::super::distribution::Bin;
@@ -134,7 +134,7 @@ impl BinSums {
         };
         let width = end - start;
         let groups = levels.min(width);
-        let running = Running {
+        let running = PrefixSums {
             mass: &self.mass,
             filled: &self.filled,
         };

@@ -1,5 +1,5 @@
-//! The chain that dequantizes the accumulators of an integer product: Cast, Mul, a Mul of the scales,
-//! Add of a constant, and Relu or Clip.
+//! The chain that dequantizes the accumulators of an integer product: Cast, Mul, a Mul of the
+//! scales, Add of a constant, and Relu or Clip.
 
 use octet_onnx::schema::DataType;
 
@@ -44,10 +44,10 @@ impl Matcher<'_> {
         let mut bias = Vec::new();
         if let Some((add, other)) = self.partner(real, "Add")
             && let Some(sum) = self.node(add).output.first()
-            && let Some(found) = self.reader.per_channel(other, shape, axis)
-            && self.reader.shape(sum).is_ok_and(|found| found == shape)
+            && let Some(values) = self.reader.per_channel(other, shape, axis)
+            && self.reader.shape(sum).is_ok_and(|sizes| sizes == shape)
         {
-            bias = columns(found, count);
+            bias = columns(values, count);
             nodes.push(add);
             real = sum;
         }

@@ -16,7 +16,7 @@ use crate::values::IrOperand;
 pub(super) enum Multiplier {
     /// A constant, [depth, columns].
     Matrix(SignedWeights),
-    /// SignedWeights, window and groups of a convolution.
+    /// Weights, window and groups of a convolution.
     Image(SignedWeights, Window, usize),
     /// Another value of bytes, with its zero point if constant.
     Bytes(MatrixBatch, Option<u8>),
@@ -52,8 +52,8 @@ impl Reader<'_> {
             zero_point: 0,
             signed,
         };
-        let found = self.quantized(name, tensor, quantization);
-        Ok((IrOperand::Constant(found?), signed))
+        let constant = self.quantized(name, tensor, quantization)?;
+        Ok((IrOperand::Constant(constant), signed))
     }
 
     /// The zero point of bytes: its value if it is constant, else the operand that provides it.

@@ -4,13 +4,16 @@ use std::ops::Mul;
 
 use tract_onnx::tract_hir::internal::*;
 
-use super::super::axis_of;
-use super::NativeCall;
+use super::{NativeCall, NativeKernel};
+use crate::operator_inputs::axis_of;
 use octet_graph::prepare::count;
+
+/// The operators of this file.
+pub(super) static KERNELS: &[NativeKernel] = &[NativeKernel::bytes("CumProd", product)];
 
 /// Multiplies the elements up to each position, or from it on if the attribute `reverse` is set.
 /// The attribute `exclusive` leaves out the element at the position.
-pub(super) fn product(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
+fn product(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     match call.tensor(0)?.datum_type() {
         DatumType::F32 => products(call, made, 1.0f32, f32::mul),
         DatumType::F64 => products(call, made, 1.0f64, f64::mul),

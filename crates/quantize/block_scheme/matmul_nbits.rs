@@ -1,0 +1,159 @@
+//! ONNX Runtime's MatMulNBits: integers [columns, blocks, bytes of a block], scales [columns, blocks].
+
+use super::matrix::{WeightBlocks, quantize_matrix};
+use super::{BlockSummary, matrix_of, report_entry, tag};
+use crate::MICROSOFT;
+use crate::blocks::{BlockMethod, BlockSettings, Levels, packed};
+use crate::dynamic::plain_gemm;
+use crate::quantized_names::QuantizedNames;
+use crate::rewrite::{NotQuantized, Rewriter};
+use crate::stays_float::StaysFloat;
+use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_stats::CalibrationStatistics;
+
+/// Rewrites a MatMul or Gemm.
+pub(super) fn rewrite<'a>(
+    graph: &mut Rewriter<'a>,
+    node: &'a NodeProto,
+    settings: &BlockSettings,
+    seen: Option<&'a CalibrationStatistics>,
+) -> Result<(), NotQuantized> {
+    let (name, matrix) = matrix_of(graph, node, seen)?;
+    graph.float_activations(node)?;
+    plain_gemm(node)?;
+    let padded = matrix.rows.next_multiple_of(settings.size) * matrix.columns;
+    if padded * usize::from(settings.bits) / 8 >= matrix.values.len() * size_of::<f32>() {
+        return Err(StaysFloat::ShortColumns.into());
+    }
+    let weight = graph.shared(name, &tag(&matrix, settings), |graph| {
+        let blocks = quantize_matrix(&matrix, settings)?;
+        Ok(write(graph, name, &blocks, matrix.columns, settings))
+    })?;
+    let zero_point = (!settings.is_symmetric()).then_some(&weight.zero_point);
+    let weight = [&weight.integers, &weight.scale]
+        .into_iter()
+        .chain(zero_point);
+    multiply(
+        graph,
+        node,
+        weight.map(String::as_str),
+        [matrix.rows, matrix.columns],
+        settings,
+    );
+    Ok(())
+}
+
+/// Adds a MatMulNBits by a weight of this many rows and columns, whose parts are values of these
+/// names, and the Add of a Gemm's bias.
+pub(super) fn multiply<'n>(
+    graph: &mut Rewriter,
+    node: &'n NodeProto,
+    weight: impl Iterator<Item = &'n str>,
+    [rows, columns]: [usize; 2],
+    settings: &BlockSettings,
+) {
+    let mut inputs = vec![node.input_at(0).unwrap_or_default()];
+    inputs.extend(weight);
+    let output = node.output.first().map_or("", String::as_str);
+    let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
+    let product = match node.input_at(2) {
+        Some(_) => graph.fresh(&format!("{output}_MatMul")),
+        None => output.to_owned(),
+    };
+    let mut multiply = NodeProto {
+        domain: Some(MICROSOFT.to_owned()),
+        ..NodeProto::new("MatMulNBits", &title, &inputs, &[&product])
+    };
+    let attributes = [
+        ("K", rows),
+        ("N", columns),
+        ("bits", settings.bits.into()),
+        ("block_size", settings.size),
+        ("accuracy_level", settings.accuracy_level.into()),
+    ];
+    for (key, value) in attributes {
+        // Some runtimes reject the accuracy level, so 0 leaves it out.
+        if key != "accuracy_level" || value > 0 {
+            multiply.set(AttributeProto::int(key, value as i64));
+        }
+    }
+    graph.push(multiply);
+    if let Some(bias) = node.input_at(2) {
+        let title = graph.fresh(&format!("{}_Add", node.title()));
+        graph.push(NodeProto::new("Add", &title, &[&product, bias], &[output]));
+    }
+}
+
+fn write(
+    graph: &mut Rewriter,
+    name: &str,
+    blocks: &WeightBlocks,
+    columns: usize,
+    settings: &BlockSettings,
+) -> QuantizedNames {
+    let bits = settings.bits;
+    let names = QuantizedNames {
+        integers: graph.fresh(&format!("{name}_Q{bits}")),
+        scale: graph.fresh(&format!("{name}_scales")),
+        zero_point: graph.fresh(&format!("{name}_zero_points")),
+    };
+    let rows = blocks.integers.len() / columns;
+    let bytes_of_block = settings.size * usize::from(bits) / 8;
+    let mut bytes = Vec::with_capacity(blocks.scales.len() * bytes_of_block);
+    for column in blocks.integers.chunks(rows) {
+        for block in column.chunks(settings.size) {
+            let end = bytes.len() + bytes_of_block;
+            bytes.extend(packed(block, bits));
+            bytes.resize(end, 0);
+        }
+    }
+    let shape = [columns, blocks.per_column, bytes_of_block];
+    graph.constant(TensorProto::from_raw(
+        &names.integers,
+        DataType::Uint8,
+        &shape,
+        bytes.into(),
+    ));
+    graph.constant(TensorProto::from_f32(
+        &names.scale,
+        &shape[..2],
+        &blocks.scales,
+    ));
+    if !settings.is_symmetric() {
+        let zero_points = match settings.method {
+            BlockMethod::Hqq => {
+                TensorProto::from_f32(&names.zero_point, &shape[..2], &blocks.zero_points)
+            }
+            _ => zero_points(&names.zero_point, blocks, columns, bits),
+        };
+        graph.constant(zero_points);
+    }
+    graph.report(report_entry(
+        name,
+        DataType::Uint8,
+        &BlockSummary::new(blocks),
+        settings,
+    ));
+    names
+}
+
+/// The packed zero points. Each column starts a new byte, and its last byte is padded with the
+/// middle.
+fn zero_points(name: &str, blocks: &WeightBlocks, columns: usize, bits: u8) -> TensorProto {
+    let levels = Levels {
+        bits,
+        symmetric: true,
+    };
+    let in_byte = usize::from(8 / bits);
+    let filled = blocks.per_column.next_multiple_of(in_byte);
+    let bytes: Vec<u8> = blocks
+        .whole_zero_points()
+        .chunks(blocks.per_column)
+        .flat_map(|column| {
+            let mut column = column.to_vec();
+            column.resize(filled, levels.middle());
+            packed(&column, bits)
+        })
+        .collect();
+    TensorProto::from_u8(name, &[columns, filled / in_byte], &bytes)
+}
