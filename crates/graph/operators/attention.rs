@@ -1,14 +1,14 @@
 //! Attention and other operators of language models.
 
-use super::Property::{Fused, OnlyQuantized};
+use super::Property::OnlyQuantized;
 use super::{Operator, QLinearInputs, Treatment};
 
 pub(super) static OPERATORS: &[Operator] = &[
-    Operator::onnx("Attention").with(&[Fused]),
+    Operator::onnx("Attention").fused(|to, node| to.onnx_attention(node)),
     Operator::onnx("LinearAttention"),
     Operator::onnx("RotaryEmbedding"),
     Operator::onnx("SwiGLU"),
-    Operator::microsoft("Attention").with(&[Fused]),
+    Operator::microsoft("Attention").fused(|to, node| to.attention(node)),
     Operator::microsoft("EmbedLayerNormalization")
         .quantized(Treatment::Elementwise)
         .qlinear_microsoft("QEmbedLayerNormalization", QLinearInputs::Embedding),

@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
+use super::Property::{EndsClassifier, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
 use super::window::{self, WindowKind};
@@ -52,7 +52,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .weights(&[3])
         .macs(MacRule::Conv(3)),
     Operator::microsoft("FusedConv")
-        .with(&[Fused])
+        .fused(|to, node| to.fused_activation(node, "Conv"))
         .macs(MacRule::Conv(1)),
 ];
 

@@ -2,6 +2,7 @@
 //! only what differs from the defaults.
 
 use super::Treatment;
+use super::decomposer::FusedDecomposition;
 use super::elements::{OfFloats, OfIntegers};
 use super::input_rule::InputRule;
 use super::integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
@@ -43,6 +44,7 @@ pub struct Operator {
     pub output_type: OutputType,
     /// Role in equalization.
     pub channels: ChannelRole,
+    pub(super) decomposition: Option<FusedDecomposition>,
     /// The operator on integers that replaces it in the QOperator format.
     pub qlinear: Option<QLinearForm>,
     /// Its form in dynamic quantization.
@@ -83,6 +85,7 @@ impl Operator {
             float16: Float16::Converts,
             output_type: OutputType::Implied,
             channels: ChannelRole::Blocks,
+            decomposition: None,
             qlinear: None,
             dynamic: None,
             activations: &[],
@@ -176,6 +179,17 @@ impl Operator {
     /// Role in equalization.
     pub(super) const fn channels(mut self, role: ChannelRole) -> Operator {
         self.channels = role;
+        self
+    }
+
+    /// Is decomposed into ONNX's basic operators.
+    pub(super) const fn fused(self, decomposition: FusedDecomposition) -> Operator {
+        self.with(&[Property::Fused]).decomposes(decomposition)
+    }
+
+    /// Is decomposed in opsets that lack it.
+    pub(super) const fn decomposes(mut self, decomposition: FusedDecomposition) -> Operator {
+        self.decomposition = Some(decomposition);
         self
     }
 

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
+use super::Property::{EndsClassifier, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::node_context::{NodeContext, Validation, broadcasts, ensure};
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
@@ -39,10 +39,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[MatrixProduct, OnlyQuantized])
         .macs(MacRule::Product),
     Operator::microsoft("FusedMatMul")
-        .with(&[Fused])
+        .fused(|to, node| to.matmul(node))
         .macs(MacRule::Product),
     Operator::microsoft("MatMulIntegerToFloat").with(&[MatrixProduct, OnlyQuantized]),
-    Operator::microsoft("TransposeMatMul").with(&[Fused]),
+    Operator::microsoft("TransposeMatMul").fused(|to, node| to.matmul(node)),
 ];
 
 fn product(ctx: &ShapeContext) -> Option<InferredValue> {

@@ -1,6 +1,5 @@
 //! Normalizations.
 
-use super::Property::Fused;
 use super::descriptor::ALL_INPUTS;
 use super::float16::NO_KERNEL;
 use super::node_context::{NodeContext, Validation, ensure};
@@ -38,6 +37,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Norm(ChannelPosition::Second)),
     Operator::onnx("LRN").ranks(&[(0, 2)]).infers_same(),
     Operator::onnx("LayerNormalization")
+        .decomposes(|to, node| to.early_norm(node))
         .checks_shapes(broadcasts_over_input)
         .checks(|ctx| ctx.axis_in_range())
         .requires(2)
@@ -56,7 +56,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .infers_same()
         .float16(NO_KERNEL),
     Operator::onnx("RMSNormalization").ranks(&[(0, 1)]),
-    Operator::microsoft("SkipLayerNormalization").with(&[Fused]),
+    Operator::microsoft("SkipLayerNormalization").fused(|to, node| to.norm_of_sum(node)),
     Operator::microsoft("SkipSimplifiedLayerNormalization"),
 ];
 

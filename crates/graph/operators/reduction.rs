@@ -35,7 +35,11 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("ArgMin")
         .checks(|ctx| ctx.axis_in_range())
         .infers(place),
-    Operator::onnx("CumProd"),
+    Operator::onnx("CumProd")
+        .requires(2)
+        .scalars(&[1])
+        .ranks(&[(0, 1)])
+        .infers_same(),
     Operator::onnx("CumSum")
         .scalars(&[1])
         .ranks(&[(0, 1)])

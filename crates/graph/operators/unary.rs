@@ -1,6 +1,6 @@
 //! Functions of one value, applied to each element.
 
-use super::Property::{Fused, Gates, KeepsIndices, Squashes, Unary};
+use super::Property::{Gates, KeepsIndices, Squashes, Unary};
 use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
@@ -94,8 +94,8 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary("Softsign"),
     unary("Sqrt").floats(|row| Some(row.first()?.sqrt())),
     unary_of_unknown_shape("Swish")
-        .checks_shapes(|ctx| ctx.inputs_broadcast())
-        .with(&[Fused]),
+        .fused(|to, node| to.sigmoid_gate(node, 1.0))
+        .checks_shapes(|ctx| ctx.inputs_broadcast()),
     unary("Tan"),
     unary("Tanh")
         .with(&[Gates])

@@ -1,6 +1,6 @@
 //! Matrix products with transposed or scaled operands.
 
-use super::FusedOperatorDecomposer;
+use super::decomposer::FusedOperatorDecomposer;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
 
 impl FusedOperatorDecomposer<'_> {

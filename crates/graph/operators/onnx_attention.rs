@@ -1,6 +1,6 @@
 //! ONNX's `Attention` (opset 23): several heads; query heads may share key and value heads.
 
-use super::FusedOperatorDecomposer;
+use super::decomposer::FusedOperatorDecomposer;
 use crate::Dim;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 

@@ -1,6 +1,6 @@
 //! ONNX Runtime's `Attention`: several heads over one sequence, as in BERT.
 
-use super::FusedOperatorDecomposer;
+use super::decomposer::FusedOperatorDecomposer;
 use crate::Dim;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 

@@ -1,10 +1,10 @@
 //! Layer normalization: of a sum, and in opsets without the operator.
 
-use super::FusedOperatorDecomposer;
+use super::decomposer::FusedOperatorDecomposer;
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 /// The first opset with LayerNormalization. Below it, ReduceMean has its axes as an attribute.
-pub(super) const OPSET_WITH_NORM: i64 = 17;
+pub(crate) const OPSET_WITH_NORM: i64 = 17;
 
 /// Default epsilons of ONNX Runtime's SkipLayerNormalization and ONNX's LayerNormalization.
 const EPSILON: f32 = 1e-12;
