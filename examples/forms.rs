@@ -1,7 +1,7 @@
 //! Converts a quantized model: `forms qoperator QDQ.onnx OUT.onnx`, or `forms simulated QDQ.onnx
 //! FLOAT.onnx OUT.onnx` with its prepared float model.
 //!
-//! The oracle (`tests/oracle/test_forms.py`) compares the results in ONNX Runtime.
+//! The oracle (`tests/oracle/test_formats.py`) compares the results in ONNX Runtime.
 
 use std::{env, error::Error, fs};
 

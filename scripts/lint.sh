@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# make lint: format, words, types and, where the compiler has it, clippy. make format: --fix.
+# make lint: format, words, structure, types and, where the compiler has it, clippy. make format: --fix.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 [ "${1:-}" = --fix ] && exec scripts/format.sh --fix
 scripts/setup.sh test
 scripts/format.sh
 node scripts/prose.mjs
+node scripts/structure.mjs
 scripts/types.sh # wants pkg/: make build
 have cargo-clippy || fail "no clippy: Debian's compiler has none; use a rustup toolchain for it"
 # A target folder of its own: check builds share nothing with real ones, and clippy needs its own
 # compiler.
-CARGO_TARGET_DIR=$OCTET_CACHE/target/clippy cargo-clippy clippy --locked --all-targets --features cli --package octet --package octet-graph --package octet-onnx -- --deny warnings
+CARGO_TARGET_DIR=$OCTET_CACHE/target/clippy cargo-clippy clippy --locked --all-targets --features cli "${native_packages[@]}" -- --deny warnings

@@ -82,7 +82,8 @@ after() {
     for name in "$@"; do wait "${process[$name]}" || true; done
 }
 wasm() { node scripts/wasm.mjs "$@"; }
-native() { cargo test --release --locked --features cli --package octet --package octet-graph --package octet-onnx --package octet-kernels --package inventory --package rustfft "$@"; }
+# All crates in one call, so tract is compiled once.
+native() { cargo test --release --locked --features cli "${native_packages[@]}" "$@"; }
 
 # Two builds at a time, since one leaves a core idle while it compiles tract-core. Downloads start
 # first.
@@ -92,6 +93,7 @@ beside check "tools" scripts/tools.sh
 beside check "corpus" scripts/corpus.sh
 beside check "format" scripts/format.sh
 beside check "words" node scripts/prose.mjs
+beside check "structure" node scripts/structure.mjs
 after "npm packages" "tools"
 beside check "vendored scripts" node scripts/vendor.mjs
 beside check "wasm build threads" wasm build threads

@@ -121,7 +121,7 @@ const packageFolder = (variant) => join(checkout, 'pkg', variant.name);
 function sources() {
   const read = (/** @type {string} */ path) => (/\.(rs|toml)$/.test(path) ? [path] : []);
   const under = (/** @type {string} */ folder) => readdirSync(join(checkout, folder), { recursive: true, encoding: 'utf8' }).flatMap(read).map((file) => join(folder, file));
-  const inside = ['crates', 'patches', 'src'].flatMap(under).filter((file) => !file.includes('/tests/'));
+  const inside = ['crates', 'patches', 'src'].flatMap(under).filter((file) => !/\/(tests|test-models)\//.test(file));
   const hash = createHash('sha256');
   for (const file of ['Cargo.lock', 'Cargo.toml', 'wasm-pack.toml', ...inside.sort()]) hash.update(`${file}\n`).update(readFileSync(join(checkout, file)));
   return hash.digest('hex').slice(0, 16);

@@ -12,6 +12,7 @@
 #![allow(clippy::result_large_err, clippy::large_enum_variant)]
 #![allow(clippy::type_complexity)]
 
+pub use octet_allocator as allocator;
 pub use octet_graph as graph;
 pub use octet_graph::prepare;
 pub use octet_onnx as onnx;
@@ -20,7 +21,9 @@ pub use octet_quantize as quantize;
 pub use octet_runtime as runtime;
 pub use octet_samples as samples;
 pub use octet_stats as stats;
+pub use octet_stream as stream;
 
+mod broken_invariant;
 pub mod calibrate;
 pub mod compare;
 pub mod profile;
@@ -28,3 +31,7 @@ pub mod session;
 
 #[cfg(target_family = "wasm")]
 pub mod web;
+
+/// The allocator of every program that links this crate. `profile` reads its counts.
+#[global_allocator]
+static ALLOCATOR: allocator::CountingAllocator = allocator::CountingAllocator;

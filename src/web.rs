@@ -20,7 +20,7 @@ use wasm_bindgen::prelude::*;
 use crate::compare::Comparing;
 use crate::profile::Repeats;
 use crate::samples::{self, Encoded};
-use crate::session::{self, ModelFile};
+use crate::session::{self, ErrorKind, ModelFile, OrderError};
 use crate::stats::Method;
 use crate::tensor::Tensor;
 
@@ -276,7 +276,7 @@ impl ModelSession {
         kernels: Option<String>,
     ) -> Result<JsValue, JsValue> {
         let kernels = kernels.as_deref().map(str::parse).transpose();
-        let kernels = kernels.map_err(|cause: String| failure("settings", &cause))?;
+        let kernels = kernels.map_err(|cause: String| failure(ErrorKind::Settings, &cause))?;
         let inputs = match Reflect::has(&sample.get(0), &"data".into()).unwrap_or(false) {
             true => tensors::from_js(&sample, &self.inner.input_specs())?,
             false => self.decoded("sample", &sample, settings).await?,
@@ -382,10 +382,7 @@ impl ModelSession {
 }
 
 fn not_comparing() -> JsValue {
-    failure(
-        "order",
-        "no comparison has begun; begin one with the quantized model",
-    )
+    error(OrderError::NotComparing.into())
 }
 
 /// The file of a small model. The worker runs the whole pipeline on it, so that the browser

@@ -13,8 +13,6 @@ use octet::runtime::Engine;
 use octet::samples::{self, BadSamples, Encoded, InputSpec};
 use octet::stats::{CalibrationStatistics, Method};
 
-mod graphs;
-
 const SAMPLES: usize = 12;
 
 fn input() -> InputSpec {
@@ -30,9 +28,9 @@ fn calibration() -> CalibrationRun {
 }
 
 fn reading(bad_samples: BadSamples) -> CalibrationRun {
-    let nodes = vec![graphs::node("Sigmoid", &["x"], "y")];
+    let nodes = vec![octet_test_models::node("Sigmoid", &["x"], "y")];
     let watched = ["x", "y"].map(String::from).to_vec();
-    let model = graphs::model(nodes, vec![], &["y"]);
+    let model = octet_test_models::model(nodes, vec![], &["y"]);
     let engine = Arc::new(Engine::new(model, watched.clone()));
     // Includes channel means, channel variances and greatest magnitudes per channel of `x`.
     let watched = watched.into_iter().zip([Some(1), None]);

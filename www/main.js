@@ -3,18 +3,17 @@
  * Entry point of the page: defines the elements, starts the engine, handles drops, pastes and keys.
  */
 
-import './views/header.js';
-import './views/status.js';
-import './views/studio.js';
-import { followAddress } from './address.js';
-import { undoByKeys } from './settings-history.js';
 import { dropped, named } from './files.js';
-import { findDemos } from './demo.js';
-import { keepForecast } from './forecast.js';
-import { startPersistence } from './persistence.js';
-import { workOffline } from './offline.js';
-import { cancel } from './run.js';
-import { cancelOpening, start, take } from './studio.js';
+import { start } from './state/session.js';
+import { cancelOpening, take } from './features/model/open.js';
+import { keepForecast } from './features/run/forecast.js';
+import { cancel } from './features/run/run.js';
+import { followAddress } from './features/settings/address.js';
+import { undoByKeys } from './features/settings/undo.js';
+import { workOffline } from './features/storage/offline.js';
+import { startPersistence } from './features/storage/persistence.js';
+import { findDemos } from './features/welcome/demo.js';
+import './studio/studio.js';
 
 /** @param {DragEvent} event */
 const carriesFiles = (event) => event.dataTransfer?.types.includes('Files') ?? false;

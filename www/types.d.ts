@@ -867,11 +867,19 @@ export interface ValueView {
 export interface Warning {
   /** Layers to keep in float as a remedy; empty if that does not help. */
   keepFloat: string[];
-  /**
-   * Kind, for programs: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`,
-   * `inputScale`.
-   */
-  kind: string;
+  /** Kind, for programs. */
+  kind: WarningKind;
   /** One sentence: the finding, its place, its cause and its remedy. */
   message: string;
 }
+
+/**
+ * Kind of a conspicuous finding.
+ * - "slower": The quantized model is slower.
+ * - "island": A layer stays float between integers.
+ * - "sharedScale": Tensors of very different ranges share a scale.
+ * - "deadChannels": Some channels have only zero weights.
+ * - "inputRange": The samples exceed the calibrated range of an input, or use little of it.
+ * - "inputScale": An input looks like an image that was not scaled.
+ */
+export type WarningKind = 'slower' | 'island' | 'sharedScale' | 'deadChannels' | 'inputRange' | 'inputScale';

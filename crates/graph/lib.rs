@@ -5,16 +5,19 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod edit;
+mod inferred_value;
 mod node_builder;
+pub mod operators;
 mod order;
 pub mod prepare;
-mod shape_determined;
+mod shapes;
 mod sliding_window;
+pub mod validate;
 mod weight_layout;
 
 pub use edit::Names;
 pub use node_builder::Steps;
-pub use shape_determined::{is_random, is_shape_determined};
+pub use shapes::{is_random, is_shape_determined};
 pub use sliding_window::{Around, SlidingWindow};
 pub use weight_layout::LayerWeightLayout;
 

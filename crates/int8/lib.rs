@@ -1,18 +1,27 @@
 //! Compiler for quantized models: from QDQ graphs to integer regions.
 //!
-//! [`compile`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, from any
-//! tool, and the shapes of one run. Matched nodes become regions. Each region is one operator of the
-//! result. Inside, it uses eight-bit integers, channels-last layout and one arena. Unmatched nodes
-//! stay float and are listed with the reason.
+//! [`compile`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, from
+//! any tool, and the shapes of one run. Matched nodes become regions. Each region is one operator
+//! of the result. Inside, it uses eight-bit integers, channels-last layout and one arena. Unmatched
+//! nodes stay float and are listed with the reason.
 //!
-//! This crate has no float engine. A [`FloatEvaluator`] runs the float nodes of which it makes lookup
-//! tables.
+//! This crate has no float engine. A [`FloatEvaluator`] runs the float nodes of which it makes
+//! lookup tables.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 #![allow(clippy::type_complexity)]
 
 mod constants;
 mod decompose;
+mod error;
+mod float_evaluator;
+mod float_reason;
+mod ir;
+mod layout;
+mod lower_region;
+mod lowering;
+mod operation;
+mod operators;
 mod pattern;
 mod program;
 mod qdq_propagation;
@@ -20,6 +29,10 @@ mod quantization;
 mod region;
 mod resize_geometry;
 mod sub_byte;
+mod table_functions;
+#[cfg(test)]
+mod test_graph;
+mod values;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -28,34 +41,29 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use octet_graph::{Dim, GraphError, MICROSOFT, Model, TensorType};
-use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
-pub use pattern::{ElementKind, IrValue, Scope};
-use pattern::{Ir, Operand, Operation, Step};
+use octet_onnx::schema::{AttributeProto, NodeProto};
+
+pub use error::{CompilerBug, ProgramError};
+pub use float_evaluator::FloatEvaluator;
+use ir::{Ir, IrStep};
+use lower_region::LoweringError;
+pub use operators::{BLOCK_PRODUCT, MATMUL_NBITS};
+pub use pattern::Scope;
+use pattern::matcher::MatcherInput;
 pub use program::{
     InstructionClock, OutputSlice, Program, RegionInput, cost_of_product, split_rows, wake_ahead,
     with_pool,
 };
-pub use resize_geometry::{ResizeSampling, ResizeTarget};
+pub use resize_geometry::{ResizeError, ResizeSampling, ResizeTarget};
 pub use sub_byte::quantized;
+use values::IrOperand;
+pub use values::{ElementKind, IrValue};
 
 /// Operator name of a region in the result; exported models never contain it.
 pub const REGION: &str = "OctetIntegers";
 
 /// Attribute with the index of the region.
 pub const PLACE: &str = "place";
-
-/// Operator name of a block-wise product that another kernel runs; exported models never contain it.
-pub const BLOCK_PRODUCT: &str = "OctetBlocks";
-
-/// The ONNX Runtime operator in place of which [`BLOCK_PRODUCT`] stands.
-pub const MATMUL_NBITS: &str = "MatMulNBits";
-
-/// Runs float nodes for the compiler.
-pub trait FloatEvaluator {
-    /// The outputs of a small float model for its inputs.
-    fn evaluate(&self, model: Model, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, String>;
-}
 
 /// Execution of one node of a quantized model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -104,15 +112,11 @@ pub fn has_integers(model: &Model) -> bool {
 
 /// True if the model has operators defined on integers. These run on integers in every mode.
 pub fn has_integer_operators(model: &Model) -> bool {
-    let defined = [
-        "DynamicQuantizeLinear",
-        "MatMulInteger",
-        "ConvInteger",
-        "DynamicQuantizeMatMul",
-        "MatMulIntegerToFloat",
-    ];
     let mut nodes = model.graph.nodes.iter();
-    nodes.any(|node| defined.contains(&node.op_type.as_deref().unwrap_or_default()))
+    nodes.any(|node| {
+        let operator = node.op_type.as_deref().unwrap_or_default();
+        operators::is_defined_on_integers(operator) || decompose::is_dynamic_product(operator)
+    })
 }
 
 /// Rewrites ONNX Runtime's own operators as ONNX operators, which tract knows. Value names stay the
@@ -138,8 +142,8 @@ pub fn rewrite_for_floats(model: &mut Model, watched: &[String]) {
     constants::fold(model, watched);
 }
 
-/// Rewrites a model in the form that [`compile`] takes: integer operators become QDQ pairs, which are
-/// propagated across data movement.
+/// Rewrites a model in the form that [`compile`] takes: integer operators become QDQ pairs, which
+/// are propagated across data movement.
 pub fn rewrite_for_integers(model: &mut Model, watched: &[String]) {
     decompose::decompose(model);
     sub_byte::widen(model);
@@ -155,18 +159,25 @@ pub fn compile(
     scope: Scope,
     floats: &dyn FloatEvaluator,
 ) -> Result<Fused, GraphError> {
-    let mut refused: HashMap<usize, String> = HashMap::new();
+    let mut refused: HashMap<usize, ProgramError> = HashMap::new();
     loop {
-        let ir = pattern::build_ir(&model, types, watched, &refused, scope, floats);
+        let input = MatcherInput {
+            model: &model,
+            types,
+            watched,
+            floats,
+            operators: operators::ALL,
+        };
+        let ir = pattern::build_ir(&input, scope, &refused);
         let regions = region::regions(&model.graph, &ir, watched);
         let mut programs = Vec::with_capacity(regions.len());
         let before = refused.len();
         for region in &regions {
-            match Program::new(&ir, region) {
+            match lower_region::lower_region(&ir, region) {
                 Ok(program) => programs.push(Arc::new(program)),
-                Err(error) => {
-                    let nodes = &ir.steps[error.step].nodes;
-                    refused.extend(nodes.iter().map(|&node| (node, error.reason.clone())));
+                Err(LoweringError { step, error }) => {
+                    let nodes = &ir.steps[step].nodes;
+                    refused.extend(nodes.iter().map(|&node| (node, error.clone())));
                 }
             }
         }
@@ -210,7 +221,11 @@ fn assemble(
         steps.push(places);
     }
     for (index, reason) in &ir.floats {
-        nodes.push(float_node(&model.graph.nodes[*index], reason, types));
+        nodes.push(float_node(
+            &model.graph.nodes[*index],
+            &reason.to_string(),
+            types,
+        ));
     }
     model.graph.remove_nodes(&taken);
     for (place, region) in regions.iter().enumerate() {
@@ -247,7 +262,7 @@ fn type_name(value: Option<&IrValue>) -> String {
 }
 
 fn integer_node(
-    step: &Step,
+    step: &IrStep,
     region: usize,
     form: Option<String>,
     model: &Model,
@@ -257,28 +272,30 @@ fn integer_node(
         .nodes
         .iter()
         .map(|&node| model.graph.nodes[node].title().to_owned());
-    let value = |operand: &Operand| match operand {
-        Operand::Constant(constant) => (
+    let value = |operand: &IrOperand| match operand {
+        IrOperand::Constant(constant) => (
             constant.quantization.type_name().to_owned(),
             constant.shape.clone(),
         ),
-        Operand::Reals(shape, _) => ("float32".to_owned(), shape.clone()),
-        Operand::Int16(name, int16) => {
+        IrOperand::Reals(shape, _) => ("float32".to_owned(), shape.clone()),
+        IrOperand::Int16(name, int16) => {
             let value = ir.values.get(name);
             let shape = value.map(|value| value.shape.clone());
             (int16.type_name().to_owned(), shape.unwrap_or_default())
         }
-        Operand::Int8(name, _) | Operand::Bytes(name) | Operand::Floats(name) => {
+        IrOperand::Int8(name, _) | IrOperand::Bytes(name) | IrOperand::Floats(name) => {
             let value = ir.values.get(name);
             let shape = value.map(|value| value.shape.clone());
             (type_name(value), shape.unwrap_or_default())
         }
     };
-    let (mut inputs, input_shapes): (Vec<String>, _) = step.inputs.iter().map(value).unzip();
-    if let (Operation::Where, Some(condition)) = (&step.operation, inputs.first_mut()) {
-        *condition = DataType::Bool.name().to_owned();
+    let (mut inputs, input_shapes): (Vec<String>, _) = step.values.inputs.iter().map(value).unzip();
+    for (at, input) in inputs.iter_mut().enumerate() {
+        if let Some(name) = step.operation.input_type(at) {
+            *input = name.to_owned();
+        }
     }
-    let output = ir.values.get(&step.output);
+    let output = ir.values.get(&step.values.output);
     FusedNode {
         node: step.node.clone(),
         operator: step.operator.clone(),
@@ -287,7 +304,7 @@ fn integer_node(
         region: Some(region),
         kernel: form,
         inputs,
-        output: match step.int16 {
+        output: match step.values.int16 {
             Some(int16) => int16.type_name().to_owned(),
             None => type_name(output),
         },

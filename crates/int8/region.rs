@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::pattern::{Ir, Step};
+use crate::ir::{Ir, IrStep};
 use octet_graph::Graph;
 
 /// Steps that run as one operator.
@@ -70,16 +70,14 @@ fn readers(graph: &Graph, taken: &HashSet<usize>) -> BTreeMap<usize, Vec<String>
     needed
 }
 
-fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
+fn live(steps: &[IrStep], kept: &HashSet<&str>) -> Vec<usize> {
     let mut wanted: HashSet<&str> = HashSet::new();
     let mut live = Vec::new();
     for (index, step) in steps.iter().enumerate().rev() {
-        if step
-            .outputs()
-            .any(|name| kept.contains(name) || wanted.contains(name))
-        {
+        let mut outputs = step.values.outputs();
+        if outputs.any(|name| kept.contains(name) || wanted.contains(name)) {
             live.push(index);
-            wanted.extend(step.inputs.iter().filter_map(|operand| operand.value()));
+            wanted.extend(step.values.read());
         }
     }
     live.reverse();
@@ -88,7 +86,7 @@ fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
 
 /// Partition of the items: merged steps, and float nodes by themselves.
 struct RegionPartition<'a> {
-    steps: &'a [Step],
+    steps: &'a [IrStep],
     live: &'a [usize],
     /// The part of each item: live steps first, then float nodes.
     part: Vec<usize>,
@@ -98,14 +96,14 @@ struct RegionPartition<'a> {
 
 impl<'a> RegionPartition<'a> {
     fn new(
-        steps: &'a [Step],
+        steps: &'a [IrStep],
         live: &'a [usize],
         graph: &Graph,
         outside: &BTreeMap<usize, Vec<String>>,
     ) -> RegionPartition<'a> {
         let mut makers: HashMap<&str, usize> = HashMap::new();
         for (item, &index) in live.iter().enumerate() {
-            makers.extend(steps[index].outputs().map(|name| (name, item)));
+            makers.extend(steps[index].values.outputs().map(|name| (name, item)));
         }
         for (offset, &node) in outside.keys().enumerate() {
             for output in graph.nodes[node]
@@ -118,10 +116,7 @@ impl<'a> RegionPartition<'a> {
         }
         let mut next = vec![Vec::new(); live.len() + outside.len()];
         for (item, &index) in live.iter().enumerate() {
-            let read = steps[index]
-                .inputs
-                .iter()
-                .filter_map(|operand| operand.value());
+            let read = steps[index].values.read();
             for maker in read.filter_map(|name| makers.get(name)) {
                 next[*maker].push(item);
             }
@@ -142,8 +137,7 @@ impl<'a> RegionPartition<'a> {
     /// Values that a step reads. Values read by float nodes are among the kept ones.
     fn read(&self, item: usize) -> impl Iterator<Item = &str> {
         let step = self.live.get(item).map(|&index| &self.steps[index]);
-        step.into_iter()
-            .flat_map(|step| step.inputs.iter().filter_map(|operand| operand.value()))
+        step.into_iter().flat_map(|step| step.values.read())
     }
 
     fn join(&mut self) {
@@ -201,20 +195,17 @@ impl<'a> RegionPartition<'a> {
                 let steps: Vec<usize> = items.iter().map(|&item| self.live[item]).collect();
                 let result: HashSet<&str> = steps
                     .iter()
-                    .flat_map(|&s| self.steps[s].outputs())
+                    .flat_map(|&s| self.steps[s].values.outputs())
                     .collect();
-                let read = steps.iter().flat_map(|&s| &self.steps[s].inputs);
-                let inputs: BTreeSet<&str> = read
-                    .filter_map(|operand| operand.value())
-                    .filter(|name| !result.contains(name))
-                    .collect();
+                let read = steps.iter().flat_map(|&s| self.steps[s].values.read());
+                let inputs: BTreeSet<&str> = read.filter(|name| !result.contains(name)).collect();
                 let outputs = items.iter().flat_map(|&item| {
                     let readers = self.next[item].iter();
                     let left: HashSet<&str> = readers
                         .filter(|reader| !inside.contains(reader))
                         .flat_map(|&reader| self.read(reader))
                         .collect();
-                    let result = self.steps[self.live[item]].outputs();
+                    let result = self.steps[self.live[item]].values.outputs();
                     result.filter(move |name| kept.contains(name) || left.contains(name))
                 });
                 Region {
@@ -232,8 +223,9 @@ impl<'a> RegionPartition<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::{Operand, Operation};
     use crate::quantization::Int8Quantization;
+    use crate::test_graph::no_operation;
+    use crate::values::{IrOperand, StepValues};
     use octet_graph::Model;
     use octet_onnx::schema::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
     use proptest::prelude::*;
@@ -266,17 +258,13 @@ mod tests {
             let refs: Vec<&str> = inputs.iter().map(String::as_str).collect();
             result.push(NodeProto::new("Any", &output, &refs, &[&output]));
             if *integer {
-                ir.steps.push(Step {
-                    node: output.clone(),
+                let operands = inputs.into_iter().map(|n| IrOperand::Int8(n, UNIT));
+                ir.steps.push(IrStep {
+                    values: StepValues::new(operands.collect(), &output),
+                    node: output,
                     operator: "Any".into(),
                     nodes: vec![i],
-                    operation: Operation::Reshape,
-                    inputs: inputs.into_iter().map(|n| Operand::Int8(n, UNIT)).collect(),
-                    output,
-                    more_outputs: Vec::new(),
-                    quantization: Some(UNIT),
-                    int16: None,
-                    bounds: [0, 255],
+                    operation: no_operation(),
                 });
             }
         }

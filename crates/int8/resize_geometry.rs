@@ -4,6 +4,30 @@ use octet_kernels::int8::{Coordinates, Nearest, nearest_pixels};
 
 use octet_graph::prepare::position;
 
+/// Reason why a Resize node is not supported; “it” is the node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ResizeError {
+    #[error("its coordinate_transformation_mode {0} is not supported")]
+    Coordinates(String),
+    #[error("its nearest_mode {0} is not supported")]
+    Rounding(String),
+    #[error("it changes the number of axes")]
+    Rank,
+    #[error("its scales must be positive numbers")]
+    Scales,
+    #[error("axis {0} is outside a tensor of {1} axes")]
+    Axis(i64, usize),
+    #[error("it has {0} scales for the axes {1:?}")]
+    ScaleCount(usize, Vec<usize>),
+    #[error("its keep_aspect_ratio_policy {0} is not supported")]
+    Policy(String),
+    #[error("it keeps the aspect ratio, and its sizes are not constant")]
+    SizesNotConstant,
+    #[error("it has no sizes")]
+    NoSizes,
+}
+
 /// The coordinate attributes of a Resize node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResizeSampling {
@@ -18,24 +42,20 @@ impl ResizeSampling {
     pub fn parse(
         coordinates: Option<&str>,
         rounding: Option<&str>,
-    ) -> Result<ResizeSampling, String> {
+    ) -> Result<ResizeSampling, ResizeError> {
         let coordinates = match coordinates.unwrap_or("half_pixel") {
             "half_pixel" => Coordinates::HalfPixel,
             "pytorch_half_pixel" => Coordinates::PytorchHalfPixel,
             "align_corners" => Coordinates::AlignCorners,
             "asymmetric" => Coordinates::Asymmetric,
-            other => {
-                return Err(format!(
-                    "its coordinate_transformation_mode {other} is not supported"
-                ));
-            }
+            other => return Err(ResizeError::Coordinates(other.to_owned())),
         };
         let rounding = match rounding.unwrap_or("round_prefer_floor") {
             "round_prefer_floor" => Nearest::RoundPreferFloor,
             "round_prefer_ceil" => Nearest::RoundPreferCeil,
             "floor" => Nearest::Floor,
             "ceil" => Nearest::Ceil,
-            other => return Err(format!("its nearest_mode {other} is not supported")),
+            other => return Err(ResizeError::Rounding(other.to_owned())),
         };
         Ok(ResizeSampling {
             coordinates,
@@ -74,29 +94,26 @@ pub struct ResizeTarget {
 
 impl ResizeTarget {
     /// The scale of each axis: as given, or derived from the sizes. All are positive.
-    pub fn scales(&self, shape: &[usize], output: &[usize]) -> Result<Vec<f32>, String> {
+    pub fn scales(&self, shape: &[usize], output: &[usize]) -> Result<Vec<f32>, ResizeError> {
         if shape.len() != output.len() {
-            return Err("it changes the number of axes".into());
+            return Err(ResizeError::Rank);
         }
         let scales = self.unchecked_scales(shape, output)?;
         let sound = |(&size, &scale): (&usize, &f32)| size > 0 && scale.is_normal() && scale > 0.0;
         match shape.iter().zip(&scales).all(sound) {
             true => Ok(scales),
-            false => Err("its scales must be positive numbers".into()),
+            false => Err(ResizeError::Scales),
         }
     }
 
-    fn unchecked_scales(&self, shape: &[usize], output: &[usize]) -> Result<Vec<f32>, String> {
+    fn unchecked_scales(&self, shape: &[usize], output: &[usize]) -> Result<Vec<f32>, ResizeError> {
         // ONNX Runtime copies an input whose size stays the same, whatever the scales: 1.1 times
         // two pixels are two.
         if shape == output {
             return Ok(vec![1.0; shape.len()]);
         }
         let rank = shape.len();
-        let axis = |&axis: &i64| {
-            position(axis, rank)
-                .ok_or_else(|| format!("axis {axis} is outside a tensor of {rank} axes"))
-        };
+        let axis = |&axis: &i64| position(axis, rank).ok_or(ResizeError::Axis(axis, rank));
         let axes: Vec<usize> = match &self.axes {
             Some(named) => named.iter().map(axis).collect::<Result<_, _>>()?,
             None => (0..rank).collect(),
@@ -104,10 +121,7 @@ impl ResizeTarget {
         let mut scales = vec![1.0; rank];
         if !self.scales.is_empty() {
             if self.scales.len() != axes.len() {
-                return Err(format!(
-                    "it has {} scales for the axes {axes:?}",
-                    self.scales.len()
-                ));
+                return Err(ResizeError::ScaleCount(self.scales.len(), axes));
             }
             for (&axis, &scale) in axes.iter().zip(&self.scales) {
                 scales[axis] = scale;
@@ -121,11 +135,7 @@ impl ResizeTarget {
             None | Some("stretch") => None,
             Some("not_larger") => Some(f32::min),
             Some("not_smaller") => Some(f32::max),
-            Some(other) => {
-                return Err(format!(
-                    "its keep_aspect_ratio_policy {other} is not supported"
-                ));
-            }
+            Some(other) => return Err(ResizeError::Policy(other.to_owned())),
         };
         let Some(one) = one else {
             for axis in axes {
@@ -135,10 +145,10 @@ impl ResizeTarget {
         };
         let sizes = self.sizes.as_ref();
         let sizes = sizes.filter(|sizes| sizes.len() == axes.len());
-        let sizes = sizes.ok_or("it keeps the aspect ratio, and its sizes are not constant")?;
+        let sizes = sizes.ok_or(ResizeError::SizesNotConstant)?;
         let ratios = sizes.iter().zip(&axes);
         let ratios = ratios.map(|(&size, &axis)| ratio(usize::try_from(size).unwrap_or(0), axis));
-        let scale = ratios.reduce(one).ok_or("it has no sizes")?;
+        let scale = ratios.reduce(one).ok_or(ResizeError::NoSizes)?;
         for axis in axes {
             scales[axis] = scale;
         }

@@ -40,7 +40,23 @@ pub enum ExternalError {
         file: String,
         start: u64,
         end: u64,
-        actual: usize,
+        actual: u64,
+    },
+    #[error(
+        "tensor {tensor} is stored in {length} bytes of another file, but its shape and type require {expected}: the file is damaged; export it again"
+    )]
+    Length {
+        tensor: String,
+        length: u64,
+        expected: u64,
+    },
+    #[error(
+        "tensors {first} and {second} share a part of their bytes in {file}: the model is damaged; export it again"
+    )]
+    Overlap {
+        first: String,
+        second: String,
+        file: String,
     },
     #[error(transparent)]
     Tensor(#[from] TensorError),
@@ -135,7 +151,7 @@ fn attach_one(
     };
     let end = start.saturating_add(length);
     if end > bytes.len() as u64 {
-        let actual = bytes.len();
+        let actual = bytes.len() as u64;
         return Err(ExternalError::TooShort {
             tensor: name,
             file: path,
@@ -161,14 +177,14 @@ pub fn find<'a>(files_by_name: &'a BTreeMap<String, Bytes>, path: &str) -> Optio
 }
 
 /// Returns true if a path stays inside the model's folder, on every operating system.
-fn is_inside(path: &str) -> bool {
+pub fn is_inside(path: &str) -> bool {
     !path.is_empty()
         && !path.starts_with('/')
         && !path.contains(['\\', ':', '\0'])
         && path.split('/').all(|part| part != "..")
 }
 
-fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
+pub(super) fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
     tensor
         .external_data
         .iter()
@@ -177,7 +193,10 @@ fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
         .as_deref()
 }
 
-fn number(tensor: &TensorProto, key: ExternalNumber) -> Result<Option<u64>, ExternalError> {
+pub(super) fn number(
+    tensor: &TensorProto,
+    key: ExternalNumber,
+) -> Result<Option<u64>, ExternalError> {
     entry(tensor, key.name())
         .map(|value| {
             value.trim().parse().map_err(|_| ExternalError::Number {

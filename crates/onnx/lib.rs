@@ -9,6 +9,7 @@
 mod construct;
 pub mod external;
 mod file_format;
+mod floats;
 pub mod half;
 pub mod in_memory;
 mod little_endian;
@@ -18,6 +19,8 @@ mod read;
 mod rename;
 mod scan;
 pub mod schema;
+pub mod skeleton;
+mod stretch;
 pub mod tensor;
 pub mod tensors;
 mod value_type;
@@ -25,5 +28,6 @@ mod write;
 
 pub use read::{ReadError, read};
 pub use scan::{LIMITS, Limits, ScanError};
+pub use stretch::{Stretch, check_stretches, stretch_of};
 pub use value_type::{Dim, TensorType, tensor_type_of};
 pub use write::{Pieces, WriteError, pieces, write};

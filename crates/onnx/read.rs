@@ -27,6 +27,10 @@ pub enum ReadError {
         "the file has {bytes} bytes, more than the 2 GiB limit of an ONNX file: export it with external data, which puts the weights in a file beside it"
     )]
     TooLarge { bytes: usize },
+    #[error(
+        "the model has more than {limit} bytes beside its large tensors, more than can be opened safely: export its weights as raw data"
+    )]
+    Skeleton { limit: u64 },
     #[error("the model can't be opened: {0}")]
     Scan(#[from] ScanError),
     #[error("the file is damaged: {reason}; download or export it again")]
@@ -62,6 +66,11 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
         return Err(ReadError::TooLarge { bytes: bytes.len() });
     }
     scan(&bytes, LIMITS)?;
+    decoded(bytes)
+}
+
+/// Decodes scanned bytes, and checks what all models have.
+pub(super) fn decoded(bytes: Bytes) -> Result<ModelProto, ReadError> {
     let model = ModelProto::decode(bytes).map_err(|e| ReadError::Damaged {
         reason: e.to_string(),
     })?;

@@ -29,22 +29,22 @@ pub enum ScanError {
     #[error(
         "the file was cut short: at least {missing} bytes are missing after its {bytes} bytes; download or export it again"
     )]
-    Truncated { missing: usize, bytes: usize },
+    Truncated { missing: u64, bytes: u64 },
     #[error(
         "byte {at} can't be part of an ONNX model: the file is damaged or of another format; download or export it again"
     )]
-    Malformed { at: usize },
+    Malformed { at: u64 },
     #[error(
         "its messages are nested more than {limit} deep (byte {at}), deeper than in any real model; export it again"
     )]
-    TooDeep { at: usize, limit: usize },
+    TooDeep { at: u64, limit: usize },
     #[error("it has more than {limit} messages and names, more than can be opened safely")]
     TooMany { limit: usize },
 }
 
 /// Field types: messages that contain messages, as far as the scan follows them, and others.
-#[derive(Clone, Copy, PartialEq)]
-enum FieldKind {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum FieldKind {
     Model,
     Graph,
     Node,
@@ -72,7 +72,7 @@ enum FieldKind {
 
 impl FieldKind {
     /// The type of the length-delimited field `tag` of this message.
-    fn field(self, tag: u64) -> FieldKind {
+    pub(super) fn field(self, tag: u64) -> FieldKind {
         use FieldKind::*;
         match (self, tag) {
             (Model, 7) => Graph,
@@ -128,7 +128,7 @@ impl Scanner<'_> {
     ) -> Result<(), ScanError> {
         if depth > self.limits.depth {
             return Err(ScanError::TooDeep {
-                at: start,
+                at: start as u64,
                 limit: self.limits.depth,
             });
         }
@@ -144,13 +144,14 @@ impl Scanner<'_> {
                 1 => 8,
                 2 => {
                     let length = self.varint(&mut at, end, field)?;
-                    usize::try_from(length).map_err(|_| ScanError::Malformed { at: field })?
+                    usize::try_from(length)
+                        .map_err(|_| ScanError::Malformed { at: field as u64 })?
                 }
                 5 => 4,
-                _ => return Err(ScanError::Malformed { at: field }),
+                _ => return Err(ScanError::Malformed { at: field as u64 }),
             };
             if key >> 3 == 0 {
-                return Err(ScanError::Malformed { at: field });
+                return Err(ScanError::Malformed { at: field as u64 });
             }
             let over = length.saturating_sub(end - at);
             if over > 0 {
@@ -185,11 +186,11 @@ impl Scanner<'_> {
     fn cut(&self, kind: FieldKind, over: usize, end: usize, field: usize) -> ScanError {
         if kind == FieldKind::Model && end == self.bytes.len() && over < self.limits.bytes {
             ScanError::Truncated {
-                missing: over,
-                bytes: self.bytes.len(),
+                missing: over as u64,
+                bytes: self.bytes.len() as u64,
             }
         } else {
-            ScanError::Malformed { at: field }
+            ScanError::Malformed { at: field as u64 }
         }
     }
 
@@ -200,10 +201,10 @@ impl Scanner<'_> {
                 return Err(if end == self.bytes.len() {
                     ScanError::Truncated {
                         missing: 1,
-                        bytes: end,
+                        bytes: end as u64,
                     }
                 } else {
-                    ScanError::Malformed { at: field }
+                    ScanError::Malformed { at: field as u64 }
                 });
             }
             let byte = self.bytes[*at];
@@ -213,7 +214,7 @@ impl Scanner<'_> {
                 return Ok(value);
             }
         }
-        Err(ScanError::Malformed { at: field })
+        Err(ScanError::Malformed { at: field as u64 })
     }
 }
 

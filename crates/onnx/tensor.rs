@@ -195,6 +195,15 @@ impl TensorProto {
         Ok((self.element_count()? as u128 * bits).div_ceil(8) as usize)
     }
 
+    /// Number of bytes in ONNX's packing, also of tensors larger than the memory; 0 for strings.
+    pub fn stored_bytes(&self) -> Result<u64, TensorError> {
+        let bits = self.element()?.bits().unwrap_or(0) as u64;
+        let mut sizes = self.shape()?.into_iter().map(|size| size as u64);
+        let count = sizes.try_fold(1u64, |count, size| count.checked_mul(size));
+        let bits = count.and_then(|count| count.checked_mul(bits));
+        Ok(bits.ok_or_else(|| self.impossible())?.div_ceil(8))
+    }
+
     pub(super) fn impossible(&self) -> TensorError {
         TensorError::Shape {
             tensor: self.title().to_owned(),

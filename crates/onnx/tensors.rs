@@ -76,7 +76,7 @@ fn sparse<E>(
 }
 
 /// Calls `visit` for every tensor with mutable access, until it returns an error.
-pub(crate) fn each_mut<E>(
+pub fn each_mut<E>(
     model: &mut ModelProto,
     visit: &mut impl FnMut(&mut TensorProto) -> Result<(), E>,
 ) -> Result<(), E> {

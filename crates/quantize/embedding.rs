@@ -1,15 +1,12 @@
 //! EmbedLayerNormalization, the embedding lookup of language models, with integer tables:
 //! QEmbedLayerNormalization. Only the rows looked up are dequantized.
 
-use super::MICROSOFT;
 use super::integers::IntegerFormat;
 use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::stays_float::StaysFloat;
+use octet_graph::operators::Operator;
 use octet_onnx::schema::NodeProto;
-
-/// The name of the integer operator.
-pub(super) const OPERATOR: &str = "QEmbedLayerNormalization";
 
 /// The input slots of three tables, a scale and a bias, for both operators; and that of the mask.
 pub(super) const TABLES: std::ops::Range<usize> = 2..7;
@@ -65,10 +62,11 @@ pub(super) fn rewrite<'a>(
     let tables: Vec<_> = weights.into_iter().map(table).collect::<Result<_, _>>()?;
     let name = node.name.as_ref().filter(|name| !name.is_empty());
     let name = name.map(|name| graph.fresh(&format!("{name}_quant")));
+    let qlinear = Operator::of(node).qlinear;
     graph.push(NodeProto {
         name,
-        op_type: Some(OPERATOR.into()),
-        domain: Some(MICROSOFT.into()),
+        op_type: qlinear.map(|form| form.operator.to_owned()),
+        domain: qlinear.and_then(|form| form.domain).map(str::to_owned),
         input: inputs(node, &tables),
         ..node.clone()
     });

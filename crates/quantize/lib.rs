@@ -34,6 +34,7 @@ mod qdq;
 mod qoperator;
 mod quantized_names;
 mod ranges;
+pub mod recipe;
 mod rewrite;
 mod scale;
 mod scheme;
@@ -63,7 +64,7 @@ pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
 pub use ranges::ActivationRanges;
 pub use scale::QuantizationParameters;
-pub use scheme::apply;
+pub use scheme::{apply, plan_streamed};
 pub use settings::{
     Document, ElementType, Format, GuardSettings, InvalidValue, LayerSettings, Operators, Rounding,
     Scheme, Settings, SettingsError, TensorSettings, UnsupportedSetting, target_of,
@@ -146,6 +147,10 @@ pub enum QuantizeError {
         node: String,
         error: Box<QuantizeError>,
     },
+    #[error(
+        "the model is too large for this scheme: choose the scheme blocks, which reads the weights piece by piece"
+    )]
+    NotStreamed,
     #[error(
         "static quantization needs ranges; calibrate with some samples first, or choose another scheme"
     )]

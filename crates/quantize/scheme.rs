@@ -1,8 +1,10 @@
 //! Applies the scheme that the settings name.
 
+use super::blocks::plan_blocks;
 use super::gptq::gram_statistics;
 use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;
+use super::recipe::PlannedRecipe;
 use super::settings::{
     ElementType, Format, LayerResolver, Operators, Rounding, Scheme, Settings, without_effect,
     without_meaning,
@@ -12,7 +14,10 @@ use super::{
     QuantizedTensor, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_float16,
     quantize_weights, to_integer_operators, vnni_saturation, with_float_weights,
 };
+use std::collections::HashMap;
+
 use octet_graph::Model;
+use octet_onnx::schema::NodeProto;
 use octet_stats::Method;
 
 /// The note for bias correction without statistics.
@@ -37,6 +42,31 @@ pub fn apply(
         .notes
         .extend(vnni_saturation::note(&quantized.model));
     Ok(quantized)
+}
+
+/// Quantizes a model whose large constants are still in files, by a scheme that needs no samples.
+/// The recipes compute the constants of the result. The graph is the file's own, without any
+/// preparation.
+pub fn plan_streamed(
+    model: &Model,
+    settings: &Settings,
+) -> Result<(Quantized, Vec<PlannedRecipe>), QuantizeError> {
+    if settings.scheme != Scheme::Blocks {
+        return Err(QuantizeError::NotStreamed);
+    }
+    let (keep_float, operators) = selected(model, settings)?;
+    let layers = LayerResolver::new(settings, model)?;
+    let of = |node: &NodeProto| layers.resolve(node).blocks;
+    let (mut quantized, recipes) = plan_blocks(
+        model,
+        &of,
+        &keep_float,
+        operators.as_deref(),
+        &HashMap::new(),
+    )?;
+    quantized.notes.extend(without_effect(settings, model));
+    quantized.notes.extend(without_meaning(settings));
+    Ok((quantized, recipes))
 }
 
 fn by_scheme(

@@ -71,6 +71,18 @@ pub enum StaysFloat {
     NotInBlocks,
     /// A matrix with columns much shorter than a block.
     ShortColumns,
+    /// A form or method of blocks that needs the whole weight, in a model of any size.
+    WholeWeightNeeded,
+    /// A Gather whose table is computed.
+    VariableTable,
+    /// A Gather along another axis than the first.
+    GathersNoRows,
+    /// A Gather from a table of integers.
+    TableNotFloat,
+    /// A Gather with the method HQQ.
+    FractionalZeroPoints,
+    /// A Gather from rows that end inside a block.
+    UnevenRows,
     /// A Gemm with alpha or beta.
     ScaledProduct,
     /// A Gemm with transA.
@@ -137,6 +149,16 @@ impl StaysFloat {
             StaysFloat::ShortColumns => {
                 "its columns are so short that blocks would need more bytes than float32"
             }
+            StaysFloat::WholeWeightNeeded => {
+                "this form or method of blocks needs the whole weight in memory"
+            }
+            StaysFloat::VariableTable => "its table is not a constant",
+            StaysFloat::GathersNoRows => "it reads no rows of its table",
+            StaysFloat::TableNotFloat => "its table is not of floats",
+            StaysFloat::FractionalZeroPoints => {
+                "GatherBlockQuantized has no fractional zero points"
+            }
+            StaysFloat::UnevenRows => "the length of its rows is no multiple of a block",
             StaysFloat::ScaledProduct => "it scales its product or its bias",
             StaysFloat::TransposedInput => "it transposes its first input",
             StaysFloat::LstmLayout => "its integer operator supports only layout 0, time first",

@@ -1,7 +1,8 @@
 //! A note on layers whose sums can saturate in native ONNX Runtime. On x86 processors without VNNI
 //! it adds two u8·i8 products in 16 bits, which is exact only for weights within ±64.
 
-use octet_graph::{MICROSOFT, Model};
+use octet_graph::Model;
+use octet_graph::operators::{Operator, Property};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// The largest weight magnitude for which two products always fit: 2 · 255 · 64.
@@ -48,14 +49,9 @@ pub(crate) fn note(model: &Model) -> Option<String> {
 
 /// The weight's input slot for operators that multiply integers in ONNX Runtime.
 fn slot_of_weight(node: &NodeProto) -> Option<usize> {
-    match (node.domain.as_deref(), node.op_type.as_deref()?) {
-        (None | Some("" | "ai.onnx"), "QLinearConv" | "QLinearMatMul") => Some(3),
-        (Some(MICROSOFT), "QGemm") => Some(3),
-        (None | Some("" | "ai.onnx"), "Conv" | "Gemm" | "MatMul") => Some(1),
-        (None | Some("" | "ai.onnx"), "ConvInteger" | "MatMulInteger") => Some(1),
-        (Some(MICROSOFT), "DynamicQuantizeLSTM") => Some(1),
-        _ => None,
-    }
+    let operator = Operator::of(node);
+    let saturates = operator.has(Property::SaturatesPairs);
+    saturates.then(|| operator.weight_slots.first().copied())?
 }
 
 fn has_type(tensor: &TensorProto, elements: &[DataType]) -> bool {

@@ -13,6 +13,7 @@ use super::settings::{ElementType, UnsupportedSetting};
 use super::stays_float::StaysFloat;
 use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
 use octet_graph::Model;
+use octet_graph::operators::{Operator, Treatment};
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 /// The settings of weight-only quantization.
@@ -73,23 +74,16 @@ pub fn quantize_weights(
                 gather::rewrite(graph, node, IntegerFormat { axis, ..form })
             }
             EMBEDDING => embedding::rewrite(graph, node, form),
-            "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => {
-                read_dequantized(graph, node, &[1], form, &mut written)
-            }
-            "LSTM" | "GRU" | "RNN" => {
-                read_dequantized(graph, node, &RECURRENT_WEIGHTS, form, &mut written)
-            }
-            operator => Err(reason(operator).into()),
+            operator => match Operator::of(node).weight_slots {
+                [] => Err(reason(operator).into()),
+                slots => read_dequantized(graph, node, slots, form, &mut written),
+            },
         }
     })
 }
 
 /// The names of dequantized weights, by weight name and scale axis.
 pub(super) type DequantizedWeights = HashMap<(String, Option<usize>), String>;
-
-/// The slots of a recurrent layer's input weights and state weights, `[directions, gates · hidden,
-/// inputs]`.
-pub(super) const RECURRENT_WEIGHTS: [usize; 2] = [1, 2];
 
 /// Makes a node read the weights in these slots through DequantizeLinear nodes.
 pub(super) fn read_dequantized<'a>(
@@ -136,10 +130,9 @@ pub(super) fn read_dequantized<'a>(
 fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
     let weight = graph.model.graph.initializers.get(node.input_at(1)?)?;
     let last = weight.dims.len().checked_sub(1)?;
-    let axis = match node.op_type.as_deref()? {
-        "Conv" => 0,
-        "Gemm" if node.int("transB").unwrap_or(0) != 0 => 0,
-        "MatMul" => last,
+    let axis = match Operator::of(node).treatment {
+        Some(Treatment::Weighted(axis)) => axis.at(node),
+        Some(Treatment::MatMul) => last,
         _ => 1,
     };
     (axis <= last).then_some(axis)

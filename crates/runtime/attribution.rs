@@ -7,24 +7,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::plan_step::PlanStep;
-use octet_graph::{Graph, Uses};
-
-/// Operators whose work is a matrix product; their step is named a product.
-const WEIGHTED: [&str; 12] = [
-    "Conv",
-    "ConvTranspose",
-    "Gemm",
-    "MatMul",
-    "Einsum",
-    "ConvInteger",
-    "MatMulInteger",
-    "QLinearConv",
-    "QGemm",
-    "MatMulNBits",
-    "DynamicQuantizeMatMul",
-    "MatMulIntegerToFloat",
-];
+use super::steps::PlanStep;
+use octet_graph::operators::{Operator, Property};
+use octet_graph::{Graph, Uses, is_random};
 
 /// Returns for each node the node of its layer: itself if it has steps, another node if it was
 /// fused, `None` if it was computed before the run.
@@ -43,7 +28,7 @@ pub(super) fn layers_of(graph: &Graph, steps: &[PlanStep]) -> Vec<Option<usize>>
     let mut layer: Vec<Option<usize>> = (0..count).map(|n| with_steps[n].then_some(n)).collect();
     let weighted = |node: usize| {
         let operator = graph.nodes[node].op_type.as_deref();
-        WEIGHTED.contains(&operator.unwrap_or_default())
+        Operator::in_any_domain(operator.unwrap_or_default()).has(Property::MatrixProduct)
     };
     for node in 0..count {
         if with_product[node] && !weighted(node) {
@@ -148,8 +133,7 @@ fn constants(graph: &Graph) -> Vec<bool> {
     let mut found = Vec::with_capacity(graph.nodes.len());
     for node in &graph.nodes {
         let inputs = node.input.iter().filter(|name| !name.is_empty());
-        let constant = node.is("Shape")
-            || node.is("Size")
+        let constant = Operator::of(node).has(Property::OfShapes)
             || inputs
                 .clone()
                 .all(|name| known.contains(name.as_str()) && !is_random(node));
@@ -159,12 +143,6 @@ fn constants(graph: &Graph) -> Vec<bool> {
         found.push(constant);
     }
     found
-}
-
-fn is_random(node: &octet_onnx::schema::NodeProto) -> bool {
-    node.op_type
-        .as_deref()
-        .is_some_and(|operator| operator.starts_with("Random"))
 }
 
 /// Assigns each step to the node of its layer.

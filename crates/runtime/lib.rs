@@ -13,10 +13,11 @@
 )]
 
 mod attribution;
-mod control;
 mod cost_estimate;
+mod cut_points;
+mod datum;
 mod dedup_im2col;
-mod element_types;
+mod engine;
 mod execute;
 mod float;
 mod indices;
@@ -25,13 +26,10 @@ mod int8;
 mod invariant;
 mod load;
 mod observe;
+mod operator_inputs;
 mod operators;
 mod panics;
-mod partition;
 mod plan;
-mod plan_step;
-mod run;
-mod run_context;
 mod steps;
 mod tract_graph;
 mod typed;
@@ -41,13 +39,12 @@ mod values;
 mod weights;
 
 pub use cost_estimate::CostEstimate;
+pub use engine::{Engine, Probe};
+pub use execute::StepClock;
 pub use float::{FloatKernels, UnknownFloatKernels};
 pub use invariant::EngineInvariant;
 pub use octet_int8::FusedNode;
-pub use plan_step::{PlanStep, StepValue};
-pub use run::{Engine, Probe};
-pub use run_context::StepClock;
-pub use steps::{PlanSteps, Timing};
+pub use steps::{PlanStep, PlanSteps, StepValue, Timing};
 pub use types::{infer_types, infer_types_of};
 pub use validate::validate_unrun;
 

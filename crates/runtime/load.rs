@@ -24,12 +24,13 @@ use super::invariant::EngineInvariant;
 use super::operators::NativeOperator;
 use super::weights::{self, SharedWeight};
 use super::{
-    EngineError, Watched, chain, observe, operators, partition, tract_graph, validate, values,
+    EngineError, Watched, chain, cut_points, observe, operators, tract_graph, validate, values,
 };
+use octet_graph::operators::{ChannelRole, Operator};
 use octet_graph::prepare::{InferredValue, Types, fold_shapes};
 use octet_graph::{Dim, Model, Uses};
 use octet_onnx::in_memory;
-use octet_onnx::schema::{DataType, TensorProto};
+use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// Constants up to this size are always passed with their values: shapes and axes steer the
 /// inference.
@@ -92,10 +93,7 @@ pub(super) fn load(
     onnx.op_register
         .insert(octet_int8::BLOCK_PRODUCT, matmul_nbits::build);
     operators::register(&mut onnx, weights == WeightMode::Types);
-    onnx.op_register
-        .insert("QuantizeLinear", quantize_linear::quantize);
-    onnx.op_register
-        .insert("DequantizeLinear", quantize_linear::dequantize);
+    quantize_linear::register(&mut onnx);
     let parsed = onnx.parse(&decoded, None).map_err(plan_error)?;
     let mut tract = parsed.model;
     reject_unknown(&tract)?;
@@ -182,7 +180,7 @@ fn fold_shapes<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<
         .flat_map(|one| std::iter::once(&one.value).chain(&one.beside))
         .map(String::as_str)
         .collect();
-    let shape_values = partition::shape_values(model.graph.nodes.iter());
+    let shape_values = cut_points::shape_values(model.graph.nodes.iter());
     let stays = |name: &str| {
         let known = types.get(name);
         let floats = known.is_some_and(|known| known.element == DataType::Float);
@@ -228,7 +226,7 @@ fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Op
         let node = node(reader);
         match reader.1 {
             0 if node.is("Gather") => node.int("axis").unwrap_or(0) == 0,
-            1 if node.is("MatMul") || node.is("Gemm") || node.is("Conv") => true,
+            1 if is_layer(node) && !node.is("ConvTranspose") => true,
             _ => node.is("Add"),
         }
     };
@@ -243,6 +241,11 @@ fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Op
         && readers.iter().all(reads_there)
         && !uses.is_output(name);
     wanted.then(|| SharedWeight::new(raw.clone(), &dims(tensor)))?
+}
+
+/// True for operators whose second input is a weight between input and output channels.
+fn is_layer(node: &NodeProto) -> bool {
+    matches!(Operator::of(node).channels, ChannelRole::Layer(_))
 }
 
 fn set_constant(

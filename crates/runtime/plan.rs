@@ -1,21 +1,24 @@
 //! Plans: a model prepared for inputs of certain shapes, built at the first sample with these
 //! shapes.
 
-use std::sync::{Arc, PoisonError};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan::SimplePlan;
 
 use super::cost_estimate::{self, CostEstimate};
+use super::execute::RunContext;
 use super::inference::SizeMismatch;
-use super::int8::{self, GraphData};
+use super::int8::{GraphData, matmul_nbits};
 use super::load::{WeightMode, load};
 use super::panics::caught;
-use super::run::Engine;
 use super::steps::{self, RegionSteps};
-use super::{EngineError, chain, dedup_im2col, float, typed, weights};
+use super::{EngineError, Watched, chain, dedup_im2col, float, infer_types_of, typed, weights};
 use octet_graph::Model;
-use octet_int8::{FusedNode, Scope};
+use octet_int8::{FloatEvaluator, Fused, FusedNode, Scope};
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::NodeProto;
 
@@ -66,7 +69,43 @@ impl RunPlan {
 /// Number of plans that are kept; a new one replaces the oldest.
 const MAX_PLANS: usize = 4;
 
-impl Engine {
+/// Plans one model without control flow, for each set of input shapes.
+pub(super) struct ModelPlanner {
+    pub(super) model: Model,
+    pub(super) watched: Vec<Watched>,
+    /// Watched values that are inputs of the model: (slot, index of the input).
+    pub(super) watched_inputs: Vec<(usize, usize)>,
+    /// Our float kernels run the convolutions.
+    pub(super) kernels: bool,
+    /// Quantized nodes run on integers.
+    pub(super) integers: bool,
+    plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<ExecutionPlan>)>>,
+}
+
+impl ModelPlanner {
+    /// A planner without plans, for a model that runs in float.
+    pub(super) fn new(model: Model, watched: Vec<Watched>) -> ModelPlanner {
+        let position = |name: &String| {
+            let mut inputs = model.graph.inputs.iter();
+            inputs.position(|input| input.name.as_ref() == Some(name))
+        };
+        let watched_inputs = watched
+            .iter()
+            .enumerate()
+            .filter(|(_, watched)| watched.beside.is_empty())
+            .filter_map(|(slot, watched)| Some((slot, position(&watched.value)?)))
+            .collect();
+        ModelPlanner {
+            model,
+            watched,
+            watched_inputs,
+            // Native builds use tract's kernels, which are tuned for each processor.
+            kernels: cfg!(target_family = "wasm"),
+            integers: false,
+            plans: Mutex::default(),
+        }
+    }
+
     pub(super) fn plan(&self, inputs: &[Tensor]) -> Result<Arc<ExecutionPlan>, EngineError> {
         let shapes: Vec<Vec<usize>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
         // A plan is pushed only when it is complete, so a poisoned lock still guards complete
@@ -91,7 +130,7 @@ impl Engine {
         let watched: Vec<String> = names.cloned().collect();
         let in_float = || match octet_int8::has_integers(&self.model) {
             true => {
-                let (model, beside) = int8::in_float(&self.model, &watched);
+                let (model, beside) = in_float(&self.model, &watched);
                 self.make_run(&model, inputs, &beside)
             }
             false => self.make_run(
@@ -112,7 +151,7 @@ impl Engine {
                 steps: Vec::new(),
             });
         }
-        let fused = int8::fuse(&self.model, inputs, &watched, scope).and_then(|(fused, data)| {
+        let fused = fuse(&self.model, inputs, &watched, scope).and_then(|(fused, data)| {
             let run = self.make_run(&fused.model, inputs, &data)?;
             Ok(ExecutionPlan {
                 run,
@@ -152,6 +191,57 @@ impl Engine {
         };
         made().map_err(|error| refused(model, &error))
     }
+}
+
+/// Evaluates the int8 compiler's tables with tract.
+struct TableEvaluator;
+
+impl FloatEvaluator for TableEvaluator {
+    fn evaluate(&self, model: Model, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, String> {
+        let run = RunContext {
+            see: &mut |_, _, _| {},
+            stop: &|| false,
+            timing: None,
+            clock: None,
+            iterations: &Cell::new(0),
+        };
+        let planner = ModelPlanner::new(model, Vec::new());
+        let outputs = planner.execute(Cow::Owned(inputs), run);
+        outputs.map_err(|error| error.to_string())
+    }
+}
+
+/// The model for float execution.
+fn in_float(model: &Model, watched: &[String]) -> (Model, GraphData) {
+    let mut model = model.clone();
+    let blocks = matmul_nbits::replace(&mut model, watched);
+    octet_int8::rewrite_for_floats(&mut model, watched);
+    let programs = Vec::new();
+    (model, GraphData { programs, blocks })
+}
+
+/// Compiles all matches for inputs of these types and shapes.
+fn fuse(
+    model: &Model,
+    inputs: &[Tensor],
+    watched: &[String],
+    scope: Scope,
+) -> Result<(Fused, GraphData), EngineError> {
+    let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+    let mut rewritten = model.clone();
+    let blocks = matmul_nbits::replace(&mut rewritten, watched);
+    octet_int8::rewrite_for_integers(&mut rewritten, watched);
+    let types = infer_types_of(&rewritten, inputs)?;
+    let mut fused = octet_int8::compile(rewritten, &types, watched, scope, &TableEvaluator)
+        .map_err(|error| EngineError::Plan {
+            detail: format!("the graph with integer regions is not valid: {error}"),
+        })?;
+    // Nodes that the compiler inserted are not listed.
+    for node in &mut fused.nodes {
+        node.fused.retain(|title| titles.contains(title.as_str()));
+    }
+    let programs = std::mem::take(&mut fused.programs);
+    Ok((fused, GraphData { programs, blocks }))
 }
 
 /// The reason why tract can't plan a model: the operator whose shapes don't fit, or tract's own

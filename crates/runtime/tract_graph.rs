@@ -1,6 +1,6 @@
 //! Builds the graph that tract parses: nodes, inputs and outputs without weights.
 
-use super::{Watched, observe, operators, partition, steps};
+use super::{Watched, cut_points, observe, operators, steps};
 use octet_graph::{Dim, MICROSOFT, Model, tensor_type_of};
 use octet_onnx::schema::{
     AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, ValueInfoProto,
@@ -38,7 +38,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
     }
     let (settled, shape_values) = (
         graph.shape_determined(),
-        partition::shape_values(graph.nodes.iter()),
+        cut_points::shape_values(graph.nodes.iter()),
     );
     let mut observers = Vec::new();
     for (slot, Watched { value, beside }) in watched.iter().enumerate() {

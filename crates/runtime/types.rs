@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 
-use super::element_types::{dim, element_type};
+use super::datum::{dim, element_type};
 use super::int8::GraphData;
 use super::load::{Loaded, WeightMode, load};
 use super::panics::caught;

@@ -3,6 +3,7 @@
 //! An error ends the program with one line on the error stream and an exit code ([`failure`]). The
 //! line says what is wrong, where, why and what to do next. Results go to the output stream;
 //! progress goes to the error stream if that is a terminal.
+#![forbid(unsafe_code)]
 #![allow(clippy::result_large_err)]
 
 #[path = "octet/compare.rs"]
@@ -35,6 +36,8 @@ mod samples;
 mod settings;
 #[path = "octet/settings_help.rs"]
 mod settings_help;
+#[path = "octet/stream.rs"]
+mod stream;
 #[path = "octet/targets.rs"]
 mod targets;
 #[path = "octet/threads.rs"]

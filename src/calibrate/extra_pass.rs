@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::run::FeedError;
+use super::error::FeedError;
+use crate::broken_invariant::BrokenInvariant;
 use crate::stats::{HistogramLayout, Im2colView, InputGram, NumpyHistogram, TensorStatistics};
 
 /// Statistics that an extra pass over the same samples collects.
@@ -77,7 +78,7 @@ impl ExtraStatistics {
             }
             ExtraStatistics::InputGrams(grams) => {
                 // No sample is running, so this is the only reference.
-                let grams = Arc::into_inner(grams).unwrap_or_default();
+                let grams = Arc::into_inner(grams).ok_or(BrokenInvariant::SharedGrams)?;
                 for (stats, grams) in stats.iter_mut().zip(grams) {
                     for grams in grams {
                         let ended = grams.into_inner();

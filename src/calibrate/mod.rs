@@ -1,6 +1,8 @@
 //! Calibration: samples run through the float model, and their statistics are collected.
 
+mod error;
 mod extra_pass;
 mod pass;
 pub mod run;
 mod skipped;
+mod watched_value;

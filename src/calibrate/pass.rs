@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::error::FeedError;
 use super::extra_pass::ExtraStatistics;
-use super::run::{FeedError, ValueCallback, WatchedValue};
 use super::skipped::SkippedSamples;
+use super::watched_value::{ValueCallback, WatchedValue};
 use crate::runtime::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec};
 use crate::stats::{NumpyHistogram, TensorStatistics};

@@ -10,68 +10,18 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
+pub use super::error::FeedError;
 pub use super::extra_pass::ExtraPass;
 use super::extra_pass::ExtraStatistics;
 use super::pass::{Pass, PassState, Task};
 pub use super::skipped::ExplainShapes;
 use super::skipped::SkippedSamples;
-use crate::runtime::{Engine, EngineError};
-use crate::samples::{self, BadSamples, Encoded, InputSpec, SampleError, Skipped};
+pub use super::watched_value::{ValueCallback, WatchedValue};
+use crate::runtime::Engine;
+use crate::samples::{self, BadSamples, Encoded, InputSpec, Skipped};
 use crate::stats::{
     CalibrationStatistics, ChannelAbsMax, HistogramLayout, Range, TensorStatistics,
 };
-
-/// Reason for which a sample could not be used.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum FeedError {
-    #[error("{0}")]
-    Sample(#[from] SampleError),
-    #[error("sample `{sample}`: {source}")]
-    Run { sample: String, source: EngineError },
-    #[error("stopped on request")]
-    Stopped,
-    #[error("{0} samples are still running: wait until they end")]
-    UnderWay(usize),
-    #[error(
-        "the second pass over the samples counted {again} values of `{tensor}` and the first {first}: use the same \
-         samples in both passes"
-    )]
-    OtherSamples {
-        tensor: String,
-        first: u64,
-        again: u64,
-    },
-    #[error(
-        "the second pass completed {again} samples and the first {first}: use the same samples in both passes, or \
-         restart the calibration if a sample failed"
-    )]
-    OtherCount { first: usize, again: usize },
-}
-
-impl FeedError {
-    /// Returns true if the error concerns this sample alone, so that others may still run.
-    pub(super) fn is_of_sample(&self) -> bool {
-        matches!(self, FeedError::Sample(_) | FeedError::Run { .. })
-    }
-}
-
-/// Callback for a sample's name and the index of a watched value, after that value was observed. It
-/// is called from any thread.
-pub type ValueCallback = Box<dyn Fn(&str, usize) + Send + Sync>;
-
-/// A value whose statistics are collected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchedValue {
-    /// Name of the value.
-    pub name: String,
-    /// Channel axis, if channel means are requested.
-    pub channel_means: Option<usize>,
-    /// Channel axis, if the greatest magnitude per channel is requested.
-    pub channel_abs_max: Option<usize>,
-    /// Channel axis, if the variance per channel is requested.
-    pub channel_variance: Option<usize>,
-}
 
 /// A calibration in progress.
 pub struct CalibrationRun {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::run::FeedError;
+use super::error::FeedError;
 use crate::runtime::EngineError;
 use crate::samples::{SampleError, SampleProblem, ShapeMismatch, Skipped};
 

@@ -10,8 +10,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::CompareError;
+use super::fake_quantization::FakeQuantization;
 use super::node_order::interleaved;
-use super::simulate::{FakeQuantization, Simulated, simulate};
+use super::simulate::{Simulated, simulate};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
 use crate::quantize;

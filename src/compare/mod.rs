@@ -9,6 +9,7 @@ mod boxes;
 mod combine;
 mod difference;
 mod error_split;
+mod fake_quantization;
 mod node_order;
 mod output_kinds;
 mod outputs;
@@ -22,9 +23,10 @@ pub use boxes::{BoxMatches, DetectionErrors};
 pub use difference::{Difference, DifferenceMetrics};
 pub use output_kinds::OutputKind;
 pub use outputs::OutputError;
-pub use warnings::{Warning, slower};
+pub use warnings::{Warning, WarningKind, slower};
 
 use crate::graph::Model;
+use crate::graph::operators::{Operator, Property};
 use crate::prepare::equalize::{ChannelFactors, EqualizeError};
 use crate::prepare::{PrepareError, raise_opset};
 use crate::runtime::{Engine, EngineError};
@@ -49,11 +51,11 @@ pub enum CompareError {
          one was made from"
     )]
     Outputs { float: usize, quantized: usize },
-    #[error("{0}")]
+    #[error(transparent)]
     Prepare(#[from] PrepareError),
-    #[error("{0}")]
+    #[error(transparent)]
     Equalize(#[from] EqualizeError),
-    #[error("{0}")]
+    #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
@@ -112,25 +114,6 @@ pub struct Comparison {
     /// Conspicuous findings with their causes.
     pub warnings: Vec<Warning>,
 }
-
-/// Operators that only move data, so they add no error of their own.
-const MOVING: [&str; 15] = [
-    "Reshape",
-    "Transpose",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Slice",
-    "Split",
-    "Gather",
-    "Identity",
-    "Expand",
-    "Concat",
-    "MaxPool",
-    "GlobalMaxPool",
-    "ReduceMax",
-    "ReduceMin",
-];
 
 /// Limit on the worst layers that are named.
 const MAX_WORST: usize = 10;
@@ -356,7 +339,7 @@ impl Layers {
         let mut layers: Vec<LayerError> = seen
             .into_iter()
             .map(|(pair, sums)| {
-                let moves = MOVING.contains(&pair.operator.as_str());
+                let moves = Operator::named(&pair.operator).has(Property::MovesData);
                 LayerError {
                     layer: pair.layer.clone(),
                     operator: pair.operator.clone(),

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::MOVING;
+use crate::graph::operators::{Operator, Property};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 
@@ -67,30 +67,6 @@ pub(super) struct OutputTraits {
     selected: bool,
 }
 
-/// Operators that keep values and only change their type.
-const TYPE_CHANGING: [&str; 3] = ["Cast", "CastLike", "Dropout"];
-/// Operators that only change the shape or type; the operator before them determines the kind.
-const RESHAPING: [&str; 8] = [
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Transpose",
-    "Identity",
-    "Cast",
-    "Dropout",
-];
-/// Linear operators and those that may follow one.
-const LINEAR: [&str; 6] = [
-    "Gemm",
-    "MatMul",
-    "Conv",
-    "GlobalAveragePool",
-    "Add",
-    "FusedGemm",
-];
-const SQUASHING: [&str; 4] = ["Softmax", "LogSoftmax", "Sigmoid", "HardSigmoid"];
-const SELECTING: [&str; 2] = ["NonMaxSuppression", "TopK"];
 /// Usual widths of embeddings; classifiers rarely have exactly as many classes.
 const WIDTHS: [usize; 12] = [64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048];
 /// Limit on the nodes that are searched for a Sigmoid, Softmax or selection.
@@ -134,8 +110,8 @@ impl OutputTraits {
                     integers: element.is_some_and(|element| !floats.contains(element)),
                     passed: passed(model, &uses, name),
                     last: last(model, &uses, name),
-                    squashed: is_near(model, &uses, name, &SQUASHING),
-                    selected: is_near(model, &uses, name, &SELECTING),
+                    squashed: is_near(model, &uses, name, Property::Squashes),
+                    selected: is_near(model, &uses, name, Property::SelectsBoxes),
                 }
             })
             .collect()
@@ -196,11 +172,12 @@ impl OutputTraits {
         if let Some(kind) = self.unjudged() {
             return kind;
         }
-        let squashed = SQUASHING.contains(&self.last.as_str());
+        let last = Operator::in_any_domain(&self.last);
+        let squashed = last.has(Property::Squashes);
         let named = squashed || self.name_contains(&SCORES);
         match *shape_of_rows(shape) {
             [_, width] if width > 1 => {
-                let linear = LINEAR.contains(&self.last.as_str());
+                let linear = last.has(Property::EndsClassifier);
                 match (
                     named,
                     self.name_contains(&EMBEDDINGS),
@@ -240,6 +217,11 @@ fn maker<'a>(model: &'a Model, uses: &Uses, value: &str) -> Option<&'a NodeProto
     uses.producer(value).map(|node| &model.graph.nodes[node])
 }
 
+/// The descriptor of a node's operator, whatever its domain.
+fn operator_of(node: &NodeProto) -> &'static Operator {
+    Operator::in_any_domain(node.op_type.as_deref().unwrap_or_default())
+}
+
 /// True if only data movement lies between inputs or constants and this value.
 fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
     let mut waiting = vec![value.to_string()];
@@ -248,8 +230,8 @@ fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
         let Some(node) = maker(model, uses, &value) else {
             continue;
         };
-        let operator = node.op_type.as_deref().unwrap_or_default();
-        if !MOVING.contains(&operator) && !TYPE_CHANGING.contains(&operator) {
+        let operator = operator_of(node);
+        if !operator.has(Property::MovesData) && !operator.has(Property::ChangesType) {
             return false;
         }
         let inputs = node.input.iter().filter(|input| !input.is_empty());
@@ -266,17 +248,18 @@ fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
 fn last(model: &Model, uses: &Uses, value: &str) -> String {
     let mut value = value.to_string();
     while let Some(node) = maker(model, uses, &value) {
-        let operator = node.op_type.clone().unwrap_or_default();
         match node.input.first() {
-            Some(before) if RESHAPING.contains(&operator.as_str()) => value.clone_from(before),
-            _ => return operator,
+            Some(before) if operator_of(node).has(Property::ChangesForm) => {
+                value.clone_from(before);
+            }
+            _ => return node.op_type.clone().unwrap_or_default(),
         }
     }
     String::new()
 }
 
-/// True if one of these operators is among the nearest nodes before a value.
-fn is_near(model: &Model, uses: &Uses, value: &str, operators: &[&str]) -> bool {
+/// True if an operator with the property is among the nearest nodes before a value.
+fn is_near(model: &Model, uses: &Uses, value: &str, property: Property) -> bool {
     let mut waiting = std::collections::VecDeque::from([value.to_string()]);
     let mut seen = std::collections::HashSet::new();
     while let (Some(value), true) = (waiting.pop_front(), seen.len() < SEARCH_LIMIT) {
@@ -287,11 +270,12 @@ fn is_near(model: &Model, uses: &Uses, value: &str, operators: &[&str]) -> bool 
             continue;
         }
         let node = &model.graph.nodes[place];
-        if operators.iter().any(|operator| node.is(operator)) {
+        let operator = Operator::of(node);
+        if operator.has(property) {
             return true;
         }
-        // Stop at linear operators: their inputs are of another kind.
-        if !["Gemm", "MatMul", "Conv"].iter().any(|name| node.is(name)) {
+        // Stop at linear operators with a weight: their inputs are of another kind.
+        if !operator.has(Property::EndsClassifier) || operator.weight_slots.is_empty() {
             waiting.extend(node.input.iter().cloned());
         }
     }

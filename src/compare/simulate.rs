@@ -1,56 +1,13 @@
 //! Simulates the quantized model in float arithmetic, with operators that every engine has.
 //!
-//! QuantizeLinear followed by DequantizeLinear turns x into `(clamp(round(x/s) + z, low, high) -
-//! z)·s`. Integers of at most 16 bits are exact in float32, so this equals `clamp(round(x/s), low -
-//! z, high - z)·s`. Div, Round (half to even, as QuantizeLinear), Max, Min and Mul compute the same
-//! bits.
+//! A QuantizeLinear followed by a DequantizeLinear is a [`FakeQuantization`].
 
 use std::collections::HashMap;
 
+use super::fake_quantization::FakeQuantization;
 use crate::graph::Model;
-use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::onnx::schema::NodeProto;
 use crate::quantize;
-
-/// Rounding of a value to its quantization grid.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct FakeQuantization {
-    pub(super) scale: f32,
-    /// Smallest and largest integer, minus the zero point.
-    low: f32,
-    high: f32,
-}
-
-impl FakeQuantization {
-    /// The range of reals that the integers represent.
-    pub(super) fn range(&self) -> (f32, f32) {
-        (self.low * self.scale, self.high * self.scale)
-    }
-
-    /// Nodes that round `input` into `output`. Adds their constants to the model.
-    pub(super) fn nodes(&self, model: &mut Model, input: &str, output: &str) -> Vec<NodeProto> {
-        let mut constant = |word: &str, value: f32| {
-            let name = format!("{output}/{word}");
-            let tensor = TensorProto::from_f32(&name, &[], &[value]);
-            model.graph.initializers.insert(tensor);
-            name
-        };
-        let (scale, low, high) = (
-            constant("scale", self.scale),
-            constant("low", self.low),
-            constant("high", self.high),
-        );
-        let step = |word: &str| format!("{output}/{word}");
-        let (steps, whole, above, inside) =
-            (step("steps"), step("whole"), step("above"), step("inside"));
-        vec![
-            NodeProto::new("Div", &steps, &[input, &scale], &[&steps]),
-            NodeProto::new("Round", &whole, &[&steps], &[&whole]),
-            NodeProto::new("Max", &above, &[&whole, &low], &[&above]),
-            NodeProto::new("Min", &inside, &[&above, &high], &[&inside]),
-            NodeProto::new("Mul", output, &[&inside, &scale], &[output]),
-        ]
-    }
-}
 
 /// A quantized model in float: constants are dequantized, and Q/DQ pairs are replaced by a record
 /// of the rounding.
@@ -90,8 +47,9 @@ pub(super) fn simulate(quantized: &Model) -> Simulated {
         let maker = node.input_at(0).and_then(|value| uses.producer(value));
         let quantizer = maker.map(|maker| &quantized.graph.nodes[maker]);
         let pair = quantizer.filter(|q| is(q, "QuantizeLinear")).and_then(|q| {
-            let rounding = rounding(quantized, q)
-                .filter(|r| Some(r) == rounding(quantized, &node).as_ref())?;
+            let rounding = FakeQuantization::from_node(quantized, q)?;
+            let back = FakeQuantization::from_node(quantized, &node)?;
+            (rounding == back).then_some(())?;
             Some((q.input_at(0)?.to_string(), rounding))
         });
         match pair {
@@ -109,29 +67,4 @@ pub(super) fn simulate(quantized: &Model) -> Simulated {
     model.graph.nodes = nodes;
     simulated.model = model;
     simulated
-}
-
-/// The rounding of a QuantizeLinear or DequantizeLinear with a single scale and at most 16 bits.
-fn rounding(model: &Model, node: &NodeProto) -> Option<FakeQuantization> {
-    let constant = |slot| model.graph.initializers.get(node.input_at(slot)?);
-    let scale = constant(1)?.to_f32().ok()?;
-    let (element, zero_point) = match constant(2) {
-        Some(tensor) => (tensor.element().ok()?, tensor.to_i64().ok()?),
-        None => (DataType::Uint8, vec![0]),
-    };
-    let (low, high) = match element {
-        DataType::Uint8 => (0, 255),
-        DataType::Int8 => (-128, 127),
-        DataType::Uint16 => (0, 65_535),
-        DataType::Int16 => (-32_768, 32_767),
-        _ => return None,
-    };
-    let ([scale], [zero_point]) = (scale.as_slice(), zero_point.as_slice()) else {
-        return None;
-    };
-    Some(FakeQuantization {
-        scale: *scale,
-        low: (low - zero_point) as f32,
-        high: (high - zero_point) as f32,
-    })
 }

@@ -2,20 +2,38 @@
 
 use serde::Serialize;
 
-use super::simulate::{FakeQuantization, Simulated};
+use super::fake_quantization::FakeQuantization;
+use super::simulate::Simulated;
 use super::{LayerError, outside};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::quantize;
 use crate::tensor::Tensor;
 
+/// Kind of a conspicuous finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WarningKind {
+    /// The quantized model is slower.
+    Slower,
+    /// A layer stays float between integers.
+    Island,
+    /// Tensors of very different ranges share a scale.
+    SharedScale,
+    /// Some channels have only zero weights.
+    DeadChannels,
+    /// The samples exceed the calibrated range of an input, or use little of it.
+    InputRange,
+    /// An input looks like an image that was not scaled.
+    InputScale,
+}
+
 /// A conspicuous finding.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
-    /// Kind, for programs: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`,
-    /// `inputScale`.
-    pub kind: &'static str,
+    /// Kind, for programs.
+    pub kind: WarningKind,
     /// One sentence: the finding, its place, its cause and its remedy.
     pub message: String,
     /// Layers to keep in float as a remedy; empty if that does not help.
@@ -124,7 +142,7 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
             .any(|value| rounded(value) && !uses.consumers(value).is_empty());
         if fed && read {
             findings.push(Warning {
-                kind: "island",
+                kind: WarningKind::Island,
                 message: format!(
                     "`{}` ({}) stays float between integer nodes ({reason}), which costs a \
                      conversion on each side; if that makes the model slower, keep the \
@@ -179,7 +197,7 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
             && most > APART * least
         {
             findings.push(Warning {
-                kind: "sharedScale",
+                kind: WarningKind::SharedScale,
                 message: format!(
                     "`{}` joins tensors of very different ranges under one scale: the largest \
                      magnitude is {most:.4}, that of `{part}` only {least:.4}, so it gets {:.0} of \
@@ -208,7 +226,7 @@ fn dead_channels(float: &Model) -> Option<Warning> {
         more => format!(" and {more} more"),
     };
     (!findings.is_empty()).then(|| Warning {
-        kind: "deadChannels",
+        kind: WarningKind::DeadChannels,
         message: format!(
             "some channels have only zero weights, in {}{more}: they cost time and yield only \
              their bias; prune the model before quantizing it",
@@ -246,7 +264,7 @@ fn input_range(input: &InputRecord) -> Option<Warning> {
         false => format!("the samples use {:.1} % of that", used * 100.0),
     };
     Some(Warning {
-        kind: "inputRange",
+        kind: WarningKind::InputRange,
         message: format!(
             "the input `{}` ranges from {min:.4} to {max:.4}, but the model was calibrated for \
              {low:.4} to {high:.4}, and {what}: \
@@ -266,7 +284,7 @@ fn input_scale(input: &InputRecord) -> Option<Warning> {
         return None;
     }
     Some(Warning {
-        kind: "inputScale",
+        kind: WarningKind::InputScale,
         message: format!(
             "the input `{}` is an image with values up to {max:.0} and mean {:.1} that a \
              convolution reads directly; most models expect values scaled to 1, minus the mean: \
@@ -292,7 +310,7 @@ pub fn slower(times: &[(String, f64, f64)], whole: (f64, f64)) -> Option<Warning
         .map(|(name, a, b)| format!("`{name}` {a:.2} → {b:.2} ms"))
         .collect();
     Some(Warning {
-        kind: "slower",
+        kind: WarningKind::Slower,
         message: format!(
             "the quantized model is slower on this machine: {integers:.2} ms a run, the float \
              model {float:.2} ms; the layers that lose most are {}",

@@ -1,6 +1,6 @@
 //! Inputs and outputs of a layer, and the reason for a conversion.
 
-use super::layers::{LayerPort, ModelValues};
+use super::model_values::{LayerPort, ModelValues};
 use crate::onnx::schema::NodeProto;
 
 /// Values that a group of nodes reads from other nodes, and values that it computes for others.

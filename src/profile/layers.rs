@@ -5,23 +5,11 @@
 use serde::Serialize;
 
 use super::layer_ports::{conversion, layer_ports};
+pub use super::model_values::{LayerPort, ModelValues};
 use super::recording::{Repeats, RunRecord};
 use super::timing_summary::TimingSummary;
 use crate::onnx::schema::NodeProto;
 use crate::runtime::{PlanStep, PlanSteps};
-
-/// A tensor that enters or leaves a layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "LayerTensor")]
-pub struct LayerPort {
-    /// Name of the value.
-    pub name: String,
-    /// Element type.
-    pub element: String,
-    /// Shape. Dimensions that depend on the input values are 0.
-    pub shape: Vec<usize>,
-}
 
 /// One layer of a run: a node of the model with the nodes fused into it, or a conversion.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
@@ -109,21 +97,6 @@ pub struct LayerMeasurements<'a> {
     pub resident: u64,
     /// Resolution of the clock in milliseconds.
     pub resolution_ms: f64,
-}
-
-/// Access to the values of a model.
-pub trait ModelValues {
-    /// Element type and shape of a value; `None` for a constant.
-    fn port(&self, name: &str) -> Option<LayerPort>;
-
-    /// Shape of a value or constant.
-    fn shape(&self, name: &str) -> Option<Vec<u64>>;
-
-    /// Nodes that read a value.
-    fn readers(&self, name: &str) -> Vec<&NodeProto>;
-
-    /// Node that computes a value.
-    fn maker(&self, name: &str) -> Option<&NodeProto>;
 }
 
 impl LayerTable {

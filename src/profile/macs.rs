@@ -1,5 +1,6 @@
 //! Multiply-accumulate operations of a node, from the shapes of its inputs and outputs.
 
+use crate::graph::operators::{MacRule, Operator};
 use crate::onnx::schema::NodeProto;
 
 /// Counts a node's operations; `shape` returns the shape of a value. The count is 0 for operators
@@ -16,38 +17,31 @@ fn count(
     output: &impl Fn() -> Option<Vec<u64>>,
 ) -> Option<u64> {
     let all = |dims: &[u64]| dims.iter().try_fold(1u64, |a, &d| a.checked_mul(d));
-    let operator = node.op_type.as_deref()?;
-    match operator {
-        // Each output element is a sum over the weight's channels and window: W is [out, in/groups,
-        // …].
-        "Conv" | "ConvInteger" | "FusedConv" => {
-            all(&output()?)?.checked_mul(all(input(1)?.get(1..)?)?)
-        }
-        "QLinearConv" => all(&output()?)?.checked_mul(all(input(3)?.get(1..)?)?),
-        // Each input element contributes to a whole weight window: W is [in, out/groups, …].
-        "ConvTranspose" => all(&input(0)?)?.checked_mul(all(input(1)?.get(1..)?)?),
-        "MatMul"
-        | "MatMulInteger"
-        | "Gemm"
-        | "FusedMatMul"
-        | "MatMulNBits"
-        | "DynamicQuantizeMatMul" => {
+    let operator = Operator::in_any_domain(node.op_type.as_deref()?);
+    match operator.macs {
+        MacRule::Zero => None,
+        // W is [out, in/groups, …].
+        MacRule::Conv(weight) => all(&output()?)?.checked_mul(all(input(weight)?.get(1..)?)?),
+        // W is [in, out/groups, …].
+        MacRule::ConvTranspose => all(&input(0)?)?.checked_mul(all(input(1)?.get(1..)?)?),
+        MacRule::Product => all(&output()?)?.checked_mul(*input(0)?.last()?),
+        MacRule::Gemm => {
             let first = input(0)?;
-            let inner = match (operator, node.int("transA").unwrap_or(0) != 0) {
-                ("Gemm", true) => first.len().checked_sub(2)?,
-                _ => first.len().checked_sub(1)?,
+            let from_end = if node.int("transA").unwrap_or(0) != 0 {
+                2
+            } else {
+                1
             };
+            let inner = first.len().checked_sub(from_end)?;
             all(&output()?)?.checked_mul(first[inner])
         }
-        "QLinearMatMul" => all(&output()?)?.checked_mul(*input(0)?.last()?),
         // X [length, batch, in]; W [directions, gates·hidden, in]; R [directions, gates·hidden,
         // hidden].
-        "LSTM" | "GRU" | "RNN" => {
+        MacRule::Recurrent => {
             let steps = all(input(0)?.get(..2)?)?;
             let weights = all(&input(1)?)?.checked_add(all(&input(2)?)?)?;
             steps.checked_mul(weights)
         }
-        _ => None,
     }
 }
 

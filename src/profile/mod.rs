@@ -8,27 +8,28 @@ pub mod clock;
 pub mod columns;
 #[cfg(test)]
 mod fake_clock;
-#[cfg(any(test, target_family = "wasm"))]
-mod free_list;
 mod layer_ports;
 pub mod layers;
 pub mod macs;
 pub mod memory;
+mod model_values;
 mod plain_value;
 mod profiler;
+mod record;
 pub mod recording;
+mod run_step;
 pub mod text;
 mod timing_summary;
 pub mod trace;
-#[cfg(target_family = "wasm")]
-mod wasm_allocator;
 pub mod yaml;
 
 pub use clock::{Clock, SystemClock};
 pub use layers::{Layer, LayerTable};
 pub use plain_value::PlainValue;
-pub use profiler::{Profiler, Record, Stopwatch};
+pub use profiler::{Profiler, Stopwatch};
+pub use record::Record;
 pub use recording::{Recording, Repeats};
+pub use run_step::{Moment, RunScope, RunStep};
 pub use timing_summary::TimingSummary;
 pub use yaml::Section;
 

@@ -4,20 +4,9 @@ use std::sync::Arc;
 
 use super::clock::Clock;
 use super::memory::{self, Usage, usage};
+use super::record::Record;
+use super::run_step::{Moment, RunScope, RunStep};
 use super::yaml::{self, Section};
-
-/// A checkpoint of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record {
-    /// Its name: `Calibration Start`, `Calibration End`, or free text.
-    pub step: String,
-    /// Seconds since 1970.
-    pub timestamp: f64,
-    /// Seconds since the run began.
-    pub seconds: f64,
-    /// Memory and disk use. Disk counts from the start of the run.
-    pub usage: Usage,
-}
 
 /// Takes checkpoints of a run on any thread.
 #[derive(Clone)]
@@ -41,8 +30,12 @@ impl Stopwatch {
         self.clock.now_ms() - self.began
     }
 
-    /// A checkpoint for [`Profiler::record_all`].
-    pub fn checkpoint(&self, step: String) -> Record {
+    /// A checkpoint with these words, for [`Profiler::record_all`].
+    pub fn checkpoint(&self, text: String) -> Record {
+        self.record(Moment::Note(text))
+    }
+
+    fn record(&self, moment: Moment) -> Record {
         let now = usage();
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         let usage = Usage {
@@ -50,25 +43,25 @@ impl Stopwatch {
             disk_write: since(now.disk_write, self.before.disk_write),
             ..now
         };
-        self.at(step, usage)
+        self.at(moment, usage)
     }
 
     /// A checkpoint if the wasm memory has grown since the last call; for [`Profiler::record_all`].
     pub fn growth(&self) -> Option<Record> {
         let (before, now) = memory::growth()?;
         let mb = |bytes: u64| bytes as f64 / 1e6;
-        let step = format!("Memory grew from {:.2} to {:.2} MB", mb(before), mb(now));
-        Some(self.at(step, memory::glance()))
+        let text = format!("Memory grew from {:.2} to {:.2} MB", mb(before), mb(now));
+        Some(self.at(Moment::Note(text), memory::glance()))
     }
 
     /// A checkpoint without system calls; for [`Profiler::record_all`].
-    pub fn quick_checkpoint(&self, step: String) -> Record {
-        self.at(step, memory::glance())
+    pub fn quick_checkpoint(&self, text: String) -> Record {
+        self.at(Moment::Note(text), memory::glance())
     }
 
-    fn at(&self, step: String, usage: Usage) -> Record {
+    fn at(&self, moment: Moment, usage: Usage) -> Record {
         Record {
-            step,
+            moment,
             timestamp: self.clock.unix_seconds(),
             seconds: self.elapsed_ms() / 1e3,
             usage,
@@ -76,12 +69,12 @@ impl Stopwatch {
     }
 }
 
-/// Records the checkpoints of a run. The first is `Start`; stages are `X Start` and `X End`.
+/// Records the checkpoints of a run, from its start to its end.
 pub struct Profiler {
     stopwatch: Stopwatch,
-    /// Open stages; true for scopes that the caller named.
-    open: Vec<(String, bool)>,
-    /// True if the run ended inside a scope, so that `End` is yet to be recorded.
+    /// Parts of the run that have begun and not ended.
+    open: Vec<RunScope>,
+    /// True if the run ended inside a scope, so that its end is yet to be recorded.
     end_pending: bool,
     records: Vec<Record>,
 }
@@ -98,67 +91,52 @@ impl Profiler {
         // Memory that grew for the file is recorded after it.
         profiler
             .records
-            .push(profiler.stopwatch.checkpoint("Start".into()));
+            .push(profiler.stopwatch.record(Moment::Start));
         profiler
     }
 
     /// Begins a stage.
-    pub fn begin(&mut self, step: &str) {
-        self.open(step, false);
+    pub fn begin(&mut self, step: RunStep) {
+        self.open(RunScope::Step(step));
     }
 
     /// Begins a scope that the caller named. Stages of the run end inside it.
     pub fn begin_scope(&mut self, message: &str) {
         self.resume();
-        self.open(message, true);
+        self.open(RunScope::Named(message.into()));
     }
 
     /// Ends the innermost scope, with the stages that are still open in it.
     pub fn end_scope(&mut self) {
-        if self.scoped() {
-            while let Some((_, scope)) = self.open.last() {
-                let scope = *scope;
+        if self.is_scoped() {
+            while let Some(open) = self.open.last() {
+                let is_scope = matches!(open, RunScope::Named(_));
                 self.end();
-                if scope {
+                if is_scope {
                     break;
                 }
             }
-            if self.end_pending && !self.scoped() {
+            if self.end_pending && !self.is_scoped() {
                 self.finish();
             }
         }
     }
 
-    fn open(&mut self, step: &str, scope: bool) {
-        self.record(format!("{step} Start"));
-        self.open.push((step.into(), scope));
+    fn open(&mut self, scope: RunScope) {
+        self.record(Moment::Begins(scope.clone()));
+        self.open.push(scope);
     }
 
-    fn scoped(&self) -> bool {
-        self.open.iter().any(|(_, scope)| *scope)
+    fn is_scoped(&self) -> bool {
+        let is_scope = |open: &RunScope| matches!(open, RunScope::Named(_));
+        self.open.iter().any(is_scope)
     }
 
     /// Ends the innermost stage.
     pub fn end(&mut self) {
-        if let Some((step, _)) = self.open.pop() {
-            self.record(format!("{step} End"));
+        if let Some(scope) = self.open.pop() {
+            self.record(Moment::Ends(scope));
         }
-    }
-
-    /// Runs `work` as a stage, which ends with any result.
-    pub fn step<T>(&mut self, step: &str, work: impl FnOnce(&mut Profiler) -> T) -> T {
-        self.begin(step);
-        let depth = self.open.len();
-        let result = work(self);
-        while self.open.len() >= depth {
-            self.end();
-        }
-        result
-    }
-
-    /// Records a checkpoint inside a stage, in the caller's words.
-    pub fn checkpoint(&mut self, message: &str) {
-        self.record(message.into());
     }
 
     /// Records checkpoints that other threads took with the [`Stopwatch`], in order of time.
@@ -169,15 +147,15 @@ impl Profiler {
 
     /// Ends the run with all open stages. Inside a scope, the run ends with the scope.
     pub fn finish(&mut self) {
-        while self.open.last().is_some_and(|(_, scope)| !scope) {
+        while let Some(RunScope::Step(_)) = self.open.last() {
             self.end();
         }
-        self.end_pending = self.scoped();
+        self.end_pending = self.is_scoped();
         if self.end_pending {
             return;
         }
         if !self.is_finished() {
-            self.record("End".into());
+            self.record(Moment::End);
         }
     }
 
@@ -190,17 +168,12 @@ impl Profiler {
 
     /// True if the run has ended.
     pub fn is_finished(&self) -> bool {
-        self.records.last().is_some_and(|r| r.step == "End")
+        self.records.last().is_some_and(|r| r.moment == Moment::End)
     }
 
     /// All checkpoints so far, in order.
     pub fn records(&self) -> &[Record] {
         &self.records
-    }
-
-    /// Milliseconds since the run began.
-    pub fn elapsed_ms(&self) -> f64 {
-        self.stopwatch.elapsed_ms()
     }
 
     /// Takes checkpoints of this run on other threads.
@@ -213,9 +186,9 @@ impl Profiler {
         yaml::write(&self.records, sections)
     }
 
-    fn record(&mut self, step: String) {
+    fn record(&mut self, moment: Moment) {
         self.records.extend(self.stopwatch.growth());
-        self.records.push(self.stopwatch.checkpoint(step));
+        self.records.push(self.stopwatch.record(moment));
     }
 }
 
@@ -223,22 +196,31 @@ impl Profiler {
 mod tests {
     use super::super::fake_clock::FakeClock;
     use super::*;
+    use crate::quantize::Scheme;
+
+    fn steps(profiler: &Profiler) -> String {
+        let records = profiler.records().iter();
+        let steps: Vec<String> = records.map(|r| r.moment.to_string()).collect();
+        steps.join(",")
+    }
 
     #[test]
     fn steps_start_and_end_in_order_even_when_left_open() {
         let mut profiler = Profiler::start(Box::new(FakeClock::new(1000)));
-        let answer = profiler.step("Pre-process", |profiler| {
-            profiler.begin("Model Caching");
-            7
-        });
-        profiler.begin("Calibration");
-        profiler.checkpoint("half of the samples");
+        profiler.begin(RunStep::Preparation);
+        profiler.begin(RunStep::Forecast);
+        profiler.end();
+        profiler.end();
+        profiler.begin(RunStep::Calibration);
+        let checkpoint = profiler
+            .stopwatch()
+            .checkpoint("half of the samples".into());
+        profiler.record_all(vec![checkpoint]);
         profiler.finish();
         profiler.finish();
-        let steps: Vec<&str> = profiler.records().iter().map(|r| r.step.as_str()).collect();
-        let wanted = "Start,Pre-process Start,Model Caching Start,Model Caching End,Pre-process End,\
+        let wanted = "Start,Pre-process Start,Forecast Start,Forecast End,Pre-process End,\
                       Calibration Start,half of the samples,Calibration End,End";
-        assert_eq!((answer, steps.join(",").as_str()), (7, wanted));
+        assert_eq!(steps(&profiler), wanted);
         assert_eq!(profiler.records()[8].seconds, 9.0);
         profiler.resume();
         assert!(!profiler.is_finished());
@@ -247,15 +229,15 @@ mod tests {
     #[test]
     fn a_scope_holds_the_steps_inside_it_and_the_end_comes_after() {
         let mut profiler = Profiler::start(Box::new(FakeClock::new(1000)));
-        profiler.begin("Calibration");
+        profiler.begin(RunStep::Calibration);
         profiler.begin_scope("mine");
-        profiler.begin("Quantization");
+        profiler.begin(RunStep::Quantization(Scheme::Float16));
         profiler.finish();
         assert!(!profiler.is_finished());
         profiler.end_scope();
         profiler.end_scope();
-        let steps: Vec<&str> = profiler.records().iter().map(|r| r.step.as_str()).collect();
-        let wanted = "Start,Calibration Start,mine Start,Quantization Start,Quantization End,mine End,Calibration End,End";
-        assert_eq!(steps.join(","), wanted);
+        let wanted = "Start,Calibration Start,mine Start,Conversion (Float16) Start,Conversion (Float16) End,\
+                      mine End,Calibration End,End";
+        assert_eq!(steps(&profiler), wanted);
     }
 }

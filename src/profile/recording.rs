@@ -1,7 +1,7 @@
 //! Recording of repeated runs of a plan: time and live memory of each step.
 
 use super::clock::Clock;
-use super::memory;
+use crate::allocator;
 use crate::runtime::Timing;
 
 /// One execution of a step. Memory counts from the live bytes at the start of the recording.
@@ -77,18 +77,18 @@ impl<'a> Recording<'a> {
                 steps: Vec::with_capacity(steps),
                 ..RunRecord::default()
             },
-            outer_peak: memory::peak(),
+            outer_peak: allocator::peak(),
             runs: Vec::with_capacity(repeats.runs),
         };
         recording.began = clock.now_ms();
-        recording.resident = memory::live();
+        recording.resident = allocator::live();
         recording
     }
 
     /// Ends a run. Returns true if another is needed.
     pub fn again(&mut self) -> bool {
         self.current.ms = self.clock.now_ms() - self.began - self.current.begin_ms;
-        self.outer_peak = self.outer_peak.max(memory::peak());
+        self.outer_peak = self.outer_peak.max(allocator::peak());
         if self.warmed < self.repeats.warm_up {
             self.warmed += 1;
             self.current.steps.clear();
@@ -107,15 +107,15 @@ impl<'a> Recording<'a> {
 
     /// The measured runs, and the live bytes before the first.
     pub fn finish(self) -> (Vec<RunRecord>, u64) {
-        memory::raise_peak(self.outer_peak);
+        allocator::raise_peak(self.outer_peak);
         (self.runs, self.resident as u64)
     }
 }
 
 impl Timing for Recording<'_> {
     fn begin(&mut self, step: usize) {
-        self.outer_peak = self.outer_peak.max(memory::peak());
-        memory::restart_peak();
+        self.outer_peak = self.outer_peak.max(allocator::peak());
+        allocator::restart_peak();
         self.current.steps.push(StepRecord {
             step,
             begin_ms: 0.0,
@@ -133,8 +133,8 @@ impl Timing for Recording<'_> {
         if let Some(record) = self.current.steps.last_mut() {
             record.step = step;
             record.ms = now - record.begin_ms;
-            record.peak = memory::peak().saturating_sub(self.resident) as u64;
-            record.live = memory::live().saturating_sub(self.resident) as u64;
+            record.peak = allocator::peak().saturating_sub(self.resident) as u64;
+            record.live = allocator::live().saturating_sub(self.resident) as u64;
         }
     }
 }

@@ -7,8 +7,9 @@
 use serde_json::{Value, json};
 
 use super::layers::LayerTable;
-use super::profiler::Record;
+use super::record::Record;
 use super::recording::RunRecord;
+use super::run_step::{Moment, RunScope, RunStep};
 
 /// A profile with its name, such as `float` or `int8`.
 pub struct Traced<'a> {
@@ -35,7 +36,8 @@ pub fn chrome(records: &[Record], profiles: &[Traced<'_>]) -> String {
     events.extend(stages(records));
     // A profile's runs start where its stage began, and never before those of the previous profile
     // end.
-    let starts = records.iter().filter(|r| r.step == "Profiling Start");
+    let profiling = Moment::begins(RunStep::Profiling);
+    let starts = records.iter().filter(|r| r.moment == profiling);
     let starts: Vec<f64> = starts.map(|r| r.seconds * 1e3).collect();
     let mut free = 0.0f64;
     for (index, profile) in profiles.iter().enumerate() {
@@ -96,11 +98,10 @@ fn layer(
     event
 }
 
-/// Stages as slices, from `X Start` and `X End`; other checkpoints as instants. Live memory is a
-/// counter.
+/// Stages as slices, other checkpoints as instants. Live memory is a counter.
 fn stages(records: &[Record]) -> Vec<Value> {
     let mut events = Vec::new();
-    let mut open: Vec<(&str, f64)> = Vec::new();
+    let mut open: Vec<(&RunScope, f64)> = Vec::new();
     let last = records.last().map_or(0.0, |r| r.seconds * 1e3);
     for record in records {
         let now = record.seconds * 1e3;
@@ -108,23 +109,21 @@ fn stages(records: &[Record]) -> Vec<Value> {
             "name": "heap", "ph": "C", "pid": 1, "tid": 0, "ts": us(now),
             "args": { "live MB": record.usage.live as f64 / 1e6 },
         }));
-        if let Some(step) = record.step.strip_suffix(" Start") {
-            open.push((step, now));
-        } else if let Some(step) = record.step.strip_suffix(" End")
-            && open.last().is_some_and(|(begun, _)| *begun == step)
-        {
-            if let Some((step, began)) = open.pop() {
-                events.push(slice(step, 0, began, now - began));
+        match &record.moment {
+            Moment::Begins(scope) => open.push((scope, now)),
+            Moment::Ends(scope) if open.last().is_some_and(|(begun, _)| *begun == scope) => {
+                if let Some((scope, began)) = open.pop() {
+                    events.push(slice(&scope.to_string(), 0, began, now - began));
+                }
             }
-        } else {
-            events.push(json!({
-                "name": record.step, "ph": "i", "s": "t", "pid": 1, "tid": 0, "ts": us(now),
-            }));
+            moment => events.push(json!({
+                "name": moment.to_string(), "ph": "i", "s": "t", "pid": 1, "tid": 0, "ts": us(now),
+            })),
         }
     }
     // Stages that an interrupted run left open.
-    for (step, began) in open {
-        events.push(slice(step, 0, began, last - began));
+    for (scope, began) in open {
+        events.push(slice(&scope.to_string(), 0, began, last - began));
     }
     events
 }
@@ -235,9 +234,9 @@ mod tests {
             .collect()
     }
 
-    fn record(step: &str, seconds: f64) -> Record {
+    fn record(moment: Moment, seconds: f64) -> Record {
         Record {
-            step: step.into(),
+            moment,
             timestamp: 0.0,
             seconds,
             usage: Usage::default(),
@@ -248,11 +247,11 @@ mod tests {
     #[test]
     fn slices_of_a_thread_are_disjoint_or_nested() {
         let records = [
-            record("Start", 0.0),
-            record("Pre-process Start", 0.001),
-            record("Pre-process End", 0.002),
-            record("half way", 0.0025),
-            record("Profiling Start", 0.003),
+            record(Moment::Start, 0.0),
+            record(Moment::begins(RunStep::Preparation), 0.001),
+            record(Moment::ends(RunStep::Preparation), 0.002),
+            record(Moment::Note("half way".into()), 0.0025),
+            record(Moment::begins(RunStep::Profiling), 0.003),
         ];
         let (table, runs) = (table(), runs());
         let profile = |name| Traced {

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::plain_value::PlainValue;
-use super::profiler::Record;
+use super::record::Record;
 
 /// A section of the report.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ fn push_record(out: &mut String, record: &Record) {
     let mut line = |key: &str, value: String| {
         let _ = writeln!(out, "  {key}: {value}");
     };
-    line("step", quoted(&record.step));
+    line("step", quoted(&record.moment.to_string()));
     line("timestamp", number(record.timestamp));
     line("relative_time_secs", number(record.seconds));
     let measured = [
@@ -249,9 +249,10 @@ fn mib(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Moment;
     use crate::profile::memory::Usage;
 
-    fn record(step: &str, seconds: f64) -> Record {
+    fn record(moment: Moment, seconds: f64) -> Record {
         let usage = Usage {
             live: 1 << 20,
             peak: 3 << 19,
@@ -261,7 +262,7 @@ mod tests {
             disk_write: Some(1000),
         };
         Record {
-            step: step.into(),
+            moment,
             timestamp: 1_795_231_848.25,
             seconds,
             usage,
@@ -270,7 +271,10 @@ mod tests {
 
     #[test]
     fn records_and_summary_match_quark() {
-        let text = write(&[record("Start", 0.0), record("End", 6.661_94)], &[]);
+        let text = write(
+            &[record(Moment::Start, 0.0), record(Moment::End, 6.661_94)],
+            &[],
+        );
         let wanted = "# Quark Profiling Results\n\nmemory_usage:\n- step: \"Start\"\n  timestamp: 1795231848.25\n  \
                       relative_time_secs: 0.0\n  cpu_memory_mb: 639.92\n  disk_read_mb: 0.0\n  disk_write_mb: 0.0\n  \
                       heap_live_mb: 1.0\n  heap_peak_mb: 1.5\n- step: \"End\"\n";
@@ -282,7 +286,7 @@ mod tests {
 
     #[test]
     fn unmeasured_quantities_are_left_out() {
-        let mut bare = record("Start", 0.0);
+        let mut bare = record(Moment::Start, 0.0);
         bare.usage = Usage {
             live: 1,
             peak: 1,

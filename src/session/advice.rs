@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 
+use crate::graph::operators::Operator;
 use crate::onnx::schema::{DataType, GraphProto, ModelProto, TensorProto};
 use crate::onnx::tensors;
 use crate::quantize::{Format, Scheme, Settings};
@@ -153,11 +154,13 @@ fn still_float(graph: &GraphProto, after: ModelSize, settings: &Settings) -> Opt
 
 /// The choice that makes the constants of this operator smaller.
 fn instead(operator: &str, scheme: Scheme) -> &'static str {
-    match (scheme, operator) {
-        (Scheme::Blocks, "Gather" | "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN") => {
+    let has_weights = !Operator::in_any_domain(operator).weight_slots.is_empty();
+    let is_product = matches!(operator, "Gemm" | "MatMul");
+    match scheme {
+        Scheme::Blocks if has_weights && !is_product => {
             "the scheme blocks quantizes only matrix products; choose the scheme weights or dynamic, which store these in 8 bits"
         }
-        (Scheme::Float16, _) => {
+        Scheme::Float16 => {
             "the list of nodes has the reasons; choose the scheme weights for 8 bits"
         }
         _ => {

@@ -1,16 +1,61 @@
 //! Comparison of a quantized model with this session's float model.
 
 use super::{Error, ProgressMonitor, Runner, Session};
-use crate::compare::{CompareError, Comparing, Comparison};
+use crate::compare::{Comparing, Comparison};
+use crate::profile::RunStep;
+use crate::quantize::Settings;
 use crate::tensor::Tensor;
+
+/// Comparisons of a session's results.
+#[derive(Default)]
+pub(super) struct Comparisons {
+    /// Comparison of the latest result.
+    latest: Option<Comparison>,
+    /// Comparisons of results since the last calibration began, by their settings.
+    by_settings: Vec<(Settings, Comparison)>,
+    /// Settings of the latest result.
+    settings: Option<Settings>,
+}
+
+impl Comparisons {
+    /// Comparison of the latest result.
+    pub(super) fn latest(&self) -> Option<&Comparison> {
+        self.latest.as_ref()
+    }
+
+    /// Forgets all but the latest comparison.
+    pub(super) fn clear(&mut self) {
+        self.by_settings.clear();
+    }
+
+    /// Sets the current result's settings. Returns its comparison if these settings were compared
+    /// before; that of other settings is no longer the latest.
+    pub(super) fn restore(&mut self, settings: &Settings) -> Option<&Comparison> {
+        self.settings = Some(settings.clone());
+        let mut known = self.by_settings.iter();
+        let known = known.find(|(compared, _)| compared == settings);
+        self.latest = known.map(|(_, comparison)| comparison.clone());
+        self.latest.as_ref()
+    }
+
+    fn add(&mut self, result: &Comparison) {
+        self.latest = Some(result.clone());
+        if let Some(settings) = &self.settings {
+            self.by_settings
+                .retain(|(compared, _)| compared != settings);
+            self.by_settings.push((settings.clone(), result.clone()));
+        }
+    }
+}
 
 impl Session {
     /// Begins a comparison of this float model with a model quantized from it.
     pub fn begin_comparison(&mut self, quantized: &Runner) -> Result<Comparing, Error> {
-        self.profiler.resume();
-        self.prepare()?;
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrated)?;
-        self.profiler.begin("Comparison");
+        self.journal.profiler.resume();
+        let (ready, _) = self
+            .stage
+            .prepare(&mut self.opened, &mut self.journal.profiler)?;
+        self.journal.profiler.begin(RunStep::Comparison);
         Ok(Comparing::new(
             ready.model.clone(),
             quantized.model().clone(),
@@ -19,19 +64,9 @@ impl Session {
 
     /// Ends the comparison and puts its results into the report.
     pub fn finish_comparison(&mut self, result: &Comparison) {
-        self.profiler.finish();
-        self.report.compared(Some(result));
-        self.comparison = Some(result.clone());
-        self.comparisons
-            .insert(self.result_settings.clone(), result.clone());
-    }
-
-    /// Sets the current result's settings. Restores its comparison if these settings were compared
-    /// before; drops that of other settings.
-    pub(super) fn restore_comparison(&mut self, settings: &crate::quantize::Settings) {
-        self.result_settings = serde_json::to_string(settings).unwrap_or_default();
-        self.comparison = self.comparisons.get(&self.result_settings).cloned();
-        self.report.compared(self.comparison.as_ref());
+        self.journal.profiler.finish();
+        self.journal.report.compared(Some(result));
+        self.comparisons.add(result);
     }
 }
 
@@ -43,14 +78,4 @@ pub fn compare_sample(
     monitor: &dyn ProgressMonitor,
 ) -> Result<(), Error> {
     Ok(comparing.feed(inputs, label, || monitor.cancelled())?)
-}
-
-impl From<CompareError> for Error {
-    fn from(error: CompareError) -> Error {
-        match error {
-            CompareError::Engine(error) => error.into(),
-            CompareError::Prepare(error) => Error::Prepare(error),
-            other => Error::Compare(other),
-        }
-    }
 }

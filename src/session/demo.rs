@@ -3,27 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Error, Session};
+use crate::graph::operators::{Operator, Property};
 use crate::onnx::schema::GraphProto;
 use crate::prepare::position;
 use crate::samples::{self, Encoded};
 
-/// Operators that leave the integers of their first input unchanged or move them towards zero.
-const SAME: [&str; 9] = [
-    "Cast",
-    "Clip",
-    "Expand",
-    "Flatten",
-    "Identity",
-    "Reshape",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-];
-
 impl Session {
     /// Random sample for the model's inputs. Its results mean nothing for accuracy.
     pub fn demo_sample(&self, seed: u64, index: u64) -> Result<Encoded, Error> {
-        let tables = self.header.graph.as_ref().map(tables).unwrap_or_default();
+        let tables = self
+            .opened
+            .header
+            .graph
+            .as_ref()
+            .map(tables)
+            .unwrap_or_default();
         Ok(samples::demo(&self.input_specs(), &tables, seed, index)?)
     }
 }
@@ -53,7 +47,7 @@ fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
         }
         let from: Vec<&str> = if node.is("Concat") {
             (0..node.input.len()).flat_map(origins).collect()
-        } else if SAME.iter().any(|operator| node.is(operator)) {
+        } else if Operator::of(node).has(Property::KeepsIndices) {
             origins(0)
         } else {
             continue;

@@ -1,5 +1,6 @@
 //! The session's error: a sentence to show and a kind to act on.
 
+use crate::broken_invariant::BrokenInvariant;
 use crate::calibrate::run::FeedError;
 use crate::compare::CompareError;
 use crate::graph::GraphError;
@@ -16,34 +17,32 @@ use crate::stats::SecondPassMissing;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    #[error("{0}")]
+    #[error(transparent)]
     Read(#[from] ReadError),
-    #[error("{0}")]
+    #[error(transparent)]
     Write(#[from] WriteError),
-    #[error("{0}")]
+    #[error(transparent)]
     External(#[from] ExternalError),
-    #[error("{0}")]
+    #[error(transparent)]
     Graph(#[from] GraphError),
-    #[error("{0}")]
+    #[error(transparent)]
     Prepare(#[from] PrepareError),
-    #[error("{0}")]
+    #[error(transparent)]
     Equalize(#[from] EqualizeError),
-    #[error("{0}")]
+    #[error(transparent)]
     Quantize(#[from] QuantizeError),
     #[error("sample `{name}`: {source}")]
     Run { name: String, source: EngineError },
-    #[error("{0}")]
+    #[error(transparent)]
     Engine(EngineError),
-    #[error("{0}")]
+    #[error(transparent)]
     Compare(CompareError),
-    #[error("{0}")]
+    #[error(transparent)]
     Sample(#[from] SampleError),
-    #[error("{0}")]
-    SecondPass(#[from] SecondPassMissing),
-    #[error("{0}")]
+    #[error(transparent)]
     OtherSamples(FeedError),
-    #[error("{0}")]
-    UnderWay(FeedError),
+    #[error(transparent)]
+    Order(#[from] OrderError),
     #[error(
         "the model's weights are in external files that are missing: {}; put them beside the model, or add them",
         files.join(", ")
@@ -53,12 +52,26 @@ pub enum Error {
         "there are no samples; static quantization needs real inputs to determine the ranges: add .npy, .npz, image or test_data_set files"
     )]
     NoSamples,
+    #[error("stopped on request; the model is kept, calibration can be started again")]
+    Stopped,
+    #[error(transparent)]
+    Broken(#[from] BrokenInvariant),
+}
+
+/// A call that the session's stage does not allow.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum OrderError {
     #[error("calibration has not begun; choose samples and settings and begin it")]
     NotCalibrating,
     #[error("there are no ranges yet; calibrate with some samples first")]
     NotCalibrated,
     #[error("there is no profile yet; profile the model first")]
     NotProfiled,
+    #[error("no comparison has begun; begin one with the quantized model")]
+    NotComparing,
+    #[error(transparent)]
+    UnderWay(FeedError),
     #[error(
         "equalization needs an extra pass over the samples: begin that pass before the calibration ends"
     )]
@@ -72,30 +85,80 @@ pub enum Error {
         wanted: Option<f32>,
         done: Option<f32>,
     },
-    #[error("stopped on request; the model is kept, calibration can be started again")]
+    #[error(transparent)]
+    SecondPass(#[from] SecondPassMissing),
+}
+
+/// Kind of an error, by which callers choose how to react. JavaScript receives its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The model file can't be used.
+    Model,
+    /// The quantized file can't be written.
+    Write,
+    /// Files of external data are missing or unusable.
+    External,
+    /// The model can't be prepared.
+    Prepare,
+    /// The model can't be quantized with these settings.
+    Quantize,
+    /// The engine can't run the model.
+    Engine,
+    /// The models can't be compared.
+    Compare,
+    /// A sample can't be used.
+    Sample,
+    /// The settings can't be used.
+    Settings,
+    /// The memory does not suffice.
+    Memory,
+    /// A file of the page can't be read.
+    Read,
+    /// The call is not allowed at this stage.
+    Order,
+    /// The caller stopped the call.
     Stopped,
+    /// A bug in Octet.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The name that JavaScript receives.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Model => "model",
+            ErrorKind::Write => "write",
+            ErrorKind::External => "external",
+            ErrorKind::Prepare => "prepare",
+            ErrorKind::Quantize => "quantize",
+            ErrorKind::Engine => "engine",
+            ErrorKind::Compare => "compare",
+            ErrorKind::Sample => "sample",
+            ErrorKind::Settings => "settings",
+            ErrorKind::Memory => "memory",
+            ErrorKind::Read => "read",
+            ErrorKind::Order => "order",
+            ErrorKind::Stopped => "stopped",
+            ErrorKind::Internal => "internal",
+        }
+    }
 }
 
 impl Error {
-    /// Machine-readable kind, by which callers choose how to react.
-    pub fn kind(&self) -> &'static str {
+    /// Kind of the error.
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Read(_) | Error::Graph(_) => "model",
-            Error::Write(_) => "write",
-            Error::External(_) | Error::FilesMissing { .. } => "external",
-            Error::Prepare(_) | Error::Equalize(_) => "prepare",
-            Error::Quantize(_) => "quantize",
-            Error::Run { .. } | Error::Engine(_) => "engine",
-            Error::Compare(_) => "compare",
-            Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => "sample",
-            Error::NotCalibrating
-            | Error::UnderWay(_)
-            | Error::NotCalibrated
-            | Error::NotProfiled
-            | Error::EqualizationPending
-            | Error::OtherEqualization { .. }
-            | Error::SecondPass(_) => "order",
-            Error::Stopped => "stopped",
+            Error::Read(_) | Error::Graph(_) => ErrorKind::Model,
+            Error::Write(_) => ErrorKind::Write,
+            Error::External(_) | Error::FilesMissing { .. } => ErrorKind::External,
+            Error::Prepare(_) | Error::Equalize(_) => ErrorKind::Prepare,
+            Error::Quantize(_) => ErrorKind::Quantize,
+            Error::Run { .. } | Error::Engine(_) => ErrorKind::Engine,
+            Error::Compare(_) => ErrorKind::Compare,
+            Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => ErrorKind::Sample,
+            Error::Order(_) => ErrorKind::Order,
+            Error::Stopped => ErrorKind::Stopped,
+            Error::Broken(_) => ErrorKind::Internal,
         }
     }
 }
@@ -127,7 +190,18 @@ impl From<FeedError> for Error {
             FeedError::OtherSamples { .. } | FeedError::OtherCount { .. } => {
                 Error::OtherSamples(error)
             }
-            FeedError::UnderWay(_) => Error::UnderWay(error),
+            FeedError::Broken(broken) => broken.into(),
+            FeedError::UnderWay(_) => OrderError::UnderWay(error).into(),
+        }
+    }
+}
+
+impl From<CompareError> for Error {
+    fn from(error: CompareError) -> Error {
+        match error {
+            CompareError::Engine(error) => error.into(),
+            CompareError::Prepare(error) => Error::Prepare(error),
+            other => Error::Compare(other),
         }
     }
 }

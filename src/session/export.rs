@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::html_report::{self, HtmlReport};
-use super::runner::StoredProfile;
-use super::{Error, Session};
+use super::stored_profile::StoredProfile;
+use super::{Error, OrderError, Session};
 use crate::profile::text;
 use crate::profile::trace::{self, Traced};
 
@@ -31,16 +31,16 @@ impl Session {
         if kind == Export::Html {
             let yaml = self.report();
             return Ok(html_report::write(&HtmlReport {
-                summary: &self.summary,
+                summary: self.summary(),
                 profiles: &self.profiles,
-                comparison: self.comparison.as_ref(),
+                comparison: self.comparisons.latest(),
                 yaml: &yaml,
             }));
         }
-        let first = self.profiles.first().ok_or(Error::NotProfiled)?;
+        let first = self.profiles.first().ok_or(OrderError::NotProfiled)?;
         let traced: Vec<Traced<'_>> = self.profiles.iter().map(StoredProfile::traced).collect();
         Ok(match kind {
-            Export::Trace => trace::chrome(self.profiler.records(), &traced),
+            Export::Trace => trace::chrome(self.journal.profiler.records(), &traced),
             Export::Speedscope => trace::speedscope(&traced),
             Export::ModelExplorer => trace::model_explorer(&first.table),
             Export::Csv | Export::Html => text::csv(&first.table.layers),

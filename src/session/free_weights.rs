@@ -8,9 +8,9 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::Error;
+use super::error::Error;
+use crate::broken_invariant::BrokenInvariant;
 use crate::graph::Model;
-use crate::onnx::ReadError;
 use crate::onnx::schema::{DataType, ModelProto};
 
 /// Divisor of the file size: freeing less than this part of it is not worth the work.
@@ -85,11 +85,7 @@ fn weightless(mut proto: ModelProto) -> Result<ModelProto, Error> {
         tensor.raw_data = None;
     }
     let bytes = Bytes::from(proto.encode_to_vec());
-    ModelProto::decode(bytes).map_err(|cause| {
-        Error::Read(ReadError::Damaged {
-            reason: cause.to_string(),
-        })
-    })
+    ModelProto::decode(bytes).map_err(|_| BrokenInvariant::Unreadable.into())
 }
 
 /// Sorts slices and merges those that overlap.

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::ModelSummary;
-use super::runner::StoredProfile;
+use super::stored_profile::StoredProfile;
 use crate::compare::Comparison;
 use crate::profile::LayerTable;
 use crate::profile::columns::Column;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::model_summary::shape_text;
-use super::{Error, RangeSource, Session};
+use super::{Error, Session};
 use crate::graph::Model;
 use crate::onnx;
 use crate::quantize::{self, ElementType, Plan, Settings, target_of};
@@ -194,9 +194,10 @@ pub struct ChannelRanges {
 impl Session {
     /// The prepared graph, which calibration and quantization use.
     pub fn graph(&mut self) -> Result<GraphView, Error> {
-        self.profiler.resume();
-        self.prepare()?;
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        self.journal.profiler.resume();
+        let (ready, _) = self
+            .stage
+            .prepare(&mut self.opened, &mut self.journal.profiler)?;
         Ok(GraphView::new(&ready.model))
     }
 
@@ -208,20 +209,16 @@ impl Session {
         element: ElementType,
         symmetric: Option<bool>,
     ) -> Option<ValueDistribution> {
-        match &self.range_source {
-            Some(RangeSource::Statistics(observations, ..)) => {
-                ValueDistribution::new(observations.get(value)?, element, symmetric)
-            }
-            _ => None,
-        }
+        let statistics = self.stage.ranges()?.statistics()?;
+        ValueDistribution::new(statistics.get(value)?, element, symmetric)
     }
 
     /// Channel ranges of a weight. `None` for constants without per-channel scales.
     pub fn channels(&self, weight: &str) -> Result<Option<ChannelRanges>, Error> {
-        let Some(ready) = &self.prepared else {
+        let Some(ready) = self.stage.prepared() else {
             return Ok(None);
         };
-        let model = self.calibrated_model().unwrap_or(&ready.model);
+        let model = ready.calibrated(self.stage.ranges());
         let plan = Plan::new(model, &Settings::default())?;
         let (Some(axis), Some(tensor)) = (
             plan.channel_axis(weight),

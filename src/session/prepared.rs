@@ -1,12 +1,16 @@
-//! The prepared model, with the type of every value.
+//! The second stage: the prepared model, with the type of every value. It can be quantized by the
+//! schemes that need no ranges, and calibrated.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use super::Error;
+use super::error::{Error, OrderError};
+use super::ranges::ModelRanges;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::{ModelProto, ValueInfoProto};
 use crate::prepare::{Functions, Prepared, Upcast, prepare};
-use crate::{quantize, runtime, runtime::EngineError};
+use crate::quantize::{self, Plan, Quantized, Settings};
+use crate::runtime::{self, Engine, EngineError};
 
 /// Prepared model with a type for each value. `declared` keeps the types that the file declares:
 /// only these are written out again.
@@ -19,8 +23,18 @@ pub(super) struct PreparedModel {
     /// Half-precision tensors of the file.
     pub(super) upcast: Upcast,
     /// True if the engine cannot run the model and therefore infers no types.
-    pub(super) unknown: bool,
+    unknown: bool,
     /// Peak of live memory during preparation.
+    peak: u64,
+    /// Engine for calibration, kept from a forecast or the begin of a calibration to its end.
+    planned: Option<PlannedEngine>,
+}
+
+/// Engine that is prepared for a calibration, with the peak of preparing it.
+pub(super) struct PlannedEngine {
+    pub(super) engine: Arc<Engine>,
+    pub(super) watched: Vec<String>,
+    /// Peak of live memory during preparation and planning.
     pub(super) peak: u64,
 }
 
@@ -66,12 +80,18 @@ impl PreparedModel {
             upcast,
             unknown,
             peak: 0,
+            planned: None,
         })
+    }
+
+    /// Sets the peak of live memory during preparation.
+    pub(super) fn with_peak(self, peak: u64) -> PreparedModel {
+        PreparedModel { peak, ..self }
     }
 
     /// Fails if the engine cannot run the model. The reason is a function that could not be
     /// inlined, or the engine's own.
-    pub(super) fn runs(&self) -> Result<(), Error> {
+    fn runs(&self) -> Result<(), Error> {
         if self.unknown {
             if let Some(reason) = self.functions.remaining_call() {
                 return Err(Error::Prepare(reason.clone()));
@@ -79,6 +99,78 @@ impl PreparedModel {
             runtime::infer_types(&self.model)?;
         }
         Ok(())
+    }
+
+    /// The engine that calibrates. It is kept until [`PreparedModel::drop_engine`].
+    pub(super) fn planned(&mut self) -> Result<&mut PlannedEngine, Error> {
+        let planned = match self.planned.take() {
+            Some(planned) => planned,
+            None => {
+                self.runs()?;
+                let watched = self.observed_values()?;
+                PlannedEngine {
+                    engine: Arc::new(Engine::new(self.model.clone(), watched.clone())),
+                    watched,
+                    peak: self.peak,
+                }
+            }
+        };
+        Ok(self.planned.insert(planned))
+    }
+
+    /// Frees the engine that calibrates.
+    pub(super) fn drop_engine(&mut self) {
+        self.planned = None;
+    }
+
+    /// Values that a calibration observes: all that any settings may need.
+    pub(super) fn observed_values(&self) -> Result<Vec<String>, Error> {
+        Ok(Plan::observed_values(&self.model)?)
+    }
+
+    /// The model that these ranges belong to: the equalized one, if calibration made one.
+    pub(super) fn calibrated<'a>(&'a self, ranges: Option<&'a ModelRanges>) -> &'a Model {
+        let equalized = ranges.and_then(ModelRanges::equalized);
+        equalized.map_or(&self.model, |equalized| &equalized.model)
+    }
+
+    /// The model that these settings quantize.
+    fn model_for<'a>(
+        &'a self,
+        settings: &Settings,
+        ranges: Option<&'a ModelRanges>,
+    ) -> Result<&'a Model, OrderError> {
+        if !settings.needs_samples() {
+            return Ok(&self.model);
+        }
+        let equalized = ranges.and_then(ModelRanges::equalized);
+        let (wanted, done) = (
+            settings.equalizes(),
+            equalized.map(|equalized| equalized.strength),
+        );
+        match wanted == done {
+            true => Ok(self.calibrated(ranges)),
+            false => Err(OrderError::OtherEqualization { wanted, done }),
+        }
+    }
+
+    /// Quantizes the model.
+    pub(super) fn quantize(
+        &self,
+        settings: &Settings,
+        ranges: Option<&ModelRanges>,
+    ) -> Result<Quantized, Error> {
+        let model = self.model_for(settings, ranges)?;
+        let activations = ranges.map(ModelRanges::activation_ranges);
+        let mut quantized = quantize::apply(model, settings, activations)?;
+        let equalized = ranges.and_then(ModelRanges::equalized);
+        let equalized = equalized.filter(|_| settings.equalizes().is_some());
+        quantized
+            .notes
+            .extend(equalized.map(|equalized| equalized.note()));
+        quantized.notes.extend(self.functions.notes());
+        quantized.notes.extend(self.upcast.note());
+        Ok(quantized)
     }
 }
 

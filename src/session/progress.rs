@@ -1,16 +1,8 @@
 //! Progress of a long call: events for its caller, and cancellation.
 
-use serde::Serialize;
-
 /// Event during a call.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub enum Event {
-    /// A stage begins.
-    Stage {
-        /// Name of the stage, as in the report.
-        name: String,
-    },
     /// A sample is done.
     Sample {
         /// Number of samples done since calibration began.

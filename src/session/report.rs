@@ -3,10 +3,11 @@
 
 use serde::Serialize;
 
-use super::runner::StoredProfile;
-use super::{Forecast, QuantizationSummary};
+use super::forecast::Forecast;
+use super::quantization::QuantizationSummary;
+use super::stored_profile::StoredProfile;
 use crate::compare::Comparison;
-use crate::profile::{LayerTable, Profiler, Section, environment};
+use crate::profile::{LayerTable, Moment, Profiler, RunStep, Section, environment};
 use crate::samples::Skipped;
 use crate::stats::{CalibrationStatistics, Method};
 use crate::{quantize, samples};
@@ -96,11 +97,16 @@ impl Report {
             return;
         };
         let records = profiler.records();
-        let seconds = |step: &str| records.iter().rfind(|r| r.step == step).map(|r| r.seconds);
-        let (Some(end), Some(forecast)) = (seconds("End"), seconds("Forecast End")) else {
+        let seconds = |moment: Moment| {
+            let record = records.iter().rfind(|record| record.moment == moment);
+            record.map(|record| record.seconds)
+        };
+        let forecast = seconds(Moment::ends(RunStep::Forecast));
+        let (Some(end), Some(forecast)) = (seconds(Moment::End), forecast) else {
             return;
         };
-        let began = seconds("Calibration Start").filter(|&began| began >= forecast);
+        let began =
+            seconds(Moment::begins(RunStep::Calibration)).filter(|&began| began >= forecast);
         let peak = records.iter().map(|r| r.usage.peak).max();
         entry.actual = Some(ForecastResult {
             ms: (end - began.unwrap_or(forecast)) * 1e3,

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::stored_profile::StoredProfile;
 use super::{Error, ProgressMonitor, Session, warm_up};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{Functions, PrepareError, prepare};
 use crate::profile::layers::{LayerMeasurements, LayerPort, LayerTable, ModelValues};
 use crate::profile::recording::{Recording, Repeats, RunRecord};
-use crate::profile::trace::Traced;
-use crate::profile::{Clock, SystemClock, TimingSummary, clock_resolution_ms};
+use crate::profile::{Clock, RunStep, SystemClock, TimingSummary, clock_resolution_ms};
 use crate::runtime::{self, Engine, EngineError, FloatKernels};
-use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 
 /// A model that is ready to run, with any operators.
@@ -36,35 +35,12 @@ pub struct Profile {
     pub rows: Vec<usize>,
 }
 
-/// A profile that the session stores for the report and exports.
-pub(super) struct StoredProfile {
-    pub(super) name: String,
-    pub(super) table: LayerTable,
-    pub(super) runs: Vec<RunRecord>,
-    pub(super) rows: Vec<usize>,
-}
-
-impl StoredProfile {
-    pub(super) fn traced(&self) -> Traced<'_> {
-        Traced {
-            name: &self.name,
-            table: &self.table,
-            runs: &self.runs,
-            rows: &self.rows,
-        }
-    }
-}
-
 impl Session {
     /// Makes the model ready to run, unchanged. It may be quantized.
     pub fn runner(&self) -> Result<Runner, Error> {
-        if !self.wanted_files.is_empty() {
-            return Err(Error::FilesMissing {
-                files: self.wanted_files.clone(),
-            });
-        }
-        let mut model = Model::from_proto(self.header.clone())?;
-        Ok(match &self.prepared {
+        self.opened.require_files()?;
+        let mut model = self.opened.model()?;
+        Ok(match self.stage.prepared() {
             Some(ready) => {
                 let not_inlined = inline_functions(&mut model);
                 Runner::from_prepared(&model, ready.model.clone(), not_inlined)
@@ -84,7 +60,7 @@ impl Session {
     ) -> Result<Profile, Error> {
         let runner = self.runner()?.with_float_kernels(kernels);
         self.profiles.clear();
-        let name = if self.summary.already_quantized {
+        let name = if self.summary().already_quantized {
             "int8"
         } else {
             "float"
@@ -102,11 +78,12 @@ impl Session {
         repeats: Repeats,
         monitor: &dyn ProgressMonitor,
     ) -> Result<Profile, Error> {
-        self.profiler.resume();
-        self.profiler.begin("Profiling");
+        let profiler = &mut self.journal.profiler;
+        profiler.resume();
+        profiler.begin(RunStep::Profiling);
         let profile = runner.profile(inputs, repeats, monitor);
-        self.profiler.end();
-        self.profiler.finish();
+        profiler.end();
+        profiler.finish();
         let profile = profile?;
         self.profiles.retain(|stored| stored.name != name);
         self.profiles.push(StoredProfile {
@@ -115,17 +92,8 @@ impl Session {
             runs: profile.runs.clone(),
             rows: profile.rows.clone(),
         });
-        self.report.profiled(&self.profiles);
+        self.journal.report.profiled(&self.profiles);
         Ok(profile)
-    }
-
-    /// Decodes a sample for the model's inputs.
-    pub fn decode(
-        &self,
-        sample: &Encoded,
-        settings: &samples::SampleSettings,
-    ) -> Result<Vec<Tensor>, Error> {
-        Ok(samples::decode(sample, &self.input_specs(), settings)?)
     }
 }
 

@@ -1,15 +1,14 @@
 //! Samples before a run: requirements of the model's inputs, previews, and checks of each sample.
 
-use std::collections::HashSet;
-
 use serde::Serialize;
 
+use super::opened::{OpenedModel, has_free_axis};
+use super::prepared::PreparedModel;
 use super::{Error, Session};
-use crate::graph::{Dim, Model, tensor_type_of};
-use crate::onnx::schema::ModelProto;
 use crate::samples::{
     self, FileStart, InputSpec, Preview, SampleError, SampleProblem, ShapeMismatch,
 };
+use crate::tensor::Tensor;
 
 /// A sample that cannot be used with the current preprocessing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -26,7 +25,7 @@ pub struct UnusableSample {
 impl Session {
     /// Name, element type and shape of each input that a sample must provide.
     pub fn input_specs(&self) -> Vec<InputSpec> {
-        input_specs(&self.header)
+        self.opened.input_specs()
     }
 
     /// Previews of the decoded sample, one for each input.
@@ -63,8 +62,8 @@ impl Session {
                 });
             }
         };
-        match shapes.filter(|_| any_open(&inputs)) {
-            Some(shapes) => match self.refusal(&shapes) {
+        match shapes.filter(|_| has_free_axis(&inputs)) {
+            Some(shapes) => match self.opened.refusal(&shapes, self.stage.prepared()) {
                 Some(refusal) => Err(unusable(&SampleProblem::rejected_shapes(&shapes, &refusal))),
                 None => Ok(()),
             },
@@ -72,17 +71,32 @@ impl Session {
         }
     }
 
+    /// Decodes a sample for the model's inputs.
+    pub fn decode(
+        &self,
+        sample: &samples::Encoded,
+        settings: &samples::SampleSettings,
+    ) -> Result<Vec<Tensor>, Error> {
+        self.opened.decode(sample, settings)
+    }
+}
+
+impl OpenedModel {
     /// Reason why inputs of these shapes don't fit the model, if any. The answer is cached by
-    /// shape.
-    fn refusal(&mut self, shapes: &[Vec<usize>]) -> Option<ShapeMismatch> {
+    /// shape. The prepared model knows more shapes, if there is one.
+    fn refusal(
+        &mut self,
+        shapes: &[Vec<usize>],
+        prepared: Option<&PreparedModel>,
+    ) -> Option<ShapeMismatch> {
         if let Some(known) = self.refusals.get(shapes) {
             return known.clone();
         }
         let slices: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
-        let mismatch = match &self.prepared {
+        let mismatch = match prepared {
             Some(ready) => ShapeMismatch::find(&ready.model.graph, &slices),
             None => {
-                let model = Model::from_proto(self.header.clone()).ok()?;
+                let model = self.model().ok()?;
                 // The shape rules take one shape for each graph input; old files list initializers
                 // among these.
                 let fed = model.graph.inputs.len() == slices.len();
@@ -93,36 +107,4 @@ impl Session {
         self.refusals.insert(shapes.to_vec(), mismatch.clone());
         mismatch
     }
-}
-
-/// True if samples may choose the size of some axis. If none is free, a shape that doesn't fit is
-/// the model's fault.
-pub(super) fn any_open(inputs: &[InputSpec]) -> bool {
-    let open = |dim: &Dim| !matches!(dim, Dim::Known(1..));
-    inputs.iter().any(|input| input.shape.iter().any(open))
-}
-
-/// Inputs that a sample must provide: graph inputs without an initializer.
-pub(super) fn input_specs(header: &ModelProto) -> Vec<InputSpec> {
-    let Some(graph) = &header.graph else {
-        return Vec::new();
-    };
-    let constants: HashSet<_> = graph
-        .initializer
-        .iter()
-        .map(|t| t.name.as_deref())
-        .collect();
-    let fed = graph
-        .input
-        .iter()
-        .filter(|input| !constants.contains(&input.name.as_deref()));
-    fed.filter_map(|input| {
-        let declared = tensor_type_of(input)?;
-        Some(InputSpec {
-            name: input.name.clone()?,
-            element: declared.element,
-            shape: declared.shape.unwrap_or_default(),
-        })
-    })
-    .collect()
 }

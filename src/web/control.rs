@@ -7,6 +7,7 @@ use js_sys::{Int32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::to_js;
+use crate::allocator;
 use crate::profile::memory;
 use crate::session::{Event, ProgressMonitor};
 
@@ -78,8 +79,8 @@ pub fn memory_usage() -> Result<JsValue, JsValue> {
 
     to_js(&memory::Memory {
         pages,
-        live: memory::live(),
-        peak: memory::peak(),
+        live: allocator::live(),
+        peak: allocator::peak(),
     })
 }
 
@@ -87,10 +88,8 @@ pub fn memory_usage() -> Result<JsValue, JsValue> {
 pub(super) struct SharedControl;
 
 impl ProgressMonitor for SharedControl {
-    fn event(&self, event: &Event) {
-        if let Event::Sample { .. } = event {
-            CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
-        }
+    fn event(&self, Event::Sample { .. }: &Event) {
+        CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
     }
 
     fn cancelled(&self) -> bool {

@@ -9,7 +9,7 @@ use wasm_bindgen_futures::JsFuture;
 use super::failure;
 use crate::onnx::Pieces;
 use crate::samples::{Encoded, FileStart, bytes_to_check};
-use crate::session::{Checksum, hexadecimal};
+use crate::session::{Checksum, ErrorKind, hexadecimal};
 
 /// Bytes of a file that are in JS memory at a time.
 const SLICE: u64 = 4 << 20;
@@ -64,8 +64,8 @@ pub(super) async fn file_starts(files: &Array) -> Result<Vec<FileStart>, JsValue
 
 /// Copies a file into memory that the page owns.
 pub(super) fn whole(file: &Pieces) -> Result<Uint8Array, JsValue> {
-    let size =
-        u32::try_from(file.bytes()).map_err(|cause| failure("memory", &cause.to_string()))?;
+    let size = u32::try_from(file.bytes())
+        .map_err(|cause| failure(ErrorKind::Memory, &cause.to_string()))?;
     let whole = Uint8Array::new_with_length(size);
     let mut end = 0;
     for piece in file.as_slice() {
@@ -118,7 +118,7 @@ impl BlobReader {
             let message = format!(
                 "`{name}` has {size} bytes, which is more than this page's memory can hold; use the command line for it"
             );
-            failure("memory", &message)
+            failure(ErrorKind::Memory, &message)
         };
         let mut bytes = Vec::new();
         let capacity = usize::try_from(size).map_err(|_| too_big())?;
@@ -148,7 +148,7 @@ impl BlobReader {
                 let message = format!(
                     "`{name}` could not be read: {cause}; it may have been moved or changed since it was chosen, choose it again"
                 );
-                failure("read", &message)
+                failure(ErrorKind::Read, &message)
             };
             let buffer = JsFuture::from(self.coming.clone()).await.map_err(|cause| {
                 let cause: js_sys::Error = cause.unchecked_into();

@@ -8,11 +8,12 @@ use wasm_bindgen::prelude::*;
 
 use super::failure;
 use crate::samples::InputSpec;
+use crate::session::ErrorKind;
 use crate::tensor::{Tensor, Values};
 
 /// Converts `{ name, shape, data }`s into one tensor per input.
 pub(super) fn from_js(tensors: &Array, inputs: &[InputSpec]) -> Result<Vec<Tensor>, JsValue> {
-    let wrong = |message: String| failure("sample", &message);
+    let wrong = |message: String| failure(ErrorKind::Sample, &message);
     inputs
         .iter()
         .map(|input| {

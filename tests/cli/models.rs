@@ -2,56 +2,15 @@
 
 use std::io::{Cursor, Write};
 
-use bytes::Bytes;
 use octet::onnx::schema::{
-    AttributeProto, AttributeType, DataLocation, DataType, Dimension, DimensionValue, GraphProto,
-    ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
-    TensorShapeProto, TensorTypeProto, TypeProto, TypeValue, ValueInfoProto,
+    AttributeProto, DataLocation, DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    StringStringEntryProto, TensorProto,
 };
+use octet_test_models::{npy, typed_value};
 use zip::write::SimpleFileOptions;
 
-use super::graphs;
-
-fn value(name: &str, shape: &[i64]) -> ValueInfoProto {
-    let dim = |&d| Dimension {
-        value: Some(DimensionValue::DimValue(d)),
-        ..Default::default()
-    };
-    let tensor = TensorTypeProto {
-        elem_type: Some(DataType::Float as i32),
-        shape: Some(TensorShapeProto {
-            dim: shape.iter().map(dim).collect(),
-        }),
-    };
-    let kind = TypeProto {
-        value: Some(TypeValue::TensorType(tensor)),
-        ..Default::default()
-    };
-    ValueInfoProto {
-        name: Some(name.into()),
-        r#type: Some(kind),
-        ..Default::default()
-    }
-}
-
 fn node(operator: &str, name: &str, inputs: &[&str], output: &str) -> NodeProto {
-    NodeProto {
-        op_type: Some(operator.into()),
-        name: Some(name.into()),
-        input: inputs.iter().map(|i| i.to_string()).collect(),
-        output: vec![output.into()],
-        ..Default::default()
-    }
-}
-
-fn tensor(name: &str, element: DataType, dims: &[i64], raw: Vec<u8>) -> TensorProto {
-    TensorProto {
-        name: Some(name.into()),
-        data_type: Some(element as i32),
-        dims: dims.to_vec(),
-        raw_data: Some(Bytes::from(raw)),
-        ..Default::default()
-    }
+    NodeProto::new(operator, name, inputs, &[output])
 }
 
 fn model(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>) -> ModelProto {
@@ -65,8 +24,8 @@ fn model(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>) -> ModelProto {
             name: Some("g".into()),
             node: nodes,
             initializer,
-            input: vec![value("x", &[1, 3, 4, 4])],
-            output: vec![value("y", &[1, 2, 4, 4])],
+            input: vec![typed_value("x", DataType::Float, &[1, 3, 4, 4])],
+            output: vec![typed_value("y", DataType::Float, &[1, 2, 4, 4])],
             ..Default::default()
         }),
         ..Default::default()
@@ -82,21 +41,11 @@ fn weight() -> Vec<u8> {
 
 /// A convolution with bias and a Relu: `x` [1, 3, 4, 4] to `y` [1, 2, 4, 4].
 pub fn convolution() -> ModelProto {
-    let pads = AttributeProto {
-        name: Some("pads".into()),
-        r#type: Some(AttributeType::Ints as i32),
-        ints: vec![1; 4],
-        ..Default::default()
-    };
-    let mut convolution = node("Conv", "conv", &["x", "w", "b"], "c");
-    convolution.attribute.push(pads);
-    let bias = [0.25f32, -0.5]
-        .iter()
-        .flat_map(|v| v.to_le_bytes())
-        .collect();
+    let pads = AttributeProto::ints("pads", &[1; 4]);
+    let convolution = node("Conv", "conv", &["x", "w", "b"], "c").with(pads);
     let constants = vec![
-        tensor("w", DataType::Float, &[2, 3, 3, 3], weight()),
-        tensor("b", DataType::Float, &[2], bias),
+        TensorProto::from_raw("w", DataType::Float, &[2, 3, 3, 3], weight().into()),
+        TensorProto::from_f32("b", &[2], &[0.25, -0.5]),
     ];
     model(
         vec![convolution, node("Relu", "relu", &["c"], "y")],
@@ -124,14 +73,8 @@ pub fn of_constants() -> ModelProto {
     let graph = model.graph.as_mut().unwrap();
     let constants = std::mem::take(&mut graph.initializer);
     let nodes = constants.into_iter().map(|tensor| {
-        let mut constant = node("Constant", "", &[], tensor.name.as_deref().unwrap());
-        constant.attribute.push(AttributeProto {
-            name: Some("value".into()),
-            r#type: Some(AttributeType::Tensor as i32),
-            t: Some(tensor),
-            ..Default::default()
-        });
-        constant
+        let output = tensor.name.clone().unwrap();
+        node("Constant", "", &[], &output).with(AttributeProto::tensor("value", tensor))
     });
     let nodes: Vec<NodeProto> = nodes.collect();
     graph.node.splice(0..0, nodes);
@@ -152,8 +95,8 @@ pub fn already_quantized() -> ModelProto {
         node("DequantizeLinear", "d", &["i", "scale", "zero"], "f"),
     ];
     let constants = vec![
-        tensor("scale", DataType::Float, &[], 0.5f32.to_le_bytes().to_vec()),
-        tensor("zero", DataType::Uint8, &[], vec![3]),
+        TensorProto::from_f32("scale", &[], &[0.5]),
+        TensorProto::from_u8("zero", &[], &[3]),
     ];
     let mut quantized = convolution();
     let graph = quantized.graph.as_mut().unwrap();
@@ -177,5 +120,5 @@ pub fn zip(name: &str, array: &[u8]) -> Vec<u8> {
 pub fn npz(name: &str, shape: &[usize], values: &[f32]) -> Vec<u8> {
     let shape = format!("{shape:?}").replace('[', "(").replace(']', ",)");
     let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    zip(name, &graphs::npy("<f4", &shape, &data))
+    zip(name, &npy("<f4", &shape, &data))
 }

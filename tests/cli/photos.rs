@@ -74,7 +74,7 @@ fn detector(metadata: &[(&str, &str)]) -> ModelProto {
     model
 }
 
-const TOLD: [(&str, &str); 4] = [
+const METADATA: [(&str, &str); 4] = [
     ("author", "Ultralytics"),
     ("task", "detect"),
     ("stride", "32"),
@@ -128,7 +128,7 @@ fn skipped(report: &serde_json::Value) -> Vec<&str> {
 
 #[test]
 fn size_fit_and_values_are_proposed_and_the_broken_photo_is_left_out() {
-    let folder = prepared("photos-proposed", &TOLD);
+    let folder = prepared("photos-proposed", &METADATA);
     let (said, report) = done(&folder, &[]);
     for words in [
         "64 high and 96 wide",
@@ -151,7 +151,7 @@ fn size_fit_and_values_are_proposed_and_the_broken_photo_is_left_out() {
 
 #[test]
 fn options_and_the_document_count_over_what_is_proposed() {
-    let folder = prepared("photos-said", &TOLD);
+    let folder = prepared("photos-said", &METADATA);
     fs::write(
         folder.join("s.yaml"),
         "images: {preset: signed, resize: exact, pad: 7}\n",
@@ -200,7 +200,7 @@ fn photos_left_as_they_are_run_where_the_model_takes_them() {
 
 #[test]
 fn a_size_that_the_model_refuses_ends_the_run_with_the_reason() {
-    let folder = prepared("photos-size", &TOLD);
+    let folder = prepared("photos-size", &METADATA);
     let output = octet(
         &folder,
         &[&QUANTIZE[..], &["--image-size", "100x96"]].concat(),
@@ -214,7 +214,7 @@ fn a_size_that_the_model_refuses_ends_the_run_with_the_reason() {
 
 #[test]
 fn a_bad_photo_ends_the_run_where_that_is_wanted() {
-    let folder = prepared("photos-stop", &TOLD);
+    let folder = prepared("photos-stop", &METADATA);
     let output = octet(
         &folder,
         &[&QUANTIZE[..], &["--bad-samples", "stop"]].concat(),

@@ -6,9 +6,9 @@ use std::process::Command;
 use octet::onnx::schema::{AttributeProto, ModelProto};
 use prost::Message;
 
-use super::graphs::npy;
 use super::models::{self, convolution, npz};
 use super::{QUANTIZE, ended, misused, octet, prepared, refusal, refused, save};
+use octet_test_models::npy;
 
 #[test]
 fn a_file_that_is_no_model_is_refused() {

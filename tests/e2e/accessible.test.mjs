@@ -6,6 +6,7 @@ import { linkSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { anySize, convolution, detector, npy, png } from './model.mjs';
+import { features } from '../../www/features/list.js';
 import { inBrowsers, scratch, silentThreads } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
@@ -67,7 +68,8 @@ inBrowsers('accessibility', (visit) => {
     await tab.$eval('#split', (button) => /** @type {HTMLElement} */ (button).click());
     await tab.waitForSelector('#split-table');
     await clean(visit, 'measured');
-    for (const name of ['graph', 'timeline', 'compare']) {
+    // Every tab that is not opened above.
+    for (const { name } of features.filter(({ name, place }) => place === 'tab' && !['overview', 'layers'].includes(name))) {
       await tab.click(`#tab-${name}`);
       await tab.waitForSelector(`#panel-${name} > *`);
       if (name === 'graph') await tab.waitForSelector('.graph-picture .box');

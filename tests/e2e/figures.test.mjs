@@ -95,7 +95,7 @@ inBrowsers('figures', (visit) => {
     await tab.click('#measure');
     await visit.says('[aria-labelledby=accuracy-title]', /The layers that add most/);
     await tab.evaluate(async () => {
-      const { comparison } = await import(/** @type {string} */ ('./www/state.js'));
+      const { comparison } = await import(/** @type {string} */ ('./www/state/page.js'));
       const { found, ...which } = comparison.value;
       comparison.value = { ...which, found: { ...found, layers: [], worst: [], layersFailed: 'the shapes of `c` follow from values' } };
     });

@@ -14,7 +14,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import judge  # noqa: E402
+import reference_runtimes  # noqa: E402
 from corpus import Corpus  # noqa: E402
 from corpus_manifest import MODELS  # noqa: E402
 from tasks import TASKS  # noqa: E402
@@ -118,9 +118,9 @@ def ort_quantized(corpus, quantized, task, tmp_path_factory):
 
     @cache
     def run(name):
-        samples = task(name).folds[0].calibration if name in TASKS else judge.load_samples(corpus.samples(name))[:2]
+        samples = task(name).folds[0].calibration if name in TASKS else reference_runtimes.load_samples(corpus.samples(name))[:2]
         out = tmp_path_factory.mktemp(name) / "theirs.onnx"
-        judge.ort_quantize_or_prepared(corpus.model(name), quantized(name).prepared, out, samples)
+        reference_runtimes.ort_quantize_or_prepared(corpus.model(name), quantized(name).prepared, out, samples)
         return out
 
     return run

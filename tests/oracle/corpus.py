@@ -118,9 +118,9 @@ class Corpus:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         if MODELS[name].unseen:
-            from task_sounds import SOUNDS
+            from audio_tasks import AUDIO_TASKS
 
-            made = SOUNDS[name](self).folds[0].calibration
+            made = AUDIO_TASKS[name](self).folds[0].calibration
         else:
             made = corpus_samples.make(name, self.package)
         for index, sample in enumerate(made):

@@ -31,7 +31,7 @@ class Model:
     sha256: str  # of the .onnx file
     package: str | None = None
     quantized: bool = False  # already quantized: must be refused
-    unseen: bool = False  # nothing of ours was tried out on it: for test_unseen.py and its table only
+    unseen: bool = False  # nothing of ours was tried out on it: for test_unseen_models.py and its table only
     page: bool = False  # a person's model for the page: for tests/e2e/journeys.test.mjs only
 
 

@@ -258,7 +258,7 @@ def make(name, package):
         lines = [text_line(words(i), 64, 400).convert("L") for i in range(16)]
         return [{"input1": np.asarray(line, np.float32)[None, None] / np.float32(255)} for line in lines]
     if name == "ddddocr_det":
-        from task_pictures import characters
+        from text_image_tasks import characters
 
         return [{"images": planes(characters(data, seed)[0], bgr=True)} for seed, data in enumerate(pictures()[:8])]
     if name == "resnet50":

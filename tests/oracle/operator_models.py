@@ -7,7 +7,7 @@ The names in `MODELS` are the operator, and after a colon the special feature.
 
 import numpy as np
 from onnx import TensorProto
-from same_models import Builder
+from small_models import Builder
 
 IMAGE = [1, 4, 6, 6]
 

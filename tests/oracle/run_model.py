@@ -8,7 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
-import judge
+import reference_runtimes
 import numpy as np
 
 
@@ -30,11 +30,11 @@ def launch(path, given, made, *options):
 
 def run_all(path, samples, folder, *options):
     """Outputs of many samples by name, from one process, and the messages about the nodes."""
-    given, made = judge.save_samples(folder / "given", samples), folder / "made"
+    given, made = reference_runtimes.save_samples(folder / "given", samples), folder / "made"
     made.mkdir()
     done = launch(path, given, made, *options)
     assert done.returncode == 0, done.stderr
-    return judge.load_samples(made), json.loads(done.stdout)
+    return reference_runtimes.load_samples(made), json.loads(done.stdout)
 
 
 def run(path, sample, folder, *options):

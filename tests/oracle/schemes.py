@@ -7,7 +7,7 @@ import json
 import subprocess
 import zlib
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -68,7 +68,7 @@ def feeds(model, seed=3):
 
 
 def run(model, inputs, optimized=False):
-    return judge.session(model, optimized).run(None, inputs)
+    return reference_runtimes.session(model, optimized).run(None, inputs)
 
 
 def constants(model):

@@ -15,10 +15,10 @@ from functools import partial
 from hashlib import sha256
 
 import corpus_samples as made
-import judge
+import reference_runtimes
 import numpy as np
-import task_files
-import task_pictures as pictures
+import file_type_tasks
+import text_image_tasks as pictures
 from corpus import member
 from PIL import Image
 
@@ -144,7 +144,7 @@ def ddddocr_pixels(line):
 
 def detected_lines(corpus):
     """Lines found on pages, and read from there by the float recogniser; what two models find in the same place is read once."""
-    reader, keys, known = judge.session(corpus.model("ppocr_rec")), paddle_keys(corpus), {}
+    reader, keys, known = reference_runtimes.session(corpus.model("ppocr_rec")), paddle_keys(corpus), {}
 
     def sample(seed):
         page, lines = made.text_page_and_lines(seed)
@@ -222,7 +222,7 @@ def clicked_characters(corpus):
 def file_types(corpus):
     """Calibrated on files of the packages, judged on files made for it."""
     kinds = json.loads(member(corpus.package("magika"), "magika/models/standard_v3_3/config.min.json"))["target_labels_space"]
-    known = list(task_files.files())
+    known = list(file_type_tasks.files())
     calibration = made.make("magika", corpus.package)
     truths = [kinds.index(kind) for kind, _ in known]
     return Task("files", [Fold(calibration, [made.magika_input(data) for _, data in known], truths)], top)

@@ -5,11 +5,11 @@ itself: a layer of the weights' errors alone, on the inputs it has in the model,
 bias must take off. Padding, strides, groups and dilation are ONNX Runtime's to get right here.
 """
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
-from judge import load_samples
+from reference_runtimes import load_samples
 from schemes import constants
 from weight_errors import added, dequantized
 
@@ -48,8 +48,8 @@ def mean_outputs(prepared, errors, samples):
 def test_each_bias_takes_off_what_its_weights_add_in_the_mean(name, corpus, program, tmp_path):
     samples = load_samples(corpus.samples(name))[:SAMPLES]
     source = corpus.model(name)
-    prepared, plain = map(onnx.load, judge.quantize(program, tmp_path, source, samples, "--bias-correction", "false"))
-    _, corrected = map(onnx.load, judge.quantize(program, tmp_path, source, samples, "--bias-correction", "true"))
+    prepared, plain = map(onnx.load, reference_runtimes.quantize(program, tmp_path, source, samples, "--bias-correction", "false"))
+    _, corrected = map(onnx.load, reference_runtimes.quantize(program, tmp_path, source, samples, "--bias-correction", "true"))
     floats = constants(prepared)
     before = {node.input[1]: (weight, bias, scale) for node, weight, bias, scale in layers(plain, prepared)}
     after = {node.input[1]: (weight, bias, scale) for node, weight, bias, scale in layers(corrected, prepared)}

@@ -8,8 +8,8 @@ import subprocess
 import numpy as np
 import onnx
 import pytest
-from judge import load_samples, run_web, save_samples, sqnr
-from judge import run as outputs_of
+from reference_runtimes import load_samples, run_web, save_samples, sqnr
+from reference_runtimes import run as outputs_of
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import _pybind_state as kernels
 from schemes import build, constants, feeds, near, node, quantized, refused, run, weight

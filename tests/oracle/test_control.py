@@ -3,9 +3,9 @@
 import json
 import subprocess
 
-import control_halves
+import control_float16_models
 import control_models
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
@@ -16,7 +16,7 @@ NAMES = list(control_models.MODELS)
 GOOD = 25.0
 # Float16 models where only float16 is rounded.
 HALF = 45.0
-MIXED = {**control_models.MODELS, **control_halves.HALVES}
+MIXED = {**control_models.MODELS, **control_float16_models.HALVES}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def equal(found, expected, **bounds):
 @pytest.mark.parametrize("name", NAMES)
 def test_floats_are_those_of_onnx_runtime(name, threads, made, tmp_path):
     path, samples = made(name)
-    expected = judge.run(path, samples, optimize=False)
+    expected = reference_runtimes.run(path, samples, optimize=False)
     found, _ = run_all(path, samples, tmp_path, "--float", "--threads", threads)
     equal(found, expected, rtol=1e-4, atol=1e-5)
 
@@ -51,7 +51,7 @@ def test_floats_are_those_of_onnx_runtime(name, threads, made, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_lies_around_is_quantized_with_samples(name, form, made, program, tmp_path):
     path, samples = made(name)
-    prepared, quantized = judge.quantize(program, tmp_path, path, samples, *form)
+    prepared, quantized = reference_runtimes.quantize(program, tmp_path, path, samples, *form)
     before, after = onnx.load(prepared), onnx.load(quantized)
     held = [[node for node in model.graph.node if node.op_type in ("If", "Loop", "Scan")] for model in (before, after)]
     assert held[0]
@@ -59,22 +59,22 @@ def test_what_lies_around_is_quantized_with_samples(name, form, made, program, t
         assert [a.SerializeToString() for a in one.attribute] == [a.SerializeToString() for a in other.attribute]
     integers = [node for node in after.graph.node if "QuantizeLinear" in node.op_type or node.op_type.startswith("QLinear")]
     assert integers
-    expected, found = judge.run(path, samples), judge.run(quantized, samples)
+    expected, found = reference_runtimes.run(path, samples), reference_runtimes.run(quantized, samples)
     for output, values in expected[0].items():
         if values.dtype == np.float32 and values.size:
-            assert judge.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
+            assert reference_runtimes.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_quantized_runs_on_integers(name, made, program, tmp_path):
     path, samples = made(name)
-    _, quantized = judge.quantize(program, tmp_path, path, samples)
-    expected = judge.run(quantized, samples, optimize=False)
+    _, quantized = reference_runtimes.quantize(program, tmp_path, path, samples)
+    expected = reference_runtimes.run(quantized, samples, optimize=False)
     found, told = run_all(quantized, samples, tmp_path)
     for output, values in expected[0].items():
         assert all(one[output].shape == other[output].shape for one, other in zip(found, expected, strict=True))
         if values.dtype == np.float32 and values.size:
-            assert judge.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
+            assert reference_runtimes.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
         elif values.size:
             equal([{output: one[output]} for one in found], [{output: one[output]} for one in expected])
     products = [node for node in told["nodes"] if node["operator"] in ("Conv", "MatMul")]
@@ -86,8 +86,8 @@ def test_what_is_quantized_runs_on_integers(name, made, program, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_layers_around_are_compared_and_timed(name, made, program, tmp_path):
     path, samples = made(name)
-    _, quantized = judge.quantize(program, tmp_path, path, samples)
-    folder = judge.save_samples(tmp_path / "samples", samples)
+    _, quantized = reference_runtimes.quantize(program, tmp_path, path, samples)
+    folder = reference_runtimes.save_samples(tmp_path / "samples", samples)
     done = subprocess.run(
         [program, "compare", path, quantized, "--data", folder, "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -115,7 +115,7 @@ def decibels(expected, found):
     for output, values in expected[0].items():
         pairs = [[one[output].astype(np.float64) for one in outputs] for outputs in (expected, found)]
         if values.dtype in (np.float16, np.float32):
-            least = min(least, judge.sqnr(*pairs))
+            least = min(least, reference_runtimes.sqnr(*pairs))
         else:
             equal([{output: one} for one in pairs[1]], [{output: one} for one in pairs[0]])
     return least
@@ -133,28 +133,28 @@ def held_in(told):
 
 
 @pytest.mark.parametrize("name, form", [
-    *((name, form) for name in MIXED for form in ("float16", "bfloat16")), *((name, "mixed") for name in control_halves.HALVES)])
+    *((name, form) for name in MIXED for form in ("float16", "bfloat16")), *((name, "mixed") for name in control_float16_models.HALVES)])
 def test_halves_go_into_graphs_and_come_out_of_them(name, form, program, tmp_path):
     made = MIXED[name]()
     element = getattr(onnx.TensorProto, form.upper(), None)
-    model, samples = control_halves.halved(made, element) if element else made
+    model, samples = control_float16_models.halved(made, element) if element else made
     onnx.save(model, tmp_path / "model.onnx")
     found, _ = run_all(tmp_path / "model.onnx", samples, tmp_path, "--float")
     if form == "bfloat16":
         # ONNX Runtime has few float16 operators, so the float32 model is the reference.
         model, samples = MIXED[name]()
-    expected = judge.run(model, samples, optimize=False)
+    expected = reference_runtimes.run(model, samples, optimize=False)
     assert decibels(expected, found) > (30.0 if form == "bfloat16" else HALF)
 
 
 @pytest.mark.parametrize("source", ["floats", "halves"])
 @pytest.mark.parametrize("name", MIXED)
 def test_half_precision_around_graphs_is_compared_and_run(name, source, program, tmp_path):
-    model, samples = control_halves.halved(MIXED[name]()) if source == "halves" else MIXED[name]()
-    path, folder = tmp_path / "model.onnx", judge.save_samples(tmp_path / "samples", samples)
+    model, samples = control_float16_models.halved(MIXED[name]()) if source == "halves" else MIXED[name]()
+    path, folder = tmp_path / "model.onnx", reference_runtimes.save_samples(tmp_path / "samples", samples)
     onnx.save(model, path)
     quantized = written(program, tmp_path, path, "--scheme", "float16")
-    assert decibels(judge.run(path, samples), judge.run(quantized, samples)) > HALF
+    assert decibels(reference_runtimes.run(path, samples), reference_runtimes.run(quantized, samples)) > HALF
     told = compared(program, path, quantized, folder)
     assert told["unpaired"] == []
     assert held_in(told) and all(layer["added"]["sqnr"] == 200 for layer in held_in(told)), "it reads the float model's values"
@@ -166,7 +166,7 @@ def test_half_precision_around_graphs_is_compared_and_run(name, source, program,
 @pytest.mark.parametrize("name", ["for loop", "choice"])
 def test_what_lies_below_a_relu_that_graphs_read_is_not_called_clipped(name, made, program, tmp_path):
     path, samples = made(name)
-    folder = judge.save_samples(tmp_path / "samples", samples)
+    folder = reference_runtimes.save_samples(tmp_path / "samples", samples)
     quantized = written(program, tmp_path, path, "--calib", folder)
     assert "Relu" in [node.op_type for node in onnx.load(quantized).graph.node], "a graph reads what it makes"
     layer = next(layer for layer in compared(program, path, quantized, folder)["layers"] if layer["value"] == "a")

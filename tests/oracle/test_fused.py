@@ -4,7 +4,7 @@ first, with equal outputs, and then quantized.
 
 import subprocess
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import onnxruntime
@@ -99,7 +99,7 @@ def build(name, opset=17):
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     if name in NODES:
         # An output has a shape, which ONNX itself can't infer here.
-        made = judge.run(model, samples(model, 1))[0]
+        made = reference_runtimes.run(model, samples(model, 1))[0]
         for value in model.graph.output:
             value.CopyFrom(text(value.name, made[value.name].shape))
     return model
@@ -132,16 +132,16 @@ def test_it_is_written_out_with_the_same_outputs_and_quantized(name, opset, prog
     model, source = build(name, opset), tmp_path / "float.onnx"
     onnx.save(model, source)
     given = samples(model)
-    prepared, target = judge.quantize(program, tmp_path, source, given)
-    wanted = judge.run(source, given, optimize=False)
+    prepared, target = reference_runtimes.quantize(program, tmp_path, source, given)
+    wanted = reference_runtimes.run(source, given, optimize=False)
     for path, least in (prepared, 100), (target, 25):
         made = onnx.load(path)
         onnx.checker.check_model(made, full_check=True)
         assert not theirs(made)
-        for expected, found in zip(wanted, judge.run(path, given, optimize=False)):
+        for expected, found in zip(wanted, reference_runtimes.run(path, given, optimize=False)):
             assert expected.keys() == found.keys()
             for output in expected:
-                assert judge.sqnr([expected[output]], [found[output]]) >= least, output
+                assert reference_runtimes.sqnr([expected[output]], [found[output]]) >= least, output
     assert {node.op_type for node in onnx.load(target).graph.node} >= {"QuantizeLinear", "DequantizeLinear"}
 
 
@@ -156,7 +156,7 @@ def test_a_card_counts_them_among_what_can_be_quantized(program, tmp_path):
 def test_a_form_that_is_not_known_is_named(name, program, tmp_path):
     model, source = build(name), tmp_path / "float.onnx"
     onnx.save(model, source)
-    calibration = judge.save_samples(tmp_path / "samples", samples(model))
+    calibration = reference_runtimes.save_samples(tmp_path / "samples", samples(model))
     command = [program, "quantize", source, "--calib", calibration, "--out", tmp_path / "octet.onnx"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 3 and f"{name.split(':')[0]} (node `it`)" in done.stderr, done.stderr
@@ -178,7 +178,7 @@ def integers(model):
 
 @pytest.mark.parametrize("name", OPTIMIZED)
 def test_a_model_that_the_optimizer_saved_is_quantized_like_the_one_it_was(name, corpus, program, tmp_path):
-    source, given = tmp_path / "optimized.onnx", judge.load_samples(corpus.samples(name))
+    source, given = tmp_path / "optimized.onnx", reference_runtimes.load_samples(corpus.samples(name))
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(source)
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
@@ -186,15 +186,15 @@ def test_a_model_that_the_optimizer_saved_is_quantized_like_the_one_it_was(name,
     fused = theirs(onnx.load(source))
     print(f"{name}: {sorted(set(fused))}")
     assert OPTIMIZED[name] <= set(fused)
-    wanted, quality, heavy, found_in = judge.run(corpus.model(name), given), {}, {}, {}
+    wanted, quality, heavy, found_in = reference_runtimes.run(corpus.model(name), given), {}, {}, {}
     for whose, path in {"optimized": source, "plain": corpus.model(name)}.items():
         folder = tmp_path / whose
         folder.mkdir()
-        _, target = judge.quantize(program, folder, path, given)
+        _, target = reference_runtimes.quantize(program, folder, path, given)
         made = onnx.load(target)
         assert not theirs(made)
-        found = judge.run(target, given)
-        quality[whose] = min(judge.sqnr([o[output] for o in wanted], [o[output] for o in found]) for output in wanted[0])
+        found = reference_runtimes.run(target, given)
+        quality[whose] = min(reference_runtimes.sqnr([o[output] for o in wanted], [o[output] for o in found]) for output in wanted[0])
         pairs = {node.output[0] for node in made.graph.node if node.op_type == "DequantizeLinear"}
         found_in[whose] = integers(made)
         heavy[whose] = sum(node.op_type in ("Conv", "Gemm", "MatMul") and pairs.issuperset(node.input) for node in made.graph.node)

@@ -3,14 +3,14 @@
 Its own kernels are the reference, whose last step of a product or a mean may be another.
 """
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
-from pair_models import Pairs
+from qdq_models import Pairs
 from run_model import run
 
 THEIRS = "com.microsoft"
@@ -42,7 +42,7 @@ def check(model, folder, limit=1):
     path = folder / "checked.onnx"
     onnx.save(model, path)
     sample = bytes_for(model)
-    expected = judge.run(path, [sample], optimize=False)[0]
+    expected = reference_runtimes.run(path, [sample], optimize=False)[0]
     found, told = run(path, sample, folder)
     for name, values in expected.items():
         assert found[name].shape == values.shape and found[name].dtype == values.dtype, name
@@ -81,7 +81,7 @@ def test_a_classifier_of_any_operator_set_runs_as_it_was_quantized(opset, tmp_pa
     quantize_static(tmp_path / "float.onnx", path, Reader(), quant_format=QuantFormat.QOperator)
     assert "QLinearSoftmax" in {node.op_type for node in onnx.load(path).graph.node}
     sample = {"x": random.standard_normal([5, 8]).astype(f)}
-    expected = judge.run(path, [sample], optimize=False)[0]["y"]
+    expected = reference_runtimes.run(path, [sample], optimize=False)[0]["y"]
     found, _ = run(path, sample, tmp_path)
     assert np.abs(found["y"] - expected).max() < 2.1 / 256
 
@@ -132,7 +132,7 @@ def test_what_the_optimizer_makes_of_an_image_model_runs_on_integers(tmp_path):
     operators = [(node.domain, node.op_type) for node in onnx.load(read).graph.node]
     assert (THEIRS, "NhwcMaxPool") in operators, operators
     sample = {"x": np.random.default_rng(2).standard_normal([1, 8, 12, 12]).astype(f)}
-    expected = judge.run(read, [sample], optimize=False)[0]["y"]
+    expected = reference_runtimes.run(read, [sample], optimize=False)[0]["y"]
     found, told = run(read, sample, tmp_path)
     assert np.abs(found["y"] - expected).max() < 0.021
     assert not [node for node in told["nodes"] if node["reason"]], told["nodes"]

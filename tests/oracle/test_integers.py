@@ -6,21 +6,21 @@ held in test_whole_models.
 
 import json
 
-import choice_models
-import edge_models
-import few_models
-import judge
+import selection_models
+import edge_case_models
+import low_bit_models
+import reference_runtimes
 import numpy as np
 import onnx
 import operator_models
-import pair_models
+import qdq_models
 import product_models
 import pytest
-import same_models
-import spread_models
+import small_models
+import data_movement_models
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
-from pair_models import Pairs
+from qdq_models import Pairs
 from run_model import attempt, run
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, theirs
 
@@ -80,7 +80,7 @@ def check(model, folder, limit=1, **feeds):
     path = folder / "checked.onnx"
     onnx.save(model, path)
     sample = feeds or noise(model)
-    expected = judge.run(path, [sample], optimize=False)[0]
+    expected = reference_runtimes.run(path, [sample], optimize=False)[0]
     found, told = run(path, sample, folder)
     for name, (apart, equal) in steps_apart(model, expected, found).items():
         assert apart < limit + 0.1, f"{name} is {apart} steps apart, {equal:.3f} equal: {told['nodes']}"
@@ -111,13 +111,13 @@ def test_an_operator_runs_on_integers_or_says_why_not(name, settings, tmp_path):
 
 
 @pytest.mark.parametrize("settings", SETTINGS[:4], ids=lambda s: "-".join(map(str, s)))
-@pytest.mark.parametrize("name", same_models.MODELS)
+@pytest.mark.parametrize("name", small_models.MODELS)
 def test_a_small_model_runs_on_integers(name, settings, tmp_path):
-    model = same_models.build(name)
+    model = small_models.build(name)
     quantized = ours(model, find_ranges(model), settings, tmp_path)
     path = tmp_path / "octet.onnx"
     sample = noise(quantized)
-    expected = judge.run(path, [sample], optimize=False)[0]
+    expected = reference_runtimes.run(path, [sample], optimize=False)[0]
     found, told = run(path, sample, tmp_path)
     for output, (apart, equal) in steps_apart(quantized, expected, found).items():
         # One step may become a few where many layers follow, but not for most values.
@@ -140,7 +140,7 @@ def test_integer_operators_run_as_what_they_stand_for(name, tmp_path):
     quantized = theirs(model, find_ranges(model), SETTINGS[3], tmp_path / "theirs.onnx", QuantFormat.QOperator)
     path = tmp_path / "theirs.onnx"
     sample = noise(quantized)
-    expected = judge.run(path, [sample], optimize=False)[0]
+    expected = reference_runtimes.run(path, [sample], optimize=False)[0]
     found, _ = run(path, sample, tmp_path)
     for output, (apart, equal) in steps_apart(quantized, expected, found).items():
         # ONNX Runtime's linear Resize on bytes cuts off instead of rounding; its kernels round other products.
@@ -150,9 +150,9 @@ def test_integer_operators_run_as_what_they_stand_for(name, tmp_path):
 # --- operators that ONNX Runtime leaves float, and what only other tools write --------------------------------------
 
 
-@pytest.mark.parametrize("name", pair_models.MODELS)
+@pytest.mark.parametrize("name", qdq_models.MODELS)
 def test_what_other_tools_write_runs_on_integers(name, tmp_path):
-    build, expected = pair_models.MODELS[name]
+    build, expected = qdq_models.MODELS[name]
     pairs = Pairs(seed=sum(name.encode()), opset=21 if "16" in name or "blocks" in name else 20)
     build(pairs)
     nodes = check(pairs.model(), tmp_path)
@@ -160,17 +160,17 @@ def test_what_other_tools_write_runs_on_integers(name, tmp_path):
     assert all(node["reason"] for node in nodes if node["region"] is None)
 
 
-@pytest.mark.parametrize("name", spread_models.MODELS)
+@pytest.mark.parametrize("name", data_movement_models.MODELS)
 def test_pairs_that_change_nothing_may_be_left_out(name, tmp_path):
-    nodes = check(spread_models.model(name), tmp_path)
-    assert {node["operator"] for node in floats(nodes)} == set(spread_models.MODELS[name][1]), floats(nodes)
+    nodes = check(data_movement_models.model(name), tmp_path)
+    assert {node["operator"] for node in floats(nodes)} == set(data_movement_models.MODELS[name][1]), floats(nodes)
     written = [title for node in nodes for title in node["fused"] if "_as_moved" in title or "_before_rounding" in title]
     assert not written, "nodes that the file doesn't have are named"
 
 
-@pytest.mark.parametrize("name", choice_models.MODELS)
+@pytest.mark.parametrize("name", selection_models.MODELS)
 def test_a_choice_among_quantized_values_runs_on_integers(name, tmp_path):
-    build, expected = choice_models.MODELS[name]
+    build, expected = selection_models.MODELS[name]
     pairs = Pairs(seed=sum(name.encode()), opset=21)
     build(pairs)
     nodes = check(pairs.model(), tmp_path)
@@ -188,16 +188,16 @@ def test_a_product_of_values_or_with_a_vector_runs_on_integers_and_may_end_in_fl
     if name != "attention" and model.graph.node[-1].op_type in ("MatMul", "Identity"):
         # Sums are exact, so float results agree up to the last bits.
         sample = noise(model)
-        (exact,) = judge.run(tmp_path / "checked.onnx", [sample], optimize=False)
+        (exact,) = reference_runtimes.run(tmp_path / "checked.onnx", [sample], optimize=False)
         found, _ = run(tmp_path / "checked.onnx", sample, tmp_path)
         assert np.abs(found["y"] - exact["y"]).max() < 1e-6 * max(np.abs(exact["y"]).max(), 1)
 
 
 @pytest.mark.parametrize("form", ["of 4 bits", "clipped", "clipped to 7 bits"])
-@pytest.mark.parametrize("name", few_models.MODELS)
+@pytest.mark.parametrize("name", low_bit_models.MODELS)
 def test_integers_of_few_bits_run_as_eight(name, form, tmp_path):
-    build, expected = few_models.MODELS[name]
-    pairs = few_models.Few(sum(name.encode()), form == "of 4 bits", 7 if "7" in form else 4)
+    build, expected = low_bit_models.MODELS[name]
+    pairs = low_bit_models.Few(sum(name.encode()), form == "of 4 bits", 7 if "7" in form else 4)
     build(pairs)
     nodes = check(pairs.model(), tmp_path)
     assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
@@ -205,44 +205,44 @@ def test_integers_of_few_bits_run_as_eight(name, form, tmp_path):
     path = tmp_path / "checked.onnx"
     sample = noise(pairs.model())
     found, _ = run(path, sample, tmp_path, "--float")
-    for output, values in judge.run(path, [sample], optimize=False)[0].items():
+    for output, values in reference_runtimes.run(path, [sample], optimize=False)[0].items():
         assert np.abs(found[output] - values).max() < (0.09 if name == "network" else 1e-5)
 
 
-@pytest.mark.parametrize("name", edge_models.MODELS)
+@pytest.mark.parametrize("name", edge_case_models.MODELS)
 def test_what_is_at_the_edge_of_an_operator_runs_as_it_does_there(name, tmp_path):
-    build, expected = edge_models.MODELS[name]
+    build, expected = edge_case_models.MODELS[name]
     pairs = Pairs(seed=sum(name.encode()))
     build(pairs)
     nodes = check(pairs.model(), tmp_path)
     assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
 
 
-@pytest.mark.parametrize("name", edge_models.OLD)
+@pytest.mark.parametrize("name", edge_case_models.OLD)
 def test_a_softmax_over_several_axes_runs_on_integers(name, tmp_path):
     pairs = Pairs(seed=sum(name.encode()), opset=12)
-    edge_models.OLD[name](pairs)
+    edge_case_models.OLD[name](pairs)
     nodes = check(pairs.model(), tmp_path)
     assert not floats(nodes), floats(nodes)
 
 
 def test_sums_beyond_32_bits_run_in_float(tmp_path):
     pairs = Pairs()
-    edge_models.deep_product(pairs)
+    edge_case_models.deep_product(pairs)
     nodes = check(pairs.model(), tmp_path, x=np.full([1, 4, 70_000], 3, np.float32))
     assert [(node["operator"], node["reason"]) for node in floats(nodes)] == [("MatMul", "its accumulators can exceed 32 bits")]
 
 
 def test_a_table_takes_a_whole_chain(tmp_path):
     pairs = Pairs()
-    pair_models.silu(pairs)
+    qdq_models.silu(pairs)
     nodes = check(pairs.model(), tmp_path)
     assert [node["operation"] for node in nodes] == ["quantize", "table", "dequantize"], nodes
 
 
 def test_a_float_operator_on_the_way_cuts_a_region_in_two(tmp_path):
     pairs = Pairs()
-    pair_models.there_and_back(pairs)
+    qdq_models.there_and_back(pairs)
     nodes = check(pairs.model(), tmp_path)
     assert len({node["region"] for node in nodes if node["region"] is not None}) == 2
 

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import onnx
 import pytest
-from judge import load_samples, session
+from reference_runtimes import load_samples, session
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod
 from onnxruntime.quantization.calibrate import CalibrationDataReader, create_calibrator

@@ -7,13 +7,13 @@ how is in the graph: the names of its constants and nodes, scales, zero points, 
 
 import subprocess
 
-import exact
-import judge
+import exact_products
+import reference_runtimes
 import numpy as np
 import onnx
 import operator_models
 import pytest
-import same_models
+import small_models
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 from test_same_as_onnxruntime import check_same, find_ranges, run_octet, theirs
 
@@ -56,12 +56,12 @@ def samples(model):
 @pytest.mark.parametrize("name", operator_models.OURS)
 def test_what_onnx_runtime_leaves_in_float_is_quantized_here(name, activations, program, tmp_path):
     operator = name.split(":")[0]
-    opset = 21 if activations == "i16" or operator in ("Gelu", "GroupNormalization", "ReduceMax", "ReduceMean", "ReduceMin") else same_models.OPSET
+    opset = 21 if activations == "i16" or operator in ("Gelu", "GroupNormalization", "ReduceMax", "ReduceMean", "ReduceMin") else small_models.OPSET
     model = operator_models.build(name, operator_models.OURS, opset=opset)
     source, target = tmp_path / "float.onnx", tmp_path / "octet.onnx"
     onnx.save(model, source)
     given = samples(model)
-    calibration = judge.save_samples(tmp_path / "samples", given)
+    calibration = reference_runtimes.save_samples(tmp_path / "samples", given)
     command = [program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", target, "--no-guard",
                "--activations", activations]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -72,8 +72,8 @@ def test_what_onnx_runtime_leaves_in_float_is_quantized_here(name, activations, 
     [node] = [node for node in made.graph.node if node.op_type == operator]
     assert maker[node.input[0]].op_type == "DequantizeLinear"
     assert maker["y"].op_type == "DequantizeLinear", "what it makes is not quantized"
-    wanted, found = (judge.run(path, given, optimize=False) for path in (source, target))
-    quality = min(judge.sqnr(a["y"], b["y"]) for a, b in zip(wanted, found))
+    wanted, found = (reference_runtimes.run(path, given, optimize=False) for path in (source, target))
+    quality = min(reference_runtimes.sqnr(a["y"], b["y"]) for a, b in zip(wanted, found))
     assert quality > (50 if activations == "i16" else 25), f"{quality:.1f} dB"
 
 
@@ -84,18 +84,18 @@ def test_onnx_runtime_multiplies_by_any_constant_factor_when_it_fuses(name, acti
     source, target = tmp_path / "float.onnx", tmp_path / "octet.onnx"
     onnx.save(operator_models.build(name, opset=21), source)
     given = samples(onnx.load(source))
-    calibration = judge.save_samples(tmp_path / "samples", given)
+    calibration = reference_runtimes.save_samples(tmp_path / "samples", given)
     subprocess.run([program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", target, "--no-guard",
                     "--activations", activations, "--weights", weights], check=True, capture_output=True)  # fmt: skip
     constant = next(t for t in onnx.load(source).graph.initializer)
     scales = next(t for t in onnx.load(target).graph.initializer if t.name == f"{constant.name}_scale")
     assert list(scales.dims) == {"MatMul": [5], "MatMul:stacked weight": [5][: weights == "i16"],
                                  "MatMul:constant first": [5][: weights == "i16"]}[name]  # fmt: skip
-    wanted, literal, fused = judge.run(source, given), judge.run(target, given, optimize=False), judge.run(target, given)
-    assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(wanted, literal)) > 33
+    wanted, literal, fused = reference_runtimes.run(source, given), reference_runtimes.run(target, given, optimize=False), reference_runtimes.run(target, given)
+    assert min(reference_runtimes.sqnr(a["y"], b["y"]) for a, b in zip(wanted, literal)) > 33
     # Its optimizer makes u8 of i8 activations, whose products by i8 it doesn't hold exactly on some processors.
-    if not exact.saturates() or (name, activations) != ("MatMul", "i8"):
-        assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 45
+    if not exact_products.saturates() or (name, activations) != ("MatMul", "i8"):
+        assert min(reference_runtimes.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 45
 
 
 @pytest.mark.parametrize("activations", ["u4", "i4"])
@@ -105,10 +105,10 @@ def test_onnx_runtime_loads_a_pool_beside_four_bits(opset, activations, program,
     source, target, report = (tmp_path / name for name in ("float.onnx", "octet.onnx", "report.yaml"))
     onnx.save(operator_models.build("MaxPool", opset=opset), source)
     given = samples(onnx.load(source))
-    calibration = judge.save_samples(tmp_path / "samples", given)
+    calibration = reference_runtimes.save_samples(tmp_path / "samples", given)
     subprocess.run([program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", target, "--no-guard", "--report", report,
                     "--activations", activations], check=True, capture_output=True)  # fmt: skip
-    literal, fused = judge.run(target, given, optimize=False), judge.run(target, given)
-    assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 40
+    literal, fused = reference_runtimes.run(target, given, optimize=False), reference_runtimes.run(target, given)
+    assert min(reference_runtimes.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 40
     assert any(node.op_type == "QuantizeLinear" for node in onnx.load(target).graph.node)
     assert "stays float: ONNX Runtime would run the MaxPool" in report.read_text()

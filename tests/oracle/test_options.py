@@ -2,10 +2,10 @@
 same ranges, the same model comes out, to the byte.
 """
 
-import judge
+import reference_runtimes
 import operator_models
 import pytest
-import same_models
+import small_models
 import yaml
 from test_same_as_onnxruntime import SETTINGS, check_same, find_ranges, ours
 
@@ -32,7 +32,7 @@ OPTIONS = {
 # Intended differences: a float bias keeps one name for all readers, and no scale grows for it; with
 # pairs ONNX Runtime ignores MatMulConstBOnly.
 OTHERWISE = [("shared_constants", "QuantizeBias"), ("bias_beyond_int32", "QuantizeBias"), ("matmul_ways", "MatMulConstBOnly")]
-CASES = [(name, option) for name in same_models.MODELS for option in OPTIONS if (name, option) not in OTHERWISE]
+CASES = [(name, option) for name in small_models.MODELS for option in OPTIONS if (name, option) not in OTHERWISE]
 # (activations, weights, per channel)
 TYPES = [("u16", "i8", True), ("i16", "i8", True), ("u16", "i16", True), ("u8", "i16", True), ("u8", "u8", False), ("u8", "i4", True),
          ("u8", "i4", False), ("u8", "u4", False), ("i8", "u16", False), ("u4", "i8", True), ("i4", "i8", False)]  # fmt: skip
@@ -43,11 +43,11 @@ def test_an_option_of_onnx_runtimes_makes_the_same_model(name, option, tmp_path)
     extra, document = OPTIONS[option]
     config = tmp_path / "settings.yaml"
     config.write_text(yaml.safe_dump(document))
-    check_same(same_models.build(name), SETTINGS[0], tmp_path, options=("--config", config), **extra)
+    check_same(small_models.build(name), SETTINGS[0], tmp_path, options=("--config", config), **extra)
 
 
 def test_products_of_two_values_stay_float_where_only_constants_are_wanted(tmp_path):
-    model = same_models.build("matmul_ways")
+    model = small_models.build("matmul_ways")
     (tmp_path / "settings.yaml").write_text(yaml.safe_dump(OPTIONS["MatMulConstBOnly"][1]))
     made = ours(model, find_ranges(model), SETTINGS[0], tmp_path, "--config", tmp_path / "settings.yaml")
     constants = {tensor.name for tensor in model.graph.initializer}
@@ -81,5 +81,5 @@ def test_onnxruntime_web_loads_every_operator(types, tmp_path):
         folder.mkdir()
         ours(model, find_ranges(model), (activations, False, per_channel, False), folder, "--weights", weights)
         paths.append(folder / "octet.onnx")
-    told = judge.load_web(paths)
+    told = reference_runtimes.load_web(paths)
     assert told == [[value.name for value in model.graph.output] for model in models.values()]

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-import judge
+import reference_runtimes
 import onnx
 from reports import check_quarks_part, checked
 
@@ -15,7 +15,7 @@ def test_models_that_the_page_made_are_accepted():
     for path in models:
         onnx.checker.check_model(str(path), full_check=True)
         assert "QuantizeLinear" in [node.op_type for node in onnx.load(path).graph.node], path
-        judge.session(path)
+        reference_runtimes.session(path)
     reports = sorted(Path(folder).rglob("*.yaml"))
     assert reports, f"the page's tests left no report in {folder}"
     for path in reports:

@@ -1,7 +1,7 @@
 """With equal ranges, our quantized model equals that of `onnxruntime.quantization.quantize_static`.
 
 Not near: the same nodes, the same constants, the same bytes. The models here keep clear of what we do otherwise on
-purpose, which `tests/quantize.rs` and the tests in `src/quantize/` hold: a Gemm whose beta is not 1 (theirs adds the
+purpose, which the tests of `crates/quantize/` hold: a Gemm whose beta is not 1 (theirs adds the
 bias whole), a Softmax that stays float (theirs has the range that was seen), a Clip that keeps zero out (theirs is folded away), constants shared between a quantized node and a float
 one (theirs reads the rounded ones), infinite constants (theirs get an infinite scale). But for one thing: an output of the model that only a Relu or Clip reads has the range of what
 that lets pass there, and its own here.
@@ -14,11 +14,11 @@ import os
 import subprocess
 from unittest import mock
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
-import same_models
+import small_models
 from corpus_manifest import FLOAT, HUGE
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
@@ -46,7 +46,7 @@ def find_ranges(model, seed=0, samples=None):
     probe = onnx.ModelProto.FromString(model.SerializeToString())
     present = {o.name for o in probe.graph.output}
     probe.graph.output.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in made if n not in present)
-    session = judge.session(probe, optimize=False)
+    session = reference_runtimes.session(probe, optimize=False)
     random, ranges = np.random.default_rng(seed), {}
 
     def noise():
@@ -174,14 +174,14 @@ def check_same(model, settings, folder, seed=0, samples=None, options=(), **extr
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(map(str, s)))
-@pytest.mark.parametrize("name", same_models.MODELS)
+@pytest.mark.parametrize("name", small_models.MODELS)
 def test_a_small_model_comes_out_the_same(name, settings, tmp_path):
-    check_same(same_models.build(name), settings, tmp_path)
+    check_same(small_models.build(name), settings, tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_a_random_network_comes_out_the_same(seed, tmp_path):
-    check_same(same_models.random_network(seed), SETTINGS[seed % len(SETTINGS)], tmp_path, seed)
+    check_same(small_models.random_network(seed), SETTINGS[seed % len(SETTINGS)], tmp_path, seed)
 
 
 REAL = [name for name in FLOAT if name not in HUGE]
@@ -192,4 +192,4 @@ CASES = [(name, settings) for index, name in enumerate(REAL) for turn, settings 
 
 @pytest.mark.parametrize("name, settings", CASES, ids=[f"{name}-{settings[0]}" for name, settings in CASES])
 def test_a_real_model_comes_out_the_same(name, settings, corpus, tmp_path):
-    check_same(onnx.load(corpus.model(name)), settings, tmp_path, samples=judge.load_samples(corpus.samples(name))[:2])
+    check_same(onnx.load(corpus.model(name)), settings, tmp_path, samples=reference_runtimes.load_samples(corpus.samples(name))[:2])

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import onnx
 import pytest
-from judge import run_web, sqnr
+from reference_runtimes import run_web, sqnr
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from schemes import build, constants, feeds, near, node, quantized, refused, run, weight

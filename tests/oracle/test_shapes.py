@@ -4,7 +4,7 @@ name.
 
 import subprocess
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
@@ -121,7 +121,7 @@ def test_sizes_that_follow_from_values_are_those_of_onnx_runtime(name, tmp_path)
     made, samples = MODELS[name]()
     path = tmp_path / "model.onnx"
     onnx.save(made, path)
-    expected = judge.run(path, samples, optimize=False)
+    expected = reference_runtimes.run(path, samples, optimize=False)
     found, _ = run_all(path, samples, tmp_path)
     for one, other in zip(found, expected, strict=True):
         for output, values in other.items():

@@ -1,12 +1,12 @@
-"""Whole quantized models on our integers: every integer follows from its inputs (`whole`)."""
+"""Whole quantized models on our integers: every integer follows from its inputs (`integer_checks`)."""
 
-import judge
+import reference_runtimes
 import numpy as np
 import onnx
 import pytest
 from corpus_manifest import FILES
 from onnx import numpy_helper
-from whole import hold, roundings
+from integer_checks import hold, roundings
 
 # All 625 tensors of it are 2.8 billion integers. Those of up to this size are held.
 LARGEST = {"sam2_image_encoder_dynshape": 1 << 20}
@@ -16,7 +16,7 @@ LARGEST = {"sam2_image_encoder_dynshape": 1 << 20}
 def test_every_integer_of_a_whole_model_follows_from_those_before_it(
     name, whose, corpus, file_by, tmp_path
 ):
-    sample = judge.load_samples(corpus.samples(name))[0]
+    sample = reference_runtimes.load_samples(corpus.samples(name))[0]
     held = hold(onnx.load(file_by(name, whose)), sample, tmp_path, LARGEST.get(name, np.inf))
     print(
         f"{name} {whose}: {held.tensors} tensors, {held.integers} integers, "
@@ -70,5 +70,5 @@ def behind(model, name):
 def test_one_wrong_number_is_found_where_it_is(what, corpus, file_by, tmp_path):
     model = onnx.load(file_by("squeezenet", "octet"))
     other, name = damaged(model, what)
-    held = hold(model, judge.load_samples(corpus.samples("squeezenet"))[0], tmp_path, peer=other)
+    held = hold(model, reference_runtimes.load_samples(corpus.samples("squeezenet"))[0], tmp_path, peer=other)
     assert held.wrong.keys() == behind(model, name), held.wrong

@@ -2,7 +2,7 @@
 
 import numpy as np
 import onnx
-from judge import session
+from reference_runtimes import session
 from onnx import TensorProto, helper, numpy_helper
 
 

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { bytes } from '../../www/format.js';
-import { headlineOutput, judged, metricsOf, judgedOutputs } from '../../www/outputs.js';
-import { compareTimes, changed, compareAccuracy, runsDiffer, sharesDiffer, timesDiffer } from '../../www/significance.js';
-import { layerTimes, timesByNode } from '../../www/layer-times.js';
-import { changedOperators, worksOn } from '../../www/scheme-words.js';
+import { bytes } from '../../www/library/format.js';
+import { headlineOutput, judged, metricsOf, judgedOutputs } from '../../www/features/result/outputs.js';
+import { compareTimes, changed, compareAccuracy, runsDiffer, sharesDiffer, timesDiffer } from '../../www/features/result/significance.js';
+import { layerTimes, timesByNode } from '../../www/features/result/layer-times.js';
+import { changedOperators, worksOn } from '../../www/features/settings/scheme-words.js';
 
 /** @import { OutputError, OutputKind } from '../../www/types.js' */
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { classesOf, labelled } from '../../www/labels.js';
+import { classesOf, labelled } from '../../www/features/data/labels.js';
 
 /** @param {string[]} names */
 const refs = (...names) => names.map((name) => ({ name, parts: [name] }));

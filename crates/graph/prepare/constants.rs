@@ -2,7 +2,7 @@
 //! shared.
 
 use crate::Graph;
-use octet_onnx::schema::{AttributeType, DataType, NodeProto, TensorProto};
+use crate::operators::constant_value;
 use octet_onnx::tensor::TensorError;
 
 /// Removes initializers from the graph's inputs, so a default that could be fed becomes a constant.
@@ -20,74 +20,11 @@ pub(super) fn inputs(graph: &mut Graph) -> usize {
 pub(super) fn nodes(graph: &mut Graph) -> Result<usize, TensorError> {
     let mut gone = std::collections::HashSet::new();
     for (i, node) in graph.nodes.iter().enumerate() {
-        if let Some(tensor) = value(node)? {
+        if let Some(tensor) = constant_value(node)? {
             graph.initializers.insert(tensor);
             gone.insert(i);
         }
     }
     graph.remove_nodes(&gone);
     Ok(gone.len())
-}
-
-/// The tensor of a Constant node, named after its output; `None` for sparse tensors and other
-/// nodes.
-pub(super) fn value(node: &NodeProto) -> Result<Option<TensorProto>, TensorError> {
-    if !node.is("Constant") {
-        return Ok(None);
-    }
-    let (Some(attribute), Some(name)) = (node.attribute.first(), node.output.first()) else {
-        return Ok(None);
-    };
-    let kind = attribute
-        .r#type
-        .and_then(|t| AttributeType::try_from(t).ok());
-    Ok(match (attribute.name.as_deref(), kind) {
-        (Some("value"), _) => match attribute.t.clone() {
-            Some(mut tensor) => {
-                tensor.element()?;
-                tensor.name = Some(name.clone());
-                Some(tensor)
-            }
-            None => None,
-        },
-        (Some("value_float"), _) => Some(TensorProto::from_f32(
-            name,
-            &[],
-            &[attribute.f.unwrap_or_default()],
-        )),
-        (Some("value_int"), _) => Some(TensorProto::from_i64(
-            name,
-            &[],
-            &[attribute.i.unwrap_or_default()],
-        )),
-        (Some("value_floats"), _) => Some(TensorProto::from_f32(
-            name,
-            &[attribute.floats.len()],
-            &attribute.floats,
-        )),
-        (Some("value_ints"), _) => Some(TensorProto::from_i64(
-            name,
-            &[attribute.ints.len()],
-            &attribute.ints,
-        )),
-        (Some("value_string" | "value_strings"), Some(kind)) => {
-            let one = kind == AttributeType::String;
-            Some(TensorProto {
-                name: Some(name.clone()),
-                dims: if one {
-                    vec![]
-                } else {
-                    vec![attribute.strings.len() as i64]
-                },
-                data_type: Some(DataType::String as i32),
-                string_data: if one {
-                    vec![attribute.s.clone().unwrap_or_default()]
-                } else {
-                    attribute.strings.clone()
-                },
-                ..TensorProto::default()
-            })
-        }
-        _ => None,
-    })
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::shapes::{self, InferredValue, Types};
 use crate::Graph;
+use crate::inferred_value::{InferredValue, Types};
+use crate::shapes;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::{DataType, TensorProto};
 

@@ -6,11 +6,12 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::Graph;
+use crate::operators::{Operator, Property};
 use octet_onnx::schema::NodeProto;
 
 /// Removes such nodes; the graph's outputs keep their names. Returns the number of nodes.
 pub(super) fn remove(graph: &mut Graph) -> usize {
-    let types = super::shapes::infer(graph);
+    let types = crate::shapes::infer(graph);
     let fed: HashSet<String> = graph.inputs.iter().filter_map(|v| v.name.clone()).collect();
     let mut renamed: HashMap<String, String> = HashMap::new();
     let mut gone = HashSet::new();
@@ -28,10 +29,7 @@ pub(super) fn remove(graph: &mut Graph) -> usize {
         let idle = node.is("Identity")
             || node.is("Cast") && same_type(node)
             || node.is("Dropout") && is_inference(node, graph, &uses)
-            || node.input.len() == 1
-                && ["Concat", "Sum", "Max", "Min", "Mean"]
-                    .iter()
-                    .any(|o| node.is(o));
+            || node.input.len() == 1 && Operator::of(node).has(Property::IdleWithOneInput);
         let (Some(input), Some(output), true) = (node.input_at(0), node.output.first(), idle)
         else {
             continue;

@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 
-use super::shapes::{self, Types};
+use crate::inferred_value::Types;
+use crate::shapes;
 use crate::{Graph, GraphError, Names};
 use octet_onnx::schema::{GraphProto, NodeProto, TensorProto};
 

@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::shapes::{self, Types, position};
+use crate::inferred_value::{Types, position};
+use crate::shapes;
 use crate::{Dim, Graph, Steps};
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 

@@ -2,9 +2,26 @@
 //!
 //! A region stores images in channels-last layout, so neither transpose moves data there.
 
-use super::Decomposer;
+use super::{Decomposer, Decomposition};
 use octet_graph::{Model, tensor_type_of};
 use octet_onnx::schema::{AttributeProto, NodeProto};
+
+pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
+    Decomposition {
+        operators: &[
+            "com.microsoft::QLinearAveragePool",
+            "com.microsoft::QLinearGlobalAveragePool",
+        ],
+        rewrite: |to, node, model| match is_channels_last(node) {
+            true => to.channels_last(node, model),
+            false => to.of_one(node),
+        },
+    },
+    Decomposition {
+        operators: &["com.microsoft::NhwcMaxPool"],
+        rewrite: Decomposer::channels_last,
+    },
+];
 
 /// True if an operator of ONNX Runtime's domain has channels-last layout.
 pub(super) fn is_channels_last(node: &NodeProto) -> bool {

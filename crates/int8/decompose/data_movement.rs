@@ -1,33 +1,50 @@
 //! Decomposition of QLinearConcat, QLinearWhere, QLinearSoftmax, and of ONNX operators that move
 //! integers with known parameters.
 
-use super::Decomposer;
+use super::{Decomposer, Decomposition};
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
-/// Operators that return their input's integers unchanged at other positions.
-pub(super) const DATA_MOVEMENT: [&str; 18] = [
-    "MaxPool",
-    "ReduceMax",
-    "ReduceMin",
-    "Reshape",
-    "Transpose",
-    "Squeeze",
-    "Unsqueeze",
-    "Flatten",
-    "Slice",
-    "Split",
-    "Resize",
-    "Pad",
-    "DepthToSpace",
-    "SpaceToDepth",
-    "Identity",
-    "Gather",
-    "GatherElements",
-    "Concat",
+pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
+    Decomposition {
+        operators: &["com.microsoft::QLinearConcat"],
+        rewrite: |to, node, _| to.concat(node),
+    },
+    Decomposition {
+        operators: &["com.microsoft::QLinearWhere"],
+        rewrite: |to, node, _| to.conditional(node),
+    },
+    Decomposition {
+        operators: &["com.microsoft::QLinearSoftmax"],
+        rewrite: |to, node, _| to.softmax(node),
+    },
+    // Operators that return their input's integers unchanged at other positions.
+    Decomposition {
+        operators: &[
+            "MaxPool",
+            "ReduceMax",
+            "ReduceMin",
+            "Reshape",
+            "Transpose",
+            "Squeeze",
+            "Unsqueeze",
+            "Flatten",
+            "Slice",
+            "Split",
+            "Resize",
+            "Pad",
+            "DepthToSpace",
+            "SpaceToDepth",
+            "Identity",
+            "Gather",
+            "GatherElements",
+            "Concat",
+        ],
+        rewrite: |to, node, _| to.data_movement(node),
+    },
 ];
 
 impl Decomposer {
-    pub(super) fn concat(&mut self, node: &NodeProto) -> Option<()> {
+    fn concat(&mut self, node: &NodeProto) -> Option<()> {
         let (scale, zero_point) = (node.input_at(0)?, node.input_at(1)?);
         let parts = node.input.get(2..)?;
         if parts.len() % 3 != 0 || parts.iter().any(String::is_empty) {
@@ -40,7 +57,7 @@ impl Decomposer {
         self.push_quantized(node, "Concat", inputs, (scale, zero_point))
     }
 
-    pub(super) fn conditional(&mut self, node: &NodeProto) -> Option<()> {
+    fn conditional(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (scale, zero_point) = (slot(7)?, slot(8)?);
         let (x, y) = (
@@ -56,7 +73,7 @@ impl Decomposer {
 
     /// QLinearSoftmax. Before opset 13 it normalizes over all axes from `axis` on, which is a
     /// softmax of matrix rows.
-    pub(super) fn softmax(&mut self, node: &NodeProto) -> Option<()> {
+    fn softmax(&mut self, node: &NodeProto) -> Option<()> {
         if node.int("opset").unwrap_or(13) >= 13 {
             return self.quantized_operator(node, "Softmax", &[0], 3, None);
         }
@@ -79,7 +96,7 @@ impl Decomposer {
         self.push_quantized(&back, "Reshape", vec![rows, shape], (scale, zero_point))
     }
 
-    pub(super) fn data_movement(&mut self, node: &NodeProto) -> Option<()> {
+    fn data_movement(&mut self, node: &NodeProto) -> Option<()> {
         let (scale, zero_point) = self.known.get(node.input_at(0)?)?.clone();
         let all = node.is("Concat");
         let many = node.input.iter().filter(|_| all).skip(1);

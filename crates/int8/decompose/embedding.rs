@@ -1,13 +1,21 @@
 //! Decomposition of EmbedLayerNormalization: rows of up to three tables (words, positions,
 //! segments) are added and normalized.
 
-use super::Decomposer;
+use super::{Decomposer, Decomposition};
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// Operator of ONNX Runtime's domain.
-pub(super) const OPERATOR: &str = "EmbedLayerNormalization";
+pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
+    Decomposition {
+        operators: &["com.microsoft::EmbedLayerNormalization"],
+        rewrite: |to, node, _| to.embedding(node),
+    },
+    Decomposition {
+        operators: &["com.microsoft::QEmbedLayerNormalization"],
+        rewrite: |to, node, _| to.quantized_embedding(node),
+    },
+];
 
-/// The variant with quantized tables, scale and bias.
+/// The variant with quantized tables, scale and bias; of ONNX Runtime's domain.
 pub(super) const QUANTIZED: &str = "QEmbedLayerNormalization";
 
 /// Input slots: the tables, followed by scale and bias; the mask; the positions.
@@ -25,7 +33,7 @@ const EPSILON: f32 = 1e-12;
 
 impl Decomposer {
     /// Decomposes the quantized operator with dequantized tables, scale and bias.
-    pub(super) fn quantized_embedding(&mut self, node: &NodeProto) -> Option<()> {
+    fn quantized_embedding(&mut self, node: &NodeProto) -> Option<()> {
         let mut plain = node.clone();
         plain.input.truncate(MASK + 1);
         for place in 0..MASK - TABLES {
@@ -39,7 +47,7 @@ impl Decomposer {
         self.embedding(&plain)
     }
 
-    pub(super) fn embedding(&mut self, node: &NodeProto) -> Option<()> {
+    fn embedding(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (words, output) = (slot(0)?, node.output.first()?);
         let [table, places] = [slot(TABLES)?, slot(TABLES + 1)?];

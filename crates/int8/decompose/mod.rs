@@ -7,17 +7,38 @@
 //! too.
 
 mod channels_last;
+mod conversions;
 mod data_movement;
+mod elementwise;
 mod embedding;
 mod products;
 mod recurrent;
 
 use std::collections::HashMap;
 
-use super::MICROSOFT;
-use data_movement::DATA_MOVEMENT;
+use crate::operators::MATMUL_NBITS;
+
 use octet_graph::{Model, Steps};
 use octet_onnx::schema::{AttributeProto, NodeProto};
+
+/// Rewrites the nodes of some operators.
+struct Decomposition {
+    /// Operators, with their domain if it is not ONNX's own.
+    operators: &'static [&'static str],
+    /// Writes other nodes in place of a node; `None` if the node stays.
+    rewrite: fn(&mut Decomposer, &NodeProto, &Model) -> Option<()>,
+}
+
+/// All decompositions.
+const ALL: [&[Decomposition]; 7] = [
+    channels_last::DECOMPOSITIONS,
+    conversions::DECOMPOSITIONS,
+    data_movement::DECOMPOSITIONS,
+    elementwise::DECOMPOSITIONS,
+    embedding::DECOMPOSITIONS,
+    products::DECOMPOSITIONS,
+    recurrent::DECOMPOSITIONS,
+];
 
 /// Names of a scale and a zero point.
 type ParameterNames = (String, String);
@@ -62,60 +83,10 @@ impl Decomposer {
     }
 
     fn rewrite(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
-        let operator = node.op_type.as_deref()?;
-        let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
-        let theirs = node.domain.as_deref() == Some(MICROSOFT);
-        match operator {
-            "QLinearConv" if own => self.convolution(node, model)?,
-            "QLinearMatMul" if own => {
-                self.quantized_operator(node, "MatMul", &[0, 3], 6, Some(1))?
-            }
-            "QuantizeLinear" | "DequantizeLinear" if theirs => {
-                let mut plain = node.clone();
-                plain.domain = None;
-                if operator == "QuantizeLinear" {
-                    self.remember(&plain);
-                }
-                self.steps.nodes.push(plain);
-            }
-            "QGemm" if theirs => self.gemm(node, model)?,
-            "QLinearAdd" | "QLinearMul" if theirs => {
-                self.quantized_operator(node, &operator[7..], &[0, 3], 6, None)?;
-            }
-            "QLinearSigmoid" | "QLinearLeakyRelu" | "QLinearReduceMean" if theirs => {
-                self.quantized_operator(node, &operator[7..], &[0], 3, None)?;
-            }
-            "QLinearConv" | "QLinearAveragePool" | "QLinearGlobalAveragePool" | "NhwcMaxPool"
-                if theirs && channels_last::is_channels_last(node) =>
-            {
-                self.channels_last(node, model)?;
-            }
-            "QLinearConv" if theirs => {
-                self.convolution(&channels_last::channels_first(node), model)?
-            }
-            "QLinearAveragePool" | "QLinearGlobalAveragePool" if theirs => {
-                self.quantized_operator(node, &operator[7..], &[0], 3, None)?;
-            }
-            "QLinearSoftmax" if theirs => self.softmax(node)?,
-            "DynamicQuantizeMatMul" | "MatMulIntegerToFloat" if theirs => {
-                self.dynamic_product(node)?
-            }
-            recurrent::OPERATOR if theirs => {
-                let names = [1, 2].map(|slot| {
-                    let of = node.input_at(slot).unwrap_or_default();
-                    self.steps.names.fresh(&format!("{of}_as_floats"))
-                });
-                let (lstm, weights) = recurrent::lstm_node(node, &model.graph, names)?;
-                self.steps.nodes.push(lstm);
-                self.steps.constants.extend(weights);
-            }
-            embedding::OPERATOR if theirs => self.embedding(node)?,
-            embedding::QUANTIZED if theirs => self.quantized_embedding(node)?,
-            "QLinearConcat" if theirs => self.concat(node)?,
-            "QLinearWhere" if theirs => self.conditional(node)?,
-            _ if own && DATA_MOVEMENT.contains(&operator) => self.data_movement(node)?,
-            _ => return None,
-        }
+        let operator = node.operator();
+        let mut all = ALL.iter().copied().flatten();
+        let decomposition = all.find(|one| one.operators.contains(&operator.as_str()))?;
+        (decomposition.rewrite)(self, node, model)?;
         self.written += 1;
         Some(())
     }
@@ -209,16 +180,108 @@ impl Decomposer {
 
 /// True if the model has QDQ pairs or operators that become integer regions.
 pub(super) fn has_integers(model: &Model) -> bool {
-    model.graph.nodes.iter().any(|node| {
+    let named = [
+        "QuantizeLinear",
+        "DequantizeLinear",
+        "QGemm",
+        MATMUL_NBITS,
+        recurrent::OPERATOR,
+        embedding::QUANTIZED,
+    ];
+    let mut nodes = model.graph.nodes.iter();
+    nodes.any(|node| {
         let operator = node.op_type.as_deref().unwrap_or_default();
-        matches!(
-            operator,
-            "QuantizeLinear"
-                | "DequantizeLinear"
-                | "QGemm"
-                | "MatMulNBits"
-                | recurrent::OPERATOR
-                | embedding::QUANTIZED
-        ) || operator.starts_with("QLinear")
+        named.contains(&operator) || operator.starts_with("QLinear")
     })
+}
+
+/// True for ONNX Runtime's products that become integer operators.
+pub(super) fn is_dynamic_product(operator: &str) -> bool {
+    products::DYNAMIC.contains(&operator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octet_graph::{Dim, MICROSOFT, TensorType};
+    use octet_onnx::schema::{DataType, GraphProto, ModelProto, TensorProto, ValueInfoProto};
+
+    /// The operators that a node of bytes becomes. All names but `x` and `y` are constants.
+    fn written(operator: &str, inputs: &[&str], attributes: &[(&str, i64)]) -> Vec<String> {
+        let mut node = NodeProto::new(operator, "n", inputs, &["y"]);
+        node.domain = Some(MICROSOFT.into());
+        for &(name, value) in attributes {
+            node.set(AttributeProto::int(name, value));
+        }
+        let port = |name: &str| {
+            let of = TensorType {
+                element: DataType::Uint8,
+                shape: Some(vec![Dim::Known(1); 4]),
+            };
+            ValueInfoProto::new(name, &of)
+        };
+        let names: std::collections::BTreeSet<&str> = inputs.iter().copied().collect();
+        let constants = names.into_iter().filter(|&name| name != "x");
+        let graph = GraphProto {
+            node: vec![node],
+            initializer: constants
+                .map(|name| TensorProto::from_f32(name, &[], &[1.0]))
+                .collect(),
+            input: vec![port("x")],
+            output: vec![port("y")],
+            ..GraphProto::default()
+        };
+        let mut model = Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap();
+        decompose(&mut model);
+        model.graph.nodes.iter().map(NodeProto::operator).collect()
+    }
+
+    #[test]
+    fn a_quantized_operator_becomes_pairs_around_the_float_operator() {
+        let sum = ["x", "s", "z", "c", "s", "z", "s", "z"];
+        let [quantize, dequantize] = ["QuantizeLinear", "DequantizeLinear"];
+        for (operator, float) in [("QLinearAdd", "Add"), ("QLinearMul", "Mul")] {
+            let expected = [dequantize, dequantize, float, quantize];
+            assert_eq!(written(operator, &sum, &[]), expected);
+        }
+        let one = ["x", "s", "z", "s", "z"];
+        for (operator, float) in [
+            ("QLinearSigmoid", "Sigmoid"),
+            ("QLinearSoftmax", "Softmax"),
+            ("QLinearAveragePool", "AveragePool"),
+        ] {
+            assert_eq!(written(operator, &one, &[]), [dequantize, float, quantize]);
+        }
+    }
+
+    #[test]
+    fn channels_last_images_are_transposed_between_pairs() {
+        let one = ["x", "s", "z", "s", "z"];
+        let operators = written("QLinearGlobalAveragePool", &one, &[("channels_last", 1)]);
+        let floats = ["Transpose", "GlobalAveragePool", "Transpose"];
+        let expected = floats.map(|float| ["DequantizeLinear", float, "QuantizeLinear"]);
+        assert_eq!(operators, expected.concat());
+    }
+
+    #[test]
+    fn other_operators_and_inputs_stay() {
+        assert_eq!(written("Gelu", &["x"], &[]), ["com.microsoft::Gelu"]);
+        let short = written("QLinearAdd", &["x", "s", "z"], &[]);
+        assert_eq!(short, ["com.microsoft::QLinearAdd"]);
+    }
+
+    #[test]
+    fn each_operator_is_listed_once() {
+        let mut names: Vec<&str> = ALL
+            .iter()
+            .copied()
+            .flatten()
+            .flat_map(|one| one.operators)
+            .copied()
+            .collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
 }

@@ -1,11 +1,44 @@
 //! Decomposition of products: QLinearConv, QGemm, and ONNX Runtime's fused dynamic products.
 
-use super::Decomposer;
+use super::channels_last::{channels_first, is_channels_last};
+use super::{Decomposer, Decomposition};
 use octet_graph::{Model, Names};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
+pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
+    Decomposition {
+        operators: &["QLinearConv"],
+        rewrite: Decomposer::convolution,
+    },
+    Decomposition {
+        operators: &["com.microsoft::QLinearConv"],
+        rewrite: |to, node, model| match is_channels_last(node) {
+            true => to.channels_last(node, model),
+            false => to.convolution(&channels_first(node), model),
+        },
+    },
+    Decomposition {
+        operators: &["QLinearMatMul"],
+        rewrite: |to, node, _| to.quantized_operator(node, "MatMul", &[0, 3], 6, Some(1)),
+    },
+    Decomposition {
+        operators: &["com.microsoft::QGemm"],
+        rewrite: Decomposer::gemm,
+    },
+    Decomposition {
+        operators: &[
+            "com.microsoft::DynamicQuantizeMatMul",
+            "com.microsoft::MatMulIntegerToFloat",
+        ],
+        rewrite: |to, node, _| to.dynamic_product(node),
+    },
+];
+
+/// Operators of ONNX Runtime's domain that become integer operators.
+pub(super) const DYNAMIC: [&str; 2] = ["DynamicQuantizeMatMul", "MatMulIntegerToFloat"];
+
 impl Decomposer {
-    pub(super) fn convolution(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+    fn convolution(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (scale, zero_point) = (slot(6)?, slot(7).unwrap_or_default());
         let (of_input, of_weight) = (slot(1)?, slot(4)?);
@@ -46,7 +79,7 @@ impl Decomposer {
     }
 
     /// QGemm adds its bias before it applies alpha; Gemm adds it afterwards.
-    pub(super) fn gemm(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+    fn gemm(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (of_input, of_weight) = (slot(1)?, slot(4)?);
         let alpha = node.float("alpha").unwrap_or(1.0);
@@ -83,10 +116,10 @@ impl Decomposer {
 
     /// Decomposes ONNX Runtime's fused dynamic products: an optional DynamicQuantizeLinear,
     /// MatMulInteger, scaling of the accumulators and a bias.
-    pub(super) fn dynamic_product(&mut self, node: &NodeProto) -> Option<()> {
+    fn dynamic_product(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at).unwrap_or_default().to_owned();
         let (title, output) = (node.title().to_owned(), node.output.first()?.clone());
-        let measures = node.op_type.as_deref() == Some("DynamicQuantizeMatMul");
+        let measures = node.op_type.as_deref() == Some(DYNAMIC[0]);
         let (integers, scale, zero_point, behind) = match measures {
             true => {
                 let result = ["integers", "scale", "zero_point"]

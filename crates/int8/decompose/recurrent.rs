@@ -3,8 +3,14 @@
 //! ONNX Runtime also quantizes the activations at every time step, which no ONNX operator
 //! expresses. Here they stay float, so the result is closer to the float model.
 
-use octet_graph::Graph;
+use super::{Decomposer, Decomposition};
+use octet_graph::{Graph, Model};
 use octet_onnx::schema::{NodeProto, TensorProto};
+
+pub(super) const DECOMPOSITIONS: &[Decomposition] = &[Decomposition {
+    operators: &["com.microsoft::DynamicQuantizeLSTM"],
+    rewrite: Decomposer::recurrent,
+}];
 
 /// Operator of ONNX Runtime's domain.
 pub(super) const OPERATOR: &str = "DynamicQuantizeLSTM";
@@ -12,9 +18,22 @@ pub(super) const OPERATOR: &str = "DynamicQuantizeLSTM";
 /// Number of inputs that it shares with LSTM; scale and zero point of both weights follow.
 const SHARED: usize = 8;
 
+impl Decomposer {
+    fn recurrent(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+        let names = [1, 2].map(|slot| {
+            let of = node.input_at(slot).unwrap_or_default();
+            self.steps.names.fresh(&format!("{of}_as_floats"))
+        });
+        let (lstm, weights) = lstm_node(node, &model.graph, names)?;
+        self.steps.nodes.push(lstm);
+        self.steps.constants.extend(weights);
+        Some(())
+    }
+}
+
 /// Builds the LSTM and its two weights under the given names; `None` if the weights are not
 /// constant or sizes do not fit.
-pub(super) fn lstm_node(
+fn lstm_node(
     node: &NodeProto,
     graph: &Graph,
     names: [String; 2],

@@ -4,36 +4,40 @@
 //! parameters read it, the region stores its reals under the integers' name. No other node can
 //! observe the difference.
 
-use super::super::quantization::Int16Quantization;
+use octet_onnx::schema::DataType;
+
+use super::attributes::slot;
 use super::destination::Destination;
-use super::ir::{ElementKind, IrValue, Operand, Operation};
-use super::reader::{Reader, Reason};
-use super::{Matcher, weighted_products};
-use octet_onnx::schema::{DataType, NodeProto};
+use super::matcher::Matcher;
+use super::reader::Reader;
+use crate::float_reason::FloatReason;
+use crate::quantization::Int16Quantization;
+use crate::values::IrOperand;
 
 impl Reader<'_> {
     /// Quantization of a 16-bit tensor whose only accesses are a QuantizeLinear and
     /// DequantizeLinear nodes with equal parameters.
-    fn hidden_int16(&self, integers: &str) -> Result<Int16Quantization, Reason> {
-        let open = |why: &str| Err(format!("its 16-bit integers {integers} {why}"));
+    pub(crate) fn hidden_int16(&self, integers: &str) -> Result<Int16Quantization, FloatReason> {
+        let name = || integers.to_owned();
         let Some(maker) = self.uses.producer(integers) else {
-            return open("are inputs of the graph");
+            return Err(FloatReason::InputsOf16Bits(name()));
         };
         let quantizer = &self.graph.nodes[maker];
         if !quantizer.is("QuantizeLinear") {
-            return open(&format!("come from {}", quantizer.title()));
+            let title = quantizer.title().to_owned();
+            return Err(FloatReason::Source16Bits(name(), title));
         }
         if self.refused.contains(&maker) {
-            return open("failed to compile in a region");
+            return Err(FloatReason::Refused16Bits(name()));
         }
-        let real = weighted_products::slot(quantizer, 0)?;
+        let real = slot(quantizer, 0)?;
         if self.element(real) != Some(DataType::Float) {
-            return open("are not quantized from float32");
+            return Err(FloatReason::NotFromFloat32(name()));
         }
         self.shape(real)?;
         let int16 = self.int16_parameters(quantizer)?;
         if self.is_observed(integers) {
-            return open("are watched or an output of the graph");
+            return Err(FloatReason::Observed16Bits(name()));
         }
         for &(reader, slot) in self.uses.consumers(integers) {
             let node = &self.graph.nodes[reader];
@@ -42,19 +46,20 @@ impl Reader<'_> {
                 && !self.refused.contains(&reader)
                 && self.int16_parameters(node)? == int16;
             if !same {
-                return open(&format!("are read by {}", node.title()));
+                let title = node.title().to_owned();
+                return Err(FloatReason::Reader16Bits(name(), title));
             }
         }
         Ok(int16)
     }
 
     /// The 16-bit operand behind a real value.
-    pub(super) fn int16_operand(&self, real: &str) -> Result<Operand, Reason> {
+    pub(crate) fn int16_operand(&self, real: &str) -> Result<IrOperand, FloatReason> {
         let node = self
             .dequantizer(real)
-            .ok_or_else(|| format!("its input {real} is not quantized"))?;
-        let integers = weighted_products::slot(node, 0)?;
-        Ok(Operand::Int16(
+            .ok_or_else(|| FloatReason::NotQuantized(real.to_owned()))?;
+        let integers = slot(node, 0)?;
+        Ok(IrOperand::Int16(
             integers.to_owned(),
             self.hidden_int16(integers)?,
         ))
@@ -62,23 +67,23 @@ impl Reader<'_> {
 
     /// The eight-bit or 16-bit operand behind a real value. On failure, the reason refers to eight
     /// bits.
-    pub(super) fn operand_or_int16(&self, real: &str) -> Result<Operand, Reason> {
+    pub(crate) fn operand_or_int16(&self, real: &str) -> Result<IrOperand, FloatReason> {
         self.operand(real)
             .or_else(|reason| self.int16_operand(real).map_err(|_| reason))
     }
 
     /// The quantized operand behind a real value, or the reals of a constant.
-    pub(super) fn operand_or_reals(&self, real: &str) -> Result<Operand, Reason> {
+    pub(crate) fn operand_or_reals(&self, real: &str) -> Result<IrOperand, FloatReason> {
         self.operand_or_int16(real).or_else(|reason| {
             let (shape, values) = self.reals(real).ok_or(reason)?;
-            Ok(Operand::Reals(shape, values))
+            Ok(IrOperand::Reals(shape, values))
         })
     }
 }
 
 impl Matcher<'_> {
     /// A 16-bit destination of a real value, past a Relu or Clip.
-    pub(super) fn int16_destination(&self, real: &str) -> Option<Destination> {
+    pub(crate) fn int16_destination(&self, real: &str) -> Option<Destination> {
         if let Some(end) = self.int16_quantizer(real) {
             return Some(end);
         }
@@ -111,38 +116,5 @@ impl Matcher<'_> {
             int16: self.reader.hidden_int16(output).ok()?,
             nodes: vec![reader],
         })
-    }
-
-    /// Matches a remaining 16-bit QuantizeLinear or DequantizeLinear with floats on its other side.
-    pub(super) fn int16_conversion(
-        &mut self,
-        index: usize,
-        node: &NodeProto,
-        quantizes: bool,
-    ) -> Result<(), Reason> {
-        let (input, output) = (
-            weighted_products::slot(node, 0)?,
-            weighted_products::slot_out(node)?,
-        );
-        let integers = if quantizes { output } else { input };
-        let int16 = self.reader.hidden_int16(integers)?;
-        let shape = self.reader.shape(input)?;
-        for name in [input, output] {
-            let value = IrValue {
-                shape: shape.clone(),
-                kind: ElementKind::Float,
-            };
-            self.ir.values.insert(name.to_owned(), value);
-        }
-        let (operation, operand) = match quantizes {
-            true => (Operation::RoundToInt16, Operand::Floats(input.to_owned())),
-            false => (
-                Operation::Int16ToFloats,
-                Operand::Int16(input.to_owned(), int16),
-            ),
-        };
-        let step = self.step(vec![index], operation, vec![operand], output);
-        step.int16 = quantizes.then_some(int16);
-        Ok(())
     }
 }

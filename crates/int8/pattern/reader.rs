@@ -3,32 +3,31 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::quantization::{Int8Quantization, Int16Quantization, SIGN};
-use super::ir::{Constant, Operand};
-use crate::FloatEvaluator;
 use octet_graph::{Dim, Graph, Model, TensorType, Uses};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// Reason why a node is no integer step, for display.
-pub type Reason = String;
+use crate::float_evaluator::FloatEvaluator;
+use crate::float_reason::FloatReason;
+use crate::quantization::{Int8Quantization, Int16Quantization, SIGN};
+use crate::values::{Constant, IrOperand};
 
 /// A graph with types, and access to its quantization parameters.
-pub(super) struct Reader<'a> {
-    pub(super) graph: &'a Graph,
-    pub(super) uses: Uses,
-    pub(super) opset: i64,
+pub(crate) struct Reader<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) uses: Uses,
+    pub(crate) opset: i64,
     types: &'a BTreeMap<String, TensorType>,
     /// Values that are watched from outside.
     watched: HashSet<&'a str>,
     /// Nodes that must stay float because their step failed to compile.
-    pub(super) refused: HashSet<usize>,
+    pub(crate) refused: HashSet<usize>,
     dequantized: HashMap<&'a str, usize>,
     /// Evaluates float nodes.
-    pub(super) floats: &'a dyn FloatEvaluator,
+    pub(crate) floats: &'a dyn FloatEvaluator,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         model: &'a Model,
         types: &'a BTreeMap<String, TensorType>,
         watched: &'a [String],
@@ -53,33 +52,33 @@ impl<'a> Reader<'a> {
     }
 
     /// Shape of a value if all dimensions are known.
-    pub(super) fn shape(&self, value: &str) -> Result<Vec<usize>, Reason> {
-        let found = match self.graph.initializers.get(value) {
+    pub(crate) fn shape(&self, value: &str) -> Result<Vec<usize>, FloatReason> {
+        let shape = match self.graph.initializers.get(value) {
             Some(tensor) => tensor.shape().ok(),
             None => self.types.get(value).and_then(known_shape),
         };
-        found.ok_or_else(|| format!("the shape of {value} is not known before the run"))
+        shape.ok_or_else(|| FloatReason::UnknownShape(value.to_owned()))
     }
 
-    pub(super) fn element(&self, value: &str) -> Option<DataType> {
+    pub(crate) fn element(&self, value: &str) -> Option<DataType> {
         match self.graph.initializers.get(value) {
             Some(tensor) => tensor.element().ok(),
-            None => self.types.get(value).map(|found| found.element),
+            None => self.types.get(value).map(|known| known.element),
         }
     }
 
     /// The initializer of that name.
-    pub(super) fn constant(&self, value: &str) -> Option<&'a TensorProto> {
+    pub(crate) fn constant(&self, value: &str) -> Option<&'a TensorProto> {
         self.graph.initializers.get(value)
     }
 
     /// True for model outputs and watched values.
-    pub(super) fn is_observed(&self, value: &str) -> bool {
+    pub(crate) fn is_observed(&self, value: &str) -> bool {
         self.uses.is_output(value) || self.watched.contains(value)
     }
 
     /// The only reader of a value, if the value is its first input.
-    pub(super) fn only_reader(&self, value: &str) -> Option<usize> {
+    pub(crate) fn only_reader(&self, value: &str) -> Option<usize> {
         match *self.uses.consumers(value) {
             [(reader, 0)] if !self.is_observed(value) => Some(reader),
             _ => None,
@@ -87,18 +86,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Parameters of a Q or DQ node with one scale and eight bits; `integers` is its integer side.
-    pub(super) fn quantization(
+    pub(crate) fn quantization(
         &self,
         node: &NodeProto,
         integers: &str,
-    ) -> Result<Int8Quantization, Reason> {
+    ) -> Result<Int8Quantization, FloatReason> {
         let (scale, element, zero_point) = self.linear(node, integers)?;
         let signed = match element {
             DataType::Uint8 => false,
             DataType::Int8 => true,
             other => {
-                let (title, name) = (node.title(), other.name());
-                return Err(format!("{title} has integers of type {name}"));
+                let title = node.title().to_owned();
+                return Err(FloatReason::IntegerType(title, other.name()));
             }
         };
         Ok(Int8Quantization {
@@ -109,7 +108,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Parameters of a Q or DQ node with one scale and 16 bits.
-    pub(super) fn int16_parameters(&self, node: &NodeProto) -> Result<Int16Quantization, Reason> {
+    pub(crate) fn int16_parameters(
+        &self,
+        node: &NodeProto,
+    ) -> Result<Int16Quantization, FloatReason> {
         let integers = match node.is("QuantizeLinear") {
             true => node.output.first().map_or("", String::as_str),
             false => node.input_at(0).unwrap_or_default(),
@@ -119,22 +121,24 @@ impl<'a> Reader<'a> {
             DataType::Uint16 => Ok(Int16Quantization::new(scale, zero_point, false)),
             DataType::Int16 => Ok(Int16Quantization::new(scale, zero_point, true)),
             other => {
-                let (title, name) = (node.title(), other.name());
-                Err(format!("{title} has integers of type {name}"))
+                let title = node.title().to_owned();
+                Err(FloatReason::IntegerType(title, other.name()))
             }
         }
     }
 
     /// The single scale of a Q or DQ node, its integer type and its zero point.
-    fn linear(&self, node: &NodeProto, integers: &str) -> Result<(f32, DataType, i64), Reason> {
-        let title = node.title();
+    fn linear(
+        &self,
+        node: &NodeProto,
+        integers: &str,
+    ) -> Result<(f32, DataType, i64), FloatReason> {
+        let title = || node.title().to_owned();
         let [scale] = self.numbers(node, 1)?[..] else {
-            return Err(format!("{title} has one scale per channel"));
+            return Err(FloatReason::ScalePerChannel(title()));
         };
         if !(scale.is_normal() && scale > 0.0) {
-            return Err(format!(
-                "the scale of {title} is {scale}, not a positive number"
-            ));
+            return Err(FloatReason::ScaleNotPositive(title(), scale));
         }
         let element = self
             .zero_point_type(node)
@@ -145,12 +149,9 @@ impl<'a> Reader<'a> {
             Some(name) => match self.constant(name).map(TensorProto::to_i64) {
                 Some(Ok(values)) if values.len() == 1 => values[0],
                 Some(Ok(values)) => {
-                    return Err(format!(
-                        "{title} has {} zero points for one scale",
-                        values.len()
-                    ));
+                    return Err(FloatReason::SeveralZeroPoints(title(), values.len()));
                 }
-                _ => return Err(format!("the zero point of {title} is not constant")),
+                _ => return Err(FloatReason::ZeroPointNotConstant(title())),
             },
         };
         Ok((scale, element, zero_point))
@@ -160,34 +161,34 @@ impl<'a> Reader<'a> {
         self.element(node.input_at(2)?)
     }
 
-    pub(super) fn numbers(&self, node: &NodeProto, slot: usize) -> Result<Vec<f32>, Reason> {
+    pub(crate) fn numbers(&self, node: &NodeProto, slot: usize) -> Result<Vec<f32>, FloatReason> {
         let name = node.input_at(slot).unwrap_or_default();
         self.constant(name)
             .and_then(|tensor| tensor.to_f32().ok())
-            .ok_or_else(|| format!("the scale of {} is not a float constant", node.title()))
+            .ok_or_else(|| FloatReason::ScaleNotConstant(node.title().to_owned()))
     }
 
     /// The DequantizeLinear that produces a real value.
-    pub(super) fn dequantizer(&self, real: &str) -> Option<&'a NodeProto> {
+    pub(crate) fn dequantizer(&self, real: &str) -> Option<&'a NodeProto> {
         self.dequantized
             .get(real)
             .map(|&index| &self.graph.nodes[index])
     }
 
     /// The integers behind a real value: eight bits, one scale.
-    pub(super) fn operand(&self, real: &str) -> Result<Operand, Reason> {
+    pub(crate) fn operand(&self, real: &str) -> Result<IrOperand, FloatReason> {
         let node = self
             .dequantizer(real)
-            .ok_or_else(|| format!("its input {real} is not quantized"))?;
+            .ok_or_else(|| FloatReason::NotQuantized(real.to_owned()))?;
         let integers = node.input_at(0).unwrap_or_default();
         let quantization = self.quantization(node, integers)?;
         let Some(tensor) = self.constant(integers) else {
             if self.element(integers).is_none() {
-                return Err(format!("the type of {integers} is not known"));
+                return Err(FloatReason::UnknownType(integers.to_owned()));
             }
-            return Ok(Operand::Int8(integers.to_owned(), quantization));
+            return Ok(IrOperand::Int8(integers.to_owned(), quantization));
         };
-        Ok(Operand::Constant(self.quantized(
+        Ok(IrOperand::Constant(self.quantized(
             integers,
             tensor,
             quantization,
@@ -195,17 +196,17 @@ impl<'a> Reader<'a> {
     }
 
     /// A byte constant with this quantization.
-    pub(super) fn quantized(
+    pub(crate) fn quantized(
         &self,
         name: &str,
         tensor: &TensorProto,
         quantization: Int8Quantization,
-    ) -> Result<Constant, Reason> {
+    ) -> Result<Constant, FloatReason> {
         let flip = if quantization.signed { SIGN } else { 0 };
-        let values = tensor.to_i64().map_err(|error| error.to_string())?;
+        let values = tensor.to_i64()?;
         Ok(Constant {
             name: name.to_owned(),
-            shape: tensor.shape().map_err(|error| error.to_string())?,
+            shape: tensor.shape()?,
             integers: values.into_iter().map(|v| v as u8 ^ flip).collect(),
             quantization,
         })
@@ -213,11 +214,11 @@ impl<'a> Reader<'a> {
 
     /// A constant quantized to `to`, for operations that commute with rounding. Rounding is
     /// monotonic; a constant with NaN is rejected.
-    pub(super) fn rounded(&self, real: &str, to: Int8Quantization) -> Option<Operand> {
+    pub(crate) fn rounded(&self, real: &str, to: Int8Quantization) -> Option<IrOperand> {
         let (shape, values) = self.reals(real)?;
         let sound = !values.iter().any(|value| value.is_nan());
         sound.then(|| {
-            Operand::Constant(Constant {
+            IrOperand::Constant(Constant {
                 name: real.to_owned(),
                 shape,
                 integers: values.iter().map(|&value| to.integer(value)).collect(),
@@ -227,17 +228,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Reals of a constant: an initializer, or a dequantized one.
-    pub(super) fn reals(&self, real: &str) -> Option<(Vec<usize>, Vec<f32>)> {
+    pub(crate) fn reals(&self, real: &str) -> Option<(Vec<usize>, Vec<f32>)> {
         let tensor = match (self.constant(real), self.dequantizer(real)) {
             (Some(tensor), _) => tensor.clone(),
-            (None, Some(node)) => super::super::constants::dequantized(self.graph, node)?,
+            (None, Some(node)) => crate::constants::dequantized(self.graph, node)?,
             _ => return None,
         };
         Some((tensor.shape().ok()?, tensor.to_f32().ok()?))
     }
 
     /// A scalar constant of floats or integers, such as the exponent of a Pow.
-    pub(super) fn number(&self, real: &str) -> Option<f32> {
+    pub(crate) fn number(&self, real: &str) -> Option<f32> {
         let reals = self.reals(real).map(|(_, values)| values);
         let whole = || {
             let integers = self.constant(real)?.to_i64().ok()?;
@@ -250,30 +251,63 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of integers: an attribute in old opsets, an input in new ones.
-    pub(super) fn list(&self, node: &NodeProto, key: &str, slot: usize) -> Option<Vec<i64>> {
+    pub(crate) fn list(&self, node: &NodeProto, key: &str, slot: usize) -> Option<Vec<i64>> {
         match node.ints(key) {
             Some(list) => Some(list.to_vec()),
             None => self.constant(node.input_at(slot)?)?.to_i64().ok(),
         }
     }
 
+    /// A constant that broadcasts along the channel axis only: one number, or one per channel.
+    pub(crate) fn per_channel(
+        &self,
+        name: &str,
+        shape: &[usize],
+        axis: impl Into<Option<usize>>,
+    ) -> Option<Vec<f32>> {
+        let axis = axis.into();
+        let (sizes, values) = self.reals(name)?;
+        let missing = shape.len().checked_sub(sizes.len())?;
+        let mut along = vec![1; missing];
+        along.extend(&sizes);
+        let alone = along
+            .iter()
+            .enumerate()
+            .all(|(at, &size)| size == 1 || Some(at) == axis);
+        let channels = axis.and_then(|axis| shape.get(axis));
+        let fits = alone && (values.len() == 1 || Some(&values.len()) == channels);
+        let sound = values.iter().all(|value| value.is_finite());
+        (fits && sound).then_some(values)
+    }
+
+    /// A bias in units of the operand's scale times the weight scale.
+    pub(crate) fn product_bias(
+        &self,
+        real: &str,
+        operand: &IrOperand,
+        scales: &[f32],
+        channels: usize,
+        factor: f64,
+    ) -> Result<Vec<i32>, FloatReason> {
+        let scales: Vec<f32> = scales.iter().map(|s| s * operand.scale()).collect();
+        self.bias(real, &scales, channels, factor)
+    }
+
     /// Quantizes a bias to the accumulator: `scales[channel]` is the real value of one unit. The
     /// rounding error, half a unit, is far below one step of the output.
-    pub(super) fn bias(
+    pub(crate) fn bias(
         &self,
         real: &str,
         scales: &[f32],
         channels: usize,
         factor: f64,
-    ) -> Result<Vec<i32>, Reason> {
+    ) -> Result<Vec<i32>, FloatReason> {
         let (shape, values) = self
             .reals(real)
-            .ok_or_else(|| format!("its bias {real} is not constant"))?;
+            .ok_or_else(|| FloatReason::BiasNotConstant(real.to_owned()))?;
         // An equal count of values could also belong to the row axis.
         if !(values.len() == 1 || is_row(&shape, channels)) {
-            return Err(format!(
-                "its bias has the shape {shape:?} for {channels} channels"
-            ));
+            return Err(FloatReason::BiasShape(shape, channels));
         }
         // If the model's bias already has the accumulator's scale, this reproduces its integers.
         let at = |list: &[f32], channel: usize| f64::from(list[channel.min(list.len() - 1)]);
@@ -288,21 +322,21 @@ impl<'a> Reader<'a> {
                 };
                 let fits = steps.abs() <= f64::from(i32::MAX);
                 fits.then_some(steps as i32)
-                    .ok_or_else(|| "its bias does not fit into 32 bits".to_owned())
+                    .ok_or(FloatReason::BiasTooLarge)
             })
             .collect()
     }
 }
 
 /// True for the shape of a single row: all axes but the last have size 1.
-pub(super) fn is_row(shape: &[usize], values: usize) -> bool {
+pub(crate) fn is_row(shape: &[usize], values: usize) -> bool {
     matches!(shape, [before @ .., last] if *last == values && before.iter().all(|&size| size == 1))
 }
 
-fn known_shape(found: &TensorType) -> Option<Vec<usize>> {
+fn known_shape(known: &TensorType) -> Option<Vec<usize>> {
     let size = |dim: &Dim| match dim {
         Dim::Known(size) => Some(*size),
         _ => None,
     };
-    found.shape.as_ref()?.iter().map(size).collect()
+    known.shape.as_ref()?.iter().map(size).collect()
 }

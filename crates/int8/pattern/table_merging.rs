@@ -1,219 +1,27 @@
 //! Table merging: a composition of functions of one integer becomes one table.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use octet_kernels::int8::WideTable;
-
-use super::super::quantization::{Int8Quantization, Int16Quantization};
-use super::ir::{Operand, Operation, Step};
-
-/// A function of one integer, with its value for every integer of the operand.
-#[derive(Clone)]
-struct TableFunction {
-    source: Operand,
-    values: TableValues,
-}
-
-/// Values of a function: bytes, or reals of a 16-bit quantization.
-#[derive(Clone)]
-pub(super) enum TableValues {
-    Bytes(Vec<u8>),
-    Reals(Vec<f32>),
-}
-
-impl TableValues {
-    /// Quantizes reals to bytes between two bounds.
-    pub(super) fn bytes(
-        reals: impl Iterator<Item = f32>,
-        to: Int8Quantization,
-        [low, high]: [u8; 2],
-    ) -> TableValues {
-        let integer = |real| to.integer(real).clamp(low, high.max(low));
-        TableValues::Bytes(reals.map(integer).collect())
-    }
-
-    /// Rounds reals to a 16-bit quantization.
-    pub(super) fn reals(reals: impl Iterator<Item = f32>, to: Int16Quantization) -> TableValues {
-        TableValues::Reals(reals.map(|real| to.grid.value(real)).collect())
-    }
-}
-
-/// The functions that earlier steps compute, by output name.
-type TableFunctions = HashMap<String, Arc<TableFunction>>;
+use crate::ir::IrStep;
+use crate::operation::MergedTable;
+use crate::table_functions::TableFunctions;
 
 /// Merges arithmetic of a value with tables of the same value, such as x · sigmoid(x), even with
 /// quantization in between.
-pub(super) fn merge(steps: &mut [Step]) {
+pub(super) fn merge(steps: &mut [IrStep]) {
     let mut known = TableFunctions::new();
     for step in steps {
-        let found = match (&step.operation, &step.inputs[..]) {
-            (Operation::Table(table), [input]) => compose_bytes(input, &known)
-                .map(|(source, before)| (source, TableValues::Bytes(compose(&table[..], &before)))),
-            (Operation::RealTable(table), [input]) => compose_bytes(input, &known)
-                .map(|(source, before)| (source, TableValues::Reals(compose(&table[..], &before)))),
-            (Operation::WideTable(table), [input]) => compose_reals(input, table, &known)
-                .map(|(source, reals)| (source, TableValues::Reals(reals))),
-            (Operation::WideToBytes(table), [input]) => compose_reals(input, table, &known)
-                .map(|(source, bytes)| (source, TableValues::Bytes(bytes))),
-            (Operation::Binary(binary), [left, right]) => {
-                let how = binary.arithmetic();
-                common_operand(left, right, &known).and_then(|(source, pairs)| {
-                    Some((
-                        source,
-                        to_output(step, pairs.iter().map(|&(a, b)| how.of(a, b)))?,
-                    ))
-                })
-            }
-            (Operation::Reals(how), [left, right]) => {
-                common_operand(left, right, &known).and_then(|(source, pairs)| {
-                    Some((
-                        source,
-                        to_output(step, pairs.iter().map(|&(a, b)| how.of(a, b)))?,
-                    ))
-                })
-            }
-            _ => None,
-        };
-        let Some((source, values)) = found else {
+        let merged = step.operation.merged(&step.values, &known);
+        let Some(MergedTable {
+            function,
+            operation,
+        }) = merged
+        else {
             continue;
         };
-        let Some(operation) = operation(&source, &values) else {
-            continue;
-        };
-        step.inputs = vec![source.clone()];
+        step.values.inputs = vec![function.source.clone()];
+        step.values.bounds = [0, 255];
         step.operation = operation;
-        step.bounds = [0, 255];
-        known.insert(
-            step.output.clone(),
-            Arc::new(TableFunction { source, values }),
-        );
-    }
-}
-
-/// The operation for a function; `None` if the table has another size than its operand needs.
-pub(super) fn operation(source: &Operand, values: &TableValues) -> Option<Operation> {
-    Some(match (source, values) {
-        (Operand::Int16(_, int16), TableValues::Bytes(bytes)) => {
-            Operation::WideToBytes(Arc::new(WideTable::new(int16.grid, bytes.clone()).ok()?))
-        }
-        (Operand::Int16(_, int16), TableValues::Reals(reals)) => {
-            Operation::WideTable(Arc::new(WideTable::new(int16.grid, reals.clone()).ok()?))
-        }
-        (_, TableValues::Bytes(bytes)) => Operation::Table(bytes.clone().try_into().ok()?),
-        (_, TableValues::Reals(reals)) => Operation::RealTable(reals.clone().try_into().ok()?),
-    })
-}
-
-fn compose<T: Copy>(table: &[T], before: &[u8]) -> Vec<T> {
-    before.iter().map(|&at| table[usize::from(at)]).collect()
-}
-
-/// Expresses a byte value as a function of another value, or as the identity.
-fn compose_bytes(operand: &Operand, known: &TableFunctions) -> Option<(Operand, Vec<u8>)> {
-    operand.quantization()?;
-    match known.get(operand.value()?).map(Arc::as_ref) {
-        Some(TableFunction {
-            source,
-            values: TableValues::Bytes(bytes),
-        }) => Some((source.clone(), bytes.clone())),
-        Some(_) => None,
-        None => Some((operand.clone(), (0..=u8::MAX).collect())),
-    }
-}
-
-/// Composes a table of a 16-bit value with the function that computes this value.
-fn compose_reals<T: Copy>(
-    operand: &Operand,
-    table: &WideTable<T>,
-    known: &TableFunctions,
-) -> Option<(Operand, Vec<T>)> {
-    match known.get(operand.value()?).map(Arc::as_ref) {
-        Some(TableFunction {
-            source,
-            values: TableValues::Reals(reals),
-        }) => Some((
-            source.clone(),
-            reals.iter().map(|&real| table.answer(real)).collect(),
-        )),
-        Some(_) => None,
-        None => Some((operand.clone(), table.answers().to_vec())),
-    }
-}
-
-/// One side of an arithmetic: a number, or a function's real for each integer of its operand.
-enum TableSide {
-    Number(f32),
-    Of(Operand, Vec<f32>),
-}
-
-fn side(operand: &Operand, known: &TableFunctions) -> Option<TableSide> {
-    Some(match operand {
-        Operand::Reals(_, values) => match values[..] {
-            [number] => TableSide::Number(number),
-            _ => return None,
-        },
-        Operand::Constant(constant) => match constant.integers[..] {
-            [integer] => TableSide::Number(constant.quantization.real(integer)),
-            _ => return None,
-        },
-        Operand::Int16(name, int16) => match known.get(name).map(Arc::as_ref) {
-            Some(TableFunction {
-                source,
-                values: TableValues::Reals(reals),
-            }) => TableSide::Of(source.clone(), reals.clone()),
-            Some(_) => return None,
-            None => {
-                let reals = (0..=u16::MAX).map(|integer| int16.grid.real(integer));
-                TableSide::Of(operand.clone(), reals.collect())
-            }
-        },
-        _ => {
-            let (source, bytes) = compose_bytes(operand, known)?;
-            let from = operand.quantization()?;
-            TableSide::Of(
-                source,
-                bytes.iter().map(|&integer| from.real(integer)).collect(),
-            )
-        }
-    })
-}
-
-/// The common operand of both sides, and their reals for each of its integers. One side may be a
-/// scalar constant.
-fn common_operand(
-    left: &Operand,
-    right: &Operand,
-    known: &TableFunctions,
-) -> Option<(Operand, Vec<(f32, f32)>)> {
-    // Without an earlier table, arithmetic on 16 bits is faster than a lookup.
-    let int16 = |operand: &Operand| matches!(operand, Operand::Int16(..));
-    let result = |operand: &Operand| operand.value().is_some_and(|name| known.contains_key(name));
-    if [left, right].into_iter().any(int16) && ![left, right].into_iter().any(result) {
-        return None;
-    }
-    let pairs = |left: Vec<f32>, right: Vec<f32>| left.into_iter().zip(right).collect();
-    match (side(left, known)?, side(right, known)?) {
-        (TableSide::Of(a, left), TableSide::Of(b, right)) => {
-            let same = a.value() == b.value() && a.quantization() == b.quantization();
-            same.then(|| (a, pairs(left, right)))
-        }
-        (TableSide::Of(source, left), TableSide::Number(number)) => {
-            let right = vec![number; left.len()];
-            Some((source, pairs(left, right)))
-        }
-        (TableSide::Number(number), TableSide::Of(source, right)) => {
-            let left = vec![number; right.len()];
-            Some((source, pairs(left, right)))
-        }
-        (TableSide::Number(_), TableSide::Number(_)) => None,
-    }
-}
-
-/// Converts reals to the output type of a step.
-fn to_output(step: &Step, reals: impl Iterator<Item = f32>) -> Option<TableValues> {
-    match step.int16 {
-        Some(int16) => Some(TableValues::reals(reals, int16)),
-        None => Some(TableValues::bytes(reals, step.quantization?, step.bounds)),
+        known.insert(step.values.output.clone(), Arc::new(function));
     }
 }

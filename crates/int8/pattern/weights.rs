@@ -1,49 +1,56 @@
 //! Reads weights: integer constants with per-tensor or per-channel scales.
 
-use super::ir::Weights;
-use super::reader::{Reader, Reason};
 use octet_onnx::schema::{DataType, TensorProto};
+
+use super::reader::Reader;
+use crate::float_reason::FloatReason;
+
+/// Signed weights with their parameters per output channel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SignedWeights {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) integers: Vec<i8>,
+    /// One, or one per channel.
+    pub(crate) scales: Vec<f32>,
+    /// Empty if all are 0, else one per channel.
+    pub(crate) zero_points: Vec<i8>,
+}
 
 impl Reader<'_> {
     /// Constant weights behind a real value, with one scale or one per index of `axis`.
-    pub(super) fn weights(&self, real: &str, axis: usize) -> Result<Weights, Reason> {
+    pub(crate) fn weights(&self, real: &str, axis: usize) -> Result<SignedWeights, FloatReason> {
         let node = self
             .dequantizer(real)
-            .ok_or_else(|| format!("its weight {real} is not quantized"))?;
-        let title = node.title();
+            .ok_or_else(|| FloatReason::WeightNotQuantized(real.to_owned()))?;
+        let title = || node.title().to_owned();
         let tensor = node
             .input_at(0)
             .and_then(|name| self.constant(name))
-            .ok_or_else(|| format!("its weight {real} is computed during the run"))?;
-        let text = |error: octet_onnx::tensor::TensorError| error.to_string();
+            .ok_or_else(|| FloatReason::ComputedWeight(real.to_owned()))?;
         let (shape, integers, flip) = signed(real, tensor)?;
         let shape = as_matrix(shape, axis);
         if node.int("block_size").unwrap_or(0) != 0 {
-            return Err(format!("its weight {real} has block-wise scales"));
+            return Err(FloatReason::BlockWiseWeight(real.to_owned()));
         }
         let scales = self.numbers(node, 1)?;
         if scales.is_empty() || scales.iter().any(|s| !(s.is_finite() && *s >= 0.0)) {
-            return Err(format!("a scale of {title} is not a positive number"));
+            return Err(FloatReason::WeightScale(title()));
         }
         let zero_points = match node.input_at(2) {
             None => vec![0; scales.len()],
             Some(name) => self
                 .constant(name)
-                .ok_or_else(|| format!("the zero point of {title} is not constant"))?
-                .to_i64()
-                .map_err(text)?,
+                .ok_or_else(|| FloatReason::ZeroPointNotConstant(title()))?
+                .to_i64()?,
         };
         if zero_points.len() != scales.len() {
-            return Err(format!(
-                "{title} has {} zero points for {} scales",
-                zero_points.len(),
-                scales.len()
-            ));
+            let (zeros, scales) = (zero_points.len(), scales.len());
+            return Err(FloatReason::WeightZeroPoints(title(), zeros, scales));
         }
         let rank = shape.len() as i64;
         let channels = *shape
             .get(axis)
-            .ok_or_else(|| format!("its weight {real} has the shape {shape:?}"))?;
+            .ok_or_else(|| FloatReason::WeightShape(real.to_owned(), shape.clone()))?;
         let per_channel = scales.len() > 1
             || node.input_at(1).is_some_and(|name| {
                 self.constant(name).is_some_and(|t| t.dims.len() == 1) && scales.len() == channels
@@ -56,18 +63,13 @@ impl Reader<'_> {
                 scale_axis
             };
             if scale_axis != axis as i64 {
-                return Err(format!(
-                    "its weight has scales along axis {scale_axis}, not along its output channels"
-                ));
+                return Err(FloatReason::WeightScaleAxis(scale_axis));
             }
             if scales.len() != channels {
-                return Err(format!(
-                    "its weight has {} scales for {channels} output channels",
-                    scales.len()
-                ));
+                return Err(FloatReason::WeightScaleCount(scales.len(), channels));
             }
         }
-        Ok(Weights {
+        Ok(SignedWeights {
             shape,
             integers,
             scales,
@@ -75,36 +77,34 @@ impl Reader<'_> {
         })
     }
 
-    /// Weights of an integer operator: a byte constant with one zero point, or one per index of
-    /// `axis`.
-    pub(super) fn plain_weights(
+    /// Weights of an integer operator: a byte constant with one zero point, or one per index
+    /// of `axis`.
+    pub(crate) fn plain_weights(
         &self,
         name: &str,
         zero_point: Option<&str>,
         axis: usize,
-    ) -> Result<Weights, Reason> {
-        let result = || format!("its weight {name} is computed during the run");
-        let tensor = self.constant(name).ok_or_else(result)?;
+    ) -> Result<SignedWeights, FloatReason> {
+        let computed = || FloatReason::ComputedWeight(name.to_owned());
+        let tensor = self.constant(name).ok_or_else(computed)?;
         let (shape, integers, flip) = signed(name, tensor)?;
         let shape = as_matrix(shape, axis);
         let channels = *shape
             .get(axis)
-            .ok_or_else(|| format!("its weight {name} has the shape {shape:?}"))?;
+            .ok_or_else(|| FloatReason::WeightShape(name.to_owned(), shape.clone()))?;
         let zero_points = match zero_point {
             None => vec![0],
             Some(zero) => {
                 let tensor = self.constant(zero);
-                let tensor = tensor.ok_or("the zero point of its weight is not constant")?;
-                tensor.to_i64().map_err(|error| error.to_string())?
+                let tensor = tensor.ok_or(FloatReason::WeightZeroPointNotConstant)?;
+                tensor.to_i64()?
             }
         };
         if zero_points.len() != 1 && zero_points.len() != channels {
-            return Err(format!(
-                "its weight has {} zero points for {channels} output channels",
-                zero_points.len()
-            ));
+            let count = zero_points.len();
+            return Err(FloatReason::WeightZeroPointCount(count, channels));
         }
-        Ok(Weights {
+        Ok(SignedWeights {
             shape,
             integers,
             scales: Vec::new(),
@@ -122,16 +122,15 @@ fn as_matrix(mut shape: Vec<usize>, axis: usize) -> Vec<usize> {
 }
 
 /// Converts weights to signed bytes: shape, bytes, and the offset that was subtracted.
-fn signed(name: &str, tensor: &TensorProto) -> Result<(Vec<usize>, Vec<i8>, i64), Reason> {
-    let text = |error: octet_onnx::tensor::TensorError| error.to_string();
-    let flip = match tensor.element().map_err(text)? {
+fn signed(name: &str, tensor: &TensorProto) -> Result<(Vec<usize>, Vec<i8>, i64), FloatReason> {
+    let flip = match tensor.element()? {
         DataType::Uint8 => 128,
         DataType::Int8 | DataType::Int4 | DataType::Uint4 => 0,
-        other => return Err(format!("its weight {name} has the type {}", other.name())),
+        other => return Err(FloatReason::WeightType(name.to_owned(), other.name())),
     };
-    let integers = tensor.to_i64().map_err(text)?;
+    let integers = tensor.to_i64()?;
     let signed = integers.into_iter().map(|v| (v - flip) as i8).collect();
-    Ok((tensor.shape().map_err(text)?, signed, flip))
+    Ok((tensor.shape()?, signed, flip))
 }
 
 /// Signed zero points: empty if all are 0, else one per channel.

@@ -2,10 +2,10 @@
 
 /// Size of a buffer, and its first and last accessing instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct BufferLifetime {
-    pub(super) size: usize,
-    pub(super) first: usize,
-    pub(super) last: usize,
+pub(crate) struct BufferLifetime {
+    pub(crate) size: usize,
+    pub(crate) first: usize,
+    pub(crate) last: usize,
 }
 
 /// Alignment of buffers: a cache line.
@@ -16,7 +16,7 @@ const ALIGNMENT: usize = 64;
 /// Buffers are placed by descending size, each at the lowest offset that is free during its
 /// lifetime. For the layers of a network, the result is close to the maximum of the live sizes,
 /// which is the lower bound.
-pub(super) fn assign_offsets(lives: &[BufferLifetime]) -> (Vec<usize>, usize) {
+pub(crate) fn assign_offsets(lives: &[BufferLifetime]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..lives.len()).collect();
     order.sort_by_key(|&buffer| (std::cmp::Reverse(lives[buffer].size), buffer));
     let mut offsets = vec![0; lives.len()];

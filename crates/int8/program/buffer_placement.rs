@@ -5,7 +5,7 @@ use super::instruction::{BufferElement, InputSource, Instruction};
 
 /// Location of a buffer.
 #[derive(Clone, Copy)]
-pub(super) enum BufferLocation {
+pub(crate) enum BufferLocation {
     /// Offset into the arena, in elements.
     Arena(usize),
     /// Memory of this output.
@@ -14,10 +14,10 @@ pub(super) enum BufferLocation {
 
 /// A placed buffer.
 #[derive(Clone, Copy)]
-pub(super) struct Buffer {
-    pub(super) element: BufferElement,
-    pub(super) place: BufferLocation,
-    pub(super) length: usize,
+pub(crate) struct Buffer {
+    pub(crate) element: BufferElement,
+    pub(crate) place: BufferLocation,
+    pub(crate) length: usize,
 }
 
 /// Places all buffers, of which `outputs` leave the region. Also returns the lengths of the arenas
@@ -25,7 +25,7 @@ pub(super) struct Buffer {
 ///
 /// An output is written directly to its destination without a copy, unless an instruction reads it
 /// again or it is returned twice.
-pub(super) fn place_buffers(
+pub(crate) fn place_buffers(
     instructions: &[Instruction],
     buffers: &[(BufferElement, usize)],
     outputs: &[usize],
@@ -97,7 +97,7 @@ fn lifetimes(
 }
 
 /// An arena without one part.
-pub(super) struct SplitArena<'a, T> {
+pub(crate) struct SplitArena<'a, T> {
     before: &'a [T],
     behind: &'a [T],
     end: usize,
@@ -105,7 +105,7 @@ pub(super) struct SplitArena<'a, T> {
 
 impl<'a, T> SplitArena<'a, T> {
     /// A range that does not touch the excluded part; empty if it does.
-    pub(super) fn at(&self, offset: usize, length: usize) -> &'a [T] {
+    pub(crate) fn at(&self, offset: usize, length: usize) -> &'a [T] {
         match offset.checked_sub(self.end) {
             Some(offset) if length > 0 => self.behind.get(offset..offset + length),
             _ => self.before.get(offset..offset + length),
@@ -115,7 +115,7 @@ impl<'a, T> SplitArena<'a, T> {
 }
 
 /// Splits an arena into one part and the rest.
-pub(super) fn split_arena<T>(
+pub(crate) fn split_arena<T>(
     arena: &mut [T],
     (offset, length): (usize, usize),
 ) -> (SplitArena<'_, T>, &mut [T]) {
@@ -131,13 +131,23 @@ pub(super) fn split_arena<T>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::instruction::Work;
+    use super::super::instruction::InstructionKernel;
+    use super::super::slices::{InputSlice, OutputSlice};
     use super::*;
+    use crate::error::ProgramError;
+
+    struct Idle;
+
+    impl InstructionKernel for Idle {
+        fn run(&self, _: &[InputSlice], _: OutputSlice) -> Result<(), ProgramError> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn an_output_is_placed_directly_unless_it_is_read_again_or_returned_twice() {
         let copy = |from: InputSource, output: usize| Instruction {
-            work: Work::Copy,
+            kernel: Box::new(Idle),
             inputs: vec![from],
             output,
             step: 0,

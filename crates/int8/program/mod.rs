@@ -4,39 +4,26 @@
 //! can run it at once, each with its own arena. A finished run leaves its arena for the next.
 
 mod arena;
-mod arithmetic;
-mod batched_products;
+mod buffer_element;
 mod buffer_placement;
-mod compiler;
-mod dynamic;
-mod execute;
-mod instruction;
-mod int16;
-mod layout;
-mod layout_preferences;
-mod lower;
-mod products;
-mod row_tiling;
-mod slices;
+pub(crate) mod costs;
+pub(crate) mod image_size;
+pub(crate) mod instruction;
+pub(crate) mod slices;
 mod spin_pool;
-mod split_rows;
-mod step_output;
-mod weighted_products;
+pub(crate) mod split_rows;
 
+pub use costs::cost_of_product;
 pub use slices::OutputSlice;
-pub use spin_pool::wake_ahead;
-pub use spin_pool::with_pool;
-pub use split_rows::{cost_of_product, split_rows};
+pub use spin_pool::{wake_ahead, with_pool};
+pub use split_rows::split_rows;
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use octet_kernels::int8::Error;
-
-use super::pattern::{ElementKind, Ir, IrValue};
-use super::region::Region;
+use crate::error::{CompilerBug, ProgramError};
+use crate::values::{ElementKind, IrValue};
 use buffer_placement::{Buffer, BufferLocation, place_buffers, split_arena};
-use compiler::Compiler;
 use instruction::{BufferElement, InputSource, Instruction};
 use slices::InputSlice;
 
@@ -79,10 +66,16 @@ impl fmt::Debug for Program {
     }
 }
 
-/// A step that cannot be compiled, with the reason.
-pub struct LoweringError {
-    pub(super) step: usize,
-    pub(super) reason: String,
+/// The result of lowering a region.
+pub(crate) struct LoweredRegion {
+    pub(crate) instructions: Vec<Instruction>,
+    /// Element type and length of each buffer.
+    pub(crate) buffers: Vec<(BufferElement, usize)>,
+    pub(crate) inputs: Vec<IrValue>,
+    /// The outputs, with their buffers.
+    pub(crate) outputs: Vec<(usize, IrValue)>,
+    /// Index into the IR's steps, for each step of the region.
+    pub(crate) steps: Vec<usize>,
 }
 
 impl Program {
@@ -91,40 +84,26 @@ impl Program {
         self.instructions.len()
     }
 
-    /// Compiles a region.
-    pub(super) fn new(ir: &Ir, region: &Region) -> Result<Program, LoweringError> {
-        let refused = |(step, error): (usize, Error)| LoweringError {
-            step,
-            reason: error.to_string(),
-        };
-        let last = region.steps.last().copied().unwrap_or(0);
-        let mut compiler = Compiler::new(ir, region);
-        compiler.lower_all(region).map_err(refused)?;
-        let value = |name: &String| ir.values.get(name).cloned();
-        let mut outputs = Vec::new();
-        for name in &region.outputs {
-            let buffer = compiler
-                .output(name)
-                .map_err(|error| refused((last, error)))?;
-            outputs.extend(value(name).map(|value| (buffer, value)));
-        }
-        let Compiler {
+    /// Places the buffers of a region.
+    pub(crate) fn new(region: LoweredRegion) -> Program {
+        let LoweredRegion {
             instructions,
             buffers,
-            ..
-        } = compiler;
-        let inputs = region.inputs.iter().filter_map(value).collect();
+            inputs,
+            outputs,
+            steps,
+        } = region;
         let leaving: Vec<usize> = outputs.iter().map(|(buffer, _)| *buffer).collect();
         let (buffers, sizes) = place_buffers(&instructions, &buffers, &leaving);
-        Ok(Program {
+        Program {
             instructions,
             buffers,
             sizes,
             outputs,
             inputs,
-            steps: region.steps.clone(),
+            steps,
             free_arenas: Mutex::default(),
-        })
+        }
     }
 
     /// Types and shapes of the outputs.
@@ -133,12 +112,12 @@ impl Program {
     }
 
     /// ISA and algorithm of the kernel of a step of the IR, for kernels with variants.
-    pub(super) fn form(&self, step: usize) -> Option<String> {
+    pub(crate) fn form(&self, step: usize) -> Option<String> {
         let place = self.steps.iter().position(|&s| s == step)?;
         self.instructions
             .iter()
             .filter(|instruction| instruction.step == place)
-            .find_map(|instruction| instruction.work.form())
+            .find_map(|instruction| instruction.kernel.form())
     }
 
     /// Runs the program. It overwrites all of `result`, which has one slice per output.
@@ -147,7 +126,7 @@ impl Program {
         input: &[RegionInput],
         result: &mut [OutputSlice],
         mut clock: Option<InstructionClock>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ProgramError> {
         self.check(input)?;
         self.check_outputs(result)?;
         let free_arenas = || {
@@ -161,13 +140,13 @@ impl Program {
         arena.floats.resize(floats, 0.0);
         arena.sums.resize(sums, 0);
         with_pool(|| {
-            self.instructions.iter().try_for_each(|instruction| {
+            for instruction in &self.instructions {
                 self.step(instruction, input, &mut arena, result)?;
                 if let Some(clock) = &mut clock {
                     clock(instruction.step);
                 }
-                Ok(())
-            })
+            }
+            Ok::<_, ProgramError>(())
         })?;
         for (result, (buffer, value)) in result.iter_mut().zip(&self.outputs) {
             let Buffer { place, length, .. } = self.buffers[*buffer];
@@ -192,7 +171,7 @@ impl Program {
         Ok(())
     }
 
-    fn check_outputs(&self, result: &[OutputSlice]) -> Result<(), Error> {
+    fn check_outputs(&self, result: &[OutputSlice]) -> Result<(), ProgramError> {
         let fits = result.len() == self.outputs.len()
             && result
                 .iter()
@@ -203,14 +182,13 @@ impl Program {
                     } = self.buffers[*buffer];
                     (result.element(), result.len()) == (element, length)
                 });
-        fits.then_some(()).ok_or(Error::Mismatch {
-            what: "the outputs of an integer region",
+        fits.then_some(()).ok_or(ProgramError::Outputs {
             expected: self.outputs.len(),
             actual: result.len(),
         })
     }
 
-    fn check(&self, input: &[RegionInput]) -> Result<(), Error> {
+    fn check(&self, input: &[RegionInput]) -> Result<(), ProgramError> {
         let fits = input.len() == self.inputs.len()
             && input.iter().zip(&self.inputs).all(|(input, value)| {
                 let count: usize = value.shape.iter().product();
@@ -220,8 +198,7 @@ impl Program {
                     _ => false,
                 }
             });
-        fits.then_some(()).ok_or(Error::Mismatch {
-            what: "the inputs of an integer region",
+        fits.then_some(()).ok_or(ProgramError::Inputs {
             expected: self.inputs.len(),
             actual: input.len(),
         })
@@ -233,7 +210,7 @@ impl Program {
         input: &[RegionInput],
         arena: &mut Arena,
         result: &mut [OutputSlice],
-    ) -> Result<(), Error> {
+    ) -> Result<(), ProgramError> {
         let Buffer {
             element,
             place,
@@ -275,13 +252,11 @@ impl Program {
             })
         };
         let mut inputs = Vec::with_capacity(instruction.inputs.len());
-        for source in &instruction.inputs {
+        for (at, source) in instruction.inputs.iter().enumerate() {
             inputs.push(match source {
                 InputSource::Constant(constant) => InputSlice::Bytes(constant),
                 InputSource::Reals(reals) => InputSlice::Floats(reals),
-                source => slice(source).ok_or(Error::Zero {
-                    what: "an input of an instruction",
-                })?,
+                source => slice(source).ok_or(CompilerBug::InstructionInput(at))?,
             });
         }
         let output = match (place, element) {
@@ -289,12 +264,12 @@ impl Program {
                 Some(OutputSlice::Bytes(bytes)) => OutputSlice::Bytes(bytes),
                 Some(OutputSlice::Floats(floats)) => OutputSlice::Floats(floats),
                 Some(OutputSlice::Accumulators(sums)) => OutputSlice::Accumulators(sums),
-                None => return Err(compiler::MISSING),
+                None => return Err(CompilerBug::MissingBuffer.into()),
             },
             (_, BufferElement::Byte) => OutputSlice::Bytes(byte_output),
             (_, BufferElement::Float) => OutputSlice::Floats(float_output),
             (_, BufferElement::Accumulator) => OutputSlice::Accumulators(sum_output),
         };
-        execute::execute(&instruction.work, &inputs, output)
+        instruction.kernel.run(&inputs, output)
     }
 }

@@ -1,12 +1,13 @@
 //! Slices that instructions read and write, and their partition for kernels and threads.
 
-use octet_kernels::int8::{self as kernels, Error, Image, Operand};
+use octet_kernels::int8::Error;
 
-use super::instruction::{BroadcastSide, BufferElement, ImageSize};
+use super::buffer_element::BufferElement;
 use super::split_rows::split_rows;
+use crate::error::CompilerBug;
 
 /// An input slice of an instruction.
-pub(super) enum InputSlice<'a> {
+pub(crate) enum InputSlice<'a> {
     Bytes(&'a [u8]),
     Floats(&'a [f32]),
     Accumulators(&'a [i32]),
@@ -22,8 +23,22 @@ pub enum OutputSlice<'a> {
     Accumulators(&'a mut [i32]),
 }
 
-impl OutputSlice<'_> {
-    pub(super) fn element(&self) -> BufferElement {
+impl<'a> OutputSlice<'a> {
+    pub(crate) fn bytes(self) -> Result<&'a mut [u8], CompilerBug> {
+        match self {
+            OutputSlice::Bytes(bytes) => Ok(bytes),
+            _ => Err(CompilerBug::InstructionOutput),
+        }
+    }
+
+    pub(crate) fn floats(self) -> Result<&'a mut [f32], CompilerBug> {
+        match self {
+            OutputSlice::Floats(floats) => Ok(floats),
+            _ => Err(CompilerBug::InstructionOutput),
+        }
+    }
+
+    pub(crate) fn element(&self) -> BufferElement {
         match self {
             OutputSlice::Bytes(_) => BufferElement::Byte,
             OutputSlice::Floats(_) => BufferElement::Float,
@@ -31,7 +46,7 @@ impl OutputSlice<'_> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             OutputSlice::Bytes(bytes) => bytes.len(),
             OutputSlice::Floats(floats) => floats.len(),
@@ -40,38 +55,37 @@ impl OutputSlice<'_> {
     }
 }
 
-const OTHER: Error = Error::Zero {
-    what: "an instruction's inputs of the expected type",
-};
-
-pub(super) fn floats_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [f32], Error> {
+pub(crate) fn floats_of<'a>(
+    inputs: &[InputSlice<'a>],
+    at: usize,
+) -> Result<&'a [f32], CompilerBug> {
     match inputs.get(at) {
         Some(InputSlice::Floats(floats)) => Ok(floats),
-        _ => Err(OTHER),
+        _ => Err(CompilerBug::InstructionInput(at)),
     }
 }
 
-pub(super) fn bytes_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [u8], Error> {
+pub(crate) fn bytes_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [u8], CompilerBug> {
     match inputs.get(at) {
         Some(InputSlice::Bytes(bytes)) => Ok(bytes),
-        _ => Err(OTHER),
+        _ => Err(CompilerBug::InstructionInput(at)),
     }
 }
 
-pub(super) fn sums_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [i32], Error> {
+pub(crate) fn sums_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [i32], CompilerBug> {
     match inputs.get(at) {
         Some(InputSlice::Accumulators(sums)) => Ok(sums),
-        _ => Err(OTHER),
+        _ => Err(CompilerBug::InstructionInput(at)),
     }
 }
 
 /// The value of a scalar input.
-pub(super) fn one<T: Copy>(values: &[T]) -> Result<T, Error> {
-    values.first().copied().ok_or(OTHER)
+pub(crate) fn one<T: Copy>(values: &[T]) -> Result<T, CompilerBug> {
+    values.first().copied().ok_or(CompilerBug::EmptyScalar)
 }
 
 /// Pairs of input and output images with these element counts.
-pub(super) fn images<'a, F, T>(
+pub(crate) fn images<'a, F, T>(
     from: &'a [F],
     to: &'a mut [T],
     input: usize,
@@ -85,7 +99,7 @@ pub(super) fn images<'a, F, T>(
 ///
 /// `transpose` gets the input from its first pixel on, the distance of the channels, the numbers of
 /// channels and pixels, and the output.
-pub(super) fn to_nhwc<F: Sync, T: Send>(
+pub(crate) fn to_nhwc<F: Sync, T: Send>(
     from: &[F],
     output: &mut [T],
     [channels, pixels]: [usize; 2],
@@ -102,114 +116,11 @@ pub(super) fn to_nhwc<F: Sync, T: Send>(
 
 /// Transposes back, with channels split between threads. This is the same transposition with
 /// channels and pixels exchanged.
-pub(super) fn to_nchw<F: Sync, T: Send>(
+pub(crate) fn to_nchw<F: Sync, T: Send>(
     from: &[F],
     output: &mut [T],
     [channels, pixels]: [usize; 2],
     transpose: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     to_nhwc(from, output, [pixels, channels], transpose)
-}
-
-/// Selects positions along each axis, split along the first axis with more than one position.
-pub(super) fn selected<T: Copy + Send + Sync>(
-    values: &[T],
-    shape: &[usize],
-    positions: &[Vec<Option<usize>>],
-    fill: T,
-    output: &mut [T],
-) -> Result<(), Error> {
-    let several = positions.iter().position(|along| along.len() > 1);
-    let axis = several.unwrap_or(0);
-    let rows = positions.iter().skip(axis + 1).map(Vec::len);
-    let (row, length) = (rows.product(), output.len());
-    split_rows(output, row, length, |part, output| {
-        let mut positions: Vec<&[Option<usize>]> = positions.iter().map(Vec::as_slice).collect();
-        if let (Some(along), true) = (positions.get_mut(axis), !part.is_empty()) {
-            *along = &along[part];
-        }
-        kernels::select(values, shape, &positions, fill, output)
-    })
-}
-
-/// Maximum or minimum over the middle axis of [.., middle, inner]. It is split along the first
-/// axis, or along the last if the first has size 1.
-pub(super) fn extreme_over<T: PartialOrd + Copy + Send + Sync>(
-    values: &[T],
-    [middle, inner]: [usize; 2],
-    least: bool,
-    output: &mut [T],
-) -> Result<(), Error> {
-    let cost = values.len();
-    if output.len() > inner {
-        let block = middle * inner;
-        return split_rows(output, inner, cost, |part, output| {
-            let values = values.get(part.start * block..).unwrap_or_default();
-            kernels::extreme_over(values, [middle, inner], inner, least, output)
-        });
-    }
-    split_rows(output, 1, cost, |part, output| {
-        let values = values.get(part.start..).unwrap_or_default();
-        kernels::extreme_over(values, [middle, output.len()], inner, least, output)
-    })
-}
-
-pub(super) fn view<'a>(values: &'a [u8], plane: &ImageSize, zero_point: u8) -> Image<'a> {
-    Image {
-        values,
-        height: plane.height,
-        width: plane.width,
-        channels: plane.channels,
-        stride: plane.channels,
-        zero_point,
-    }
-}
-
-pub(super) fn both<'a>(
-    inputs: &'a [InputSlice],
-    sides: &[BroadcastSide; 2],
-) -> Result<[Operand<'a>; 2], Error> {
-    let side = |at: usize| -> Result<Operand<'a>, Error> {
-        Ok(Operand {
-            values: bytes_of(inputs, at)?,
-            each: sides[at].each,
-            zero_point: sides[at].zero_point,
-        })
-    };
-    Ok([side(0)?, side(1)?])
-}
-
-/// Splits the output into pieces that hold whole repetitions of both sides.
-pub(super) fn pieces(
-    output: &mut [u8],
-    sides: [&Operand; 2],
-    part: impl Fn([&Operand; 2], &mut [u8]) -> Result<(), Error> + Sync,
-) -> Result<(), Error> {
-    let length = output.len();
-    // A side as long as the output is split with it. A repeated side must repeat completely in each
-    // piece.
-    let whole = |side: &Operand| side.each == 1 && side.values.len() == length;
-    let unit = sides
-        .iter()
-        .filter(|side| !whole(side))
-        .map(|side| side.values.len() * side.each)
-        .max()
-        .unwrap_or(1);
-    let fits = sides
-        .iter()
-        .filter(|side| !whole(side))
-        .all(|side| unit.is_multiple_of((side.values.len() * side.each).max(1)));
-    if unit == 0 || !fits {
-        return part(sides, output);
-    }
-    split_rows(output, unit, length, |range, output| {
-        let [a, b] = sides.map(|side| Operand {
-            values: match whole(side) {
-                true => &side.values[range.start * unit..range.end * unit],
-                false => side.values,
-            },
-            ..*side
-        });
-        part([&a, &b], output)
-    })
 }

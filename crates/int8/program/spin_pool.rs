@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::split_rows::MIN_PARALLEL_COST;
+use super::costs::MIN_PARALLEL_COST;
 
 /// Polls before a worker leaves: about a hundred microseconds, the time of a thread between two
 /// parallel operators. A quarter of it costs some percent of the speed of two threads in wake-ups,
@@ -139,7 +139,7 @@ pub fn wake_ahead(values: usize) {
 }
 
 /// Calls `piece` with each number below `pieces`, in parallel.
-pub(super) fn run(pieces: usize, piece: impl Fn(usize) + Sync) {
+pub(crate) fn run(pieces: usize, piece: impl Fn(usize) + Sync) {
     if !(2..=Claims::MOST as usize).contains(&pieces) {
         return (0..pieces).for_each(piece);
     }

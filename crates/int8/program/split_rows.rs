@@ -8,22 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use octet_kernels::int8::Error;
 
+use super::costs::{LARGE_COST, MIN_PARALLEL_COST};
 use super::spin_pool;
-
-/// Minimum cost of a parallel operator. A unit is an element that is moved or computed, or
-/// [`MULTIPLICATIONS_PER_UNIT`] of a product.
-pub(super) const MIN_PARALLEL_COST: usize = 1 << 13;
-
-/// Above this cost there are two pieces per thread, which balances other load on the machine.
-pub(super) const LARGE_COST: usize = 1 << 18;
-
-/// Multiplications of a product that cost as much as one element.
-const MULTIPLICATIONS_PER_UNIT: usize = 16;
-
-/// Cost of a product with this number of multiplications, in the units of [`split_rows`].
-pub fn cost_of_product(multiplications: usize) -> usize {
-    multiplications / MULTIPLICATIONS_PER_UNIT
-}
 
 /// Runs `part` on ranges of rows of the output, in parallel if the cost justifies it. The last row
 /// may be shorter.

@@ -87,7 +87,7 @@ fn is_data_movement(node: &NodeProto) -> bool {
     weights::is_data_movement(node) || others.iter().any(|operator| node.is(operator))
 }
 
-/// Nodes around each row Softmax that together form one over several axes (`pattern/softmax.rs`).
+/// Nodes around each row Softmax that together form one over several axes (`operators/softmax.rs`).
 /// They need no pairs.
 fn around_softmax(graph: &Graph) -> HashSet<usize> {
     let uses = graph.uses();

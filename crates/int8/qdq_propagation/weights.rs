@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use octet_kernels::int8::permute;
 
-use crate::pattern::order;
+use crate::pattern::attributes::permutation;
 use octet_graph::Graph;
 use octet_graph::prepare::{infer, position};
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
@@ -106,7 +106,7 @@ fn moved_constant(
     let values = tensor.to_i64().ok()?;
     let mut raw: Vec<u8> = values.iter().map(|&value| value as u8).collect();
     let axis = if node.is("Transpose") {
-        let order = order(node, from.len()).ok()?;
+        let order = permutation(node, from.len()).ok()?;
         let source = std::mem::replace(&mut raw, vec![0; values.len()]);
         permute(&source, &from, &order, &mut raw).ok()?;
         axis.and_then(|axis| order.iter().position(|&at| at == axis))

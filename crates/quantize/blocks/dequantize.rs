@@ -3,7 +3,7 @@
 
 use super::grid::Levels;
 use super::matrix::{BlockMatrix, packed, quantize_matrix};
-use super::{BlockSettings, matrix_of, report_entry, tag};
+use super::{BlockSettings, BlockSummary, matrix_of, report_entry, tag};
 use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
@@ -94,7 +94,12 @@ fn write(
         .with(AttributeProto::int("axis", matrix.transposed.into()))
         .with(AttributeProto::int("block_size", settings.size as i64));
     graph.push(dequantize);
-    graph.report(report_entry(name, element, &blocks, settings));
+    graph.report(report_entry(
+        name,
+        element,
+        &BlockSummary::new(&blocks),
+        settings,
+    ));
     Ok(names)
 }
 

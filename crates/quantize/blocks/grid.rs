@@ -3,20 +3,22 @@
 //! real = scale · (integer − zero point), with integers from 0 to 2^bits − 1. The f32 arithmetic
 //! and its order are those of ONNX Runtime's `MlasQuantizeBlockwise`. Ties round away from zero.
 
+use octet_onnx::schema::DataType;
+
 /// Scale and zero point of a block.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct BlockGrid {
-    pub(super) scale: f32,
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct BlockGrid {
+    pub(crate) scale: f32,
     /// An integer, except from [`super::half_quadratic`].
-    pub(super) zero_point: f32,
+    pub(crate) zero_point: f32,
 }
 
 /// The number of integers and the position of the zero point.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Levels {
-    pub(super) bits: u8,
+pub(crate) struct Levels {
+    pub(crate) bits: u8,
     /// True if the zero point is the middle of the integer range.
-    pub(super) symmetric: bool,
+    pub(crate) symmetric: bool,
 }
 
 impl Levels {
@@ -26,13 +28,24 @@ impl Levels {
     }
 
     /// The integer in the middle.
-    pub(super) fn middle(self) -> u8 {
+    pub(crate) fn middle(self) -> u8 {
         1 << (self.bits - 1)
     }
 }
 
 /// Scale and zero point from minimum and maximum.
 pub(super) fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
+    from_ends_in(values, levels, DataType::Float)
+}
+
+/// Scale and zero point from minimum and maximum, for a scale of this type. Like ONNX
+/// Runtime, it rounds a float16 scale before the integers are computed, but not before the zero
+/// point is; and it computes the integers of bfloat16 weights from the exact scale.
+pub(super) fn from_ends_in(values: &[f32], levels: Levels, scales: DataType) -> BlockGrid {
+    let rounded = |scale: f32| match scales {
+        DataType::Float16 => scales.rounded(scale),
+        _ => scale,
+    };
     let low = values.iter().copied().fold(f32::INFINITY, f32::min);
     let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if levels.symmetric {
@@ -40,7 +53,7 @@ pub(super) fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
         // one integer more.
         let end = if high.abs() > low.abs() { high } else { low };
         return BlockGrid {
-            scale: end / -f32::from(levels.middle()),
+            scale: rounded(end / -f32::from(levels.middle())),
             zero_point: levels.middle().into(),
         };
     }
@@ -49,14 +62,14 @@ pub(super) fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
     let scale = (high - low) / highest;
     let zero_point = if scale == 0.0 { low } else { 0.0 - low / scale };
     BlockGrid {
-        scale,
+        scale: rounded(scale),
         zero_point: zero_point.clamp(0.0, highest).round(),
     }
 }
 
 impl BlockGrid {
     /// The integer for a real number.
-    pub(super) fn integer(self, value: f32, levels: Levels) -> u8 {
+    pub(crate) fn integer(self, value: f32, levels: Levels) -> u8 {
         let inverse = if self.scale == 0.0 {
             0.0
         } else {

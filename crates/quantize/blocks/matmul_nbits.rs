@@ -2,7 +2,7 @@
 
 use super::grid::Levels;
 use super::matrix::{WeightBlocks, packed, quantize_matrix};
-use super::{BlockMethod, BlockSettings, matrix_of, report_entry, tag};
+use super::{BlockMethod, BlockSettings, BlockSummary, matrix_of, report_entry, tag};
 use crate::MICROSOFT;
 use crate::dynamic::plain_gemm;
 use crate::quantized_names::QuantizedNames;
@@ -112,7 +112,12 @@ fn write(
         };
         graph.constant(zero_points);
     }
-    graph.report(report_entry(name, DataType::Uint8, blocks, settings));
+    graph.report(report_entry(
+        name,
+        DataType::Uint8,
+        &BlockSummary::new(blocks),
+        settings,
+    ));
     names
 }
 

@@ -3,11 +3,12 @@
 
 use rayon::prelude::*;
 
-use super::grid::{BlockGrid, Levels, from_ends};
-use super::{BlockMethod, BlockSettings, half_quadratic, search};
+use super::grid::{BlockGrid, Levels};
+use super::{BlockMethod, BlockSettings, block_grid};
 use crate::gptq::{error_reduction, gram_factors};
 use crate::rewrite::NotQuantized;
 use crate::stays_float::StaysFloat;
+use octet_onnx::schema::DataType;
 use octet_stats::InputGram;
 
 /// A weight matrix: `rows` along the reduction axis, `columns` of output channels.
@@ -52,11 +53,7 @@ pub(super) fn quantize_matrix(
         bits: settings.bits,
         symmetric: settings.is_symmetric(),
     };
-    let grid = |block: &[f32]| match settings.method {
-        BlockMethod::Rtn => from_ends(block, levels),
-        BlockMethod::Hqq => half_quadratic::grid(block, levels),
-        BlockMethod::Search | BlockMethod::Gptq => search::grid(block, levels),
-    };
+    let grid = |block: &[f32]| block_grid(block, levels, settings.method, DataType::Float);
     let gram = matrix.gram.filter(|_| settings.method == BlockMethod::Gptq);
     let factors: Vec<_> = gram
         .map(|gram| gram_factors(gram, false).collect())
@@ -117,7 +114,7 @@ impl WeightBlocks {
 
 /// Packs integers of `bits` bits into bytes, the first in the lowest bits. The rest of the last
 /// byte is 0.
-pub(super) fn packed(integers: &[u8], bits: u8) -> Vec<u8> {
+pub(crate) fn packed(integers: &[u8], bits: u8) -> Vec<u8> {
     let in_byte = usize::from(8 / bits);
     let byte = |group: &[u8]| {
         let parts = group.iter().zip(0u8..);
@@ -129,6 +126,8 @@ pub(super) fn packed(integers: &[u8], bits: u8) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocks::grid::from_ends;
+    use crate::blocks::{half_quadratic, search};
 
     #[test]
     fn the_first_integer_is_in_the_low_bits() {

@@ -12,20 +12,46 @@ mod matmul_nbits;
 mod matrix;
 mod search;
 mod settings;
+mod streamed;
 
 pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
+pub use streamed::plan_blocks;
 
+pub(crate) use grid::{BlockGrid, Levels};
+pub(crate) use matrix::packed;
 use matrix::{BlockMatrix, WeightBlocks};
 
 use super::gptq::{WeightRows, decibels, input_gram};
+use super::recipe::{PlannedRecipe, RecipeError, RecipeKind, RecipeSummary, run_in_memory};
 use super::rewrite::{NotQuantized, Rewriter};
 use super::scale::integer_bounds;
 use super::stays_float::StaysFloat;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
+use std::collections::HashMap;
+
 use octet_graph::Model;
+use octet_graph::operators::Operator;
 use octet_graph::prepare::raise_to_blocks;
 use octet_onnx::schema::{DataType, NodeProto};
 use octet_stats::CalibrationStatistics;
+
+/// Scale and zero point of a block, by a method without samples, with a scale of this type.
+pub(crate) fn block_grid(
+    block: &[f32],
+    levels: Levels,
+    method: BlockMethod,
+    scales: DataType,
+) -> BlockGrid {
+    let grid = match method {
+        BlockMethod::Rtn => return grid::from_ends_in(block, levels, scales),
+        BlockMethod::Hqq => half_quadratic::grid(block, levels),
+        BlockMethod::Search | BlockMethod::Gptq => search::grid(block, levels),
+    };
+    BlockGrid {
+        scale: scales.rounded(grid.scale),
+        ..grid
+    }
+}
 
 /// Quantizes the weights of a prepared model in blocks.
 ///
@@ -50,6 +76,7 @@ pub fn quantize_blocks(
         Ok::<_, QuantizeError>(own)
     };
     match settings.form {
+        BlockForm::MatMulNBits if seen.is_none() => in_memory(model, of, keep_float, operators),
         BlockForm::MatMulNBits => Rewriter::new(model, keep_float, operators)?
             .run(|graph, node| matmul_nbits::rewrite(graph, node, &own(node)?, seen)),
         BlockForm::Dequantize => {
@@ -59,6 +86,45 @@ pub fn quantize_blocks(
             })?;
             Rewriter::new(&raised, keep_float, operators)?
                 .run(|graph, node| dequantize::rewrite(graph, node, &own(node)?, seen))
+        }
+    }
+}
+
+/// Plans the model and computes its constants. A weight without integers stays float.
+fn in_memory(
+    model: &Model,
+    of: &dyn Fn(&NodeProto) -> BlockSettings,
+    keep_float: &[String],
+    operators: Option<&[String]>,
+) -> Result<Quantized, QuantizeError> {
+    let mut refused = HashMap::new();
+    loop {
+        let (mut quantized, recipes) = plan_blocks(model, of, keep_float, operators, &refused)?;
+        let before = refused.len();
+        for planned in &recipes {
+            let mut recipe = planned.start()?;
+            let bytes = planned.source.float_bytes()?;
+            match run_in_memory(recipe.as_mut(), &bytes) {
+                Ok(results) => {
+                    for constant in planned.constants(results)? {
+                        quantized.model.graph.initializers.insert(constant);
+                    }
+                    quantized
+                        .tensors
+                        .extend(recipe_entry(planned, &recipe.summary()));
+                }
+                Err(error) => {
+                    let reason = match error {
+                        RecipeError::Scale(_) => StaysFloat::WeightTooLarge,
+                        _ => StaysFloat::WeightNotFinite,
+                    };
+                    let name = planned.source.name.clone().unwrap_or_default();
+                    refused.insert(name, reason);
+                }
+            }
+        }
+        if refused.len() == before {
+            return Ok(quantized);
         }
     }
 }
@@ -103,9 +169,35 @@ fn tag(matrix: &BlockMatrix, settings: &BlockSettings) -> String {
 
 /// The reason why nodes of an operator stay float.
 fn reason(operator: &str) -> StaysFloat {
-    match operator {
-        "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN" | "Gather" => StaysFloat::NotInBlocks,
-        _ => StaysFloat::NoWeight,
+    match Operator::named(operator).weight_slots {
+        [] => StaysFloat::NoWeight,
+        _ => StaysFloat::NotInBlocks,
+    }
+}
+
+/// The parameters of a block-wise weight that the report shows.
+struct BlockSummary {
+    /// Number of scales.
+    scales: usize,
+    /// The scale of largest magnitude.
+    scale: f32,
+    /// Its zero point.
+    zero_point: f32,
+    /// With GPTQ, the factor by which the output error is lower.
+    error_reduction: Option<f64>,
+}
+
+impl BlockSummary {
+    fn new(blocks: &WeightBlocks) -> BlockSummary {
+        let largest = (0..blocks.scales.len())
+            .max_by(|&a, &b| blocks.scales[a].abs().total_cmp(&blocks.scales[b].abs()))
+            .unwrap_or(0);
+        BlockSummary {
+            scales: blocks.scales.len(),
+            scale: blocks.scales.get(largest).copied().unwrap_or(1.0),
+            zero_point: blocks.zero_points.get(largest).copied().unwrap_or(0.0),
+            error_reduction: blocks.error_reduction,
+        }
     }
 }
 
@@ -113,7 +205,7 @@ fn reason(operator: &str) -> StaysFloat {
 fn report_entry(
     name: &str,
     element: DataType,
-    blocks: &WeightBlocks,
+    summary: &BlockSummary,
     settings: &BlockSettings,
 ) -> QuantizedTensor {
     let (low, high) = match element {
@@ -126,24 +218,35 @@ fn report_entry(
     };
     // Signed integers are stored with the middle subtracted.
     let middle = if low < 0 { 1 << (settings.bits - 1) } else { 0 };
-    let largest = (0..blocks.scales.len())
-        .max_by(|&a, &b| blocks.scales[a].abs().total_cmp(&blocks.scales[b].abs()))
-        .unwrap_or(0);
-    let scale = blocks.scales.get(largest).copied().unwrap_or(1.0);
-    let zero_point = blocks.zero_points.get(largest).copied().unwrap_or(0.0);
-    let zero_point = zero_point.round() as i32 - middle;
+    let scale = summary.scale;
+    let zero_point = summary.zero_point.round() as i32 - middle;
     let ends = [low, high].map(|integer: i32| (integer - zero_point) as f32 * scale);
     QuantizedTensor {
         name: name.to_owned(),
         kind: TensorKind::Weight,
         element,
-        scales: blocks.scales.len(),
+        scales: summary.scales,
         scale,
         zero_point,
         min: ends[0].min(ends[1]),
         max: ends[0].max(ends[1]),
         block: Some(settings.size),
         corrected: None,
-        compensated: blocks.error_reduction.map(decibels),
+        compensated: summary.error_reduction.map(decibels),
     }
+}
+
+/// The report's entry for the outcome of a recipe; `None` unless it made blocks.
+pub fn recipe_entry(planned: &PlannedRecipe, outcome: &RecipeSummary) -> Option<QuantizedTensor> {
+    let RecipeKind::Blocks(matrix, settings, _) = &planned.kind else {
+        return None;
+    };
+    let summary = BlockSummary {
+        scales: matrix.columns * matrix.rows.div_ceil(settings.size),
+        scale: outcome.scale,
+        zero_point: outcome.zero_point,
+        error_reduction: None,
+    };
+    let name = planned.source.name.as_deref().unwrap_or_default();
+    Some(report_entry(name, DataType::Uint8, &summary, settings))
 }

@@ -54,6 +54,9 @@ pub struct BlockSettings {
     pub method: BlockMethod,
     /// The precision of MatMulNBits: 0 runtime's choice, 1 float32, 2 float16, 3 bfloat16, 4 int8.
     pub accuracy_level: u8,
+    /// Quantizes tables that a Gather reads, such as embeddings, as ONNX Runtime's
+    /// GatherBlockQuantized. A table that is also the model's head is stored once.
+    pub embeddings: bool,
 }
 
 impl Default for BlockSettings {
@@ -65,6 +68,7 @@ impl Default for BlockSettings {
             symmetric: None,
             method: BlockMethod::default(),
             accuracy_level: 0,
+            embeddings: false,
         }
     }
 }
@@ -100,11 +104,12 @@ impl BlockSettings {
             symmetric: choice.symmetric.or(self.symmetric),
             method: choice.method.unwrap_or(self.method),
             accuracy_level: choice.accuracy_level.unwrap_or(self.accuracy_level),
+            embeddings: self.embeddings,
         }
     }
 
     /// True if the zero point is the middle of the integers.
-    pub(super) fn is_symmetric(&self) -> bool {
+    pub(crate) fn is_symmetric(&self) -> bool {
         self.symmetric.unwrap_or(self.method != BlockMethod::Hqq)
     }
 

@@ -20,10 +20,11 @@ use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::settings::{ElementType, UnsupportedSetting};
 use super::stays_float::StaysFloat;
-use super::weight_only::{DequantizedWeights, RECURRENT_WEIGHTS, read_dequantized};
+use super::weight_only::{DequantizedWeights, read_dequantized};
 use super::weights::quantized;
 use super::{QuantizeError, Quantized, embedding, gather};
 use octet_graph::Model;
+use octet_graph::operators::{DynamicForm, Operator};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// The settings of dynamic quantization.
@@ -65,24 +66,28 @@ pub fn quantize_dynamic(
     let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
     let dynamic = Dynamic { settings };
     let mut written = DequantizedWeights::new();
-    rewriter.run(|graph, node| match node.operator().as_str() {
-        "MatMul" => dynamic.matmul(graph, node),
-        "Gemm" => dynamic.gemm(graph, node),
-        "Conv" => dynamic.conv(graph, node),
-        "LSTM" => dynamic.lstm(graph, node),
-        // No runtime has a dynamic form of these; they get weight-only quantization.
-        "GRU" | "RNN" => {
-            let axis = Some(1).filter(|_| settings.per_channel);
-            let form = IntegerFormat {
-                element: ElementType::I8,
-                symmetric: true,
-                ..dynamic.form(axis)
-            };
-            read_dequantized(graph, node, &RECURRENT_WEIGHTS, form, &mut written)
+    rewriter.run(|graph, node| {
+        let operator = Operator::of(node);
+        match operator.dynamic {
+            Some(DynamicForm::MatMul) => dynamic.matmul(graph, node),
+            Some(DynamicForm::Gemm) => dynamic.gemm(graph, node),
+            Some(DynamicForm::Convolution) => dynamic.conv(graph, node),
+            Some(DynamicForm::Lstm) => dynamic.lstm(graph, node),
+            Some(DynamicForm::WeightsOnly) => {
+                let axis = Some(1).filter(|_| settings.per_channel);
+                let form = IntegerFormat {
+                    element: ElementType::I8,
+                    symmetric: true,
+                    ..dynamic.form(axis)
+                };
+                read_dequantized(graph, node, operator.weight_slots, form, &mut written)
+            }
+            None => match node.operator().as_str() {
+                "Gather" => gather::rewrite(graph, node, TABLE),
+                EMBEDDING => embedding::rewrite(graph, node, TABLE),
+                name => Err(reason(name).into()),
+            },
         }
-        "Gather" => gather::rewrite(graph, node, TABLE),
-        EMBEDDING => embedding::rewrite(graph, node, TABLE),
-        operator => Err(reason(operator).into()),
     })
 }
 

@@ -14,6 +14,7 @@ use super::rewrite::{NotQuantized, Rewriter};
 use super::stays_float::StaysFloat;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use numbers::LARGEST;
+pub(crate) use numbers::to_float16;
 use octet_graph::Model;
 use octet_onnx::schema::{DataType, NodeProto};
 use precisions::{FloatValues, Precision};

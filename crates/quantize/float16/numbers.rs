@@ -7,16 +7,16 @@ use octet_onnx::half::{TOO_LARGE_FOR_HALF as TOO_LARGE, narrow_half};
 pub(super) const LARGEST: f32 = 65504.0;
 
 /// float16 numbers, with counts of those that did not fit.
-pub(super) struct Float16Bytes {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Float16Bytes {
+    pub(crate) bytes: Vec<u8>,
     /// Finite numbers that became ±[`LARGEST`].
-    pub(super) too_large: usize,
+    pub(crate) too_large: usize,
     /// Numbers that became ±[`SMALLEST`] because rounding would have made them zero.
-    pub(super) too_small: usize,
+    pub(crate) too_small: usize,
 }
 
 /// Converts numbers to float16. Finite numbers stay finite, and nonzero numbers stay nonzero.
-pub(super) fn to_float16(values: &[f32]) -> Float16Bytes {
+pub(crate) fn to_float16(values: &[f32]) -> Float16Bytes {
     let mut converted = Float16Bytes {
         bytes: Vec::with_capacity(values.len() * 2),
         too_large: 0,

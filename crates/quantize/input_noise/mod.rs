@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 pub(super) use noise::InputNoise;
 
+use octet_graph::operators::{ChannelPosition, ChannelRole, Operator};
 use octet_graph::prepare::constant_per_channel;
 use octet_graph::{LayerWeightLayout, Model, Uses};
 use octet_onnx::schema::NodeProto;
@@ -69,9 +70,9 @@ fn input_path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<
     }
     let mut value = node.input_at(0)?;
     let rank = graph.tensor_type(value)?.shape?.len();
-    let axis = match node.is("MatMul") {
-        true => rank.checked_sub(1)?,
-        false => 1,
+    let axis = match Operator::of(node).channels {
+        ChannelRole::Layer(ChannelPosition::Last) => rank.checked_sub(1)?,
+        _ => 1,
     };
     let mut gains = vec![1.0; weight_layout.inputs];
     let mut values = vec![(value, gains.clone())];

@@ -7,6 +7,7 @@
 
 use super::super::plan::{Plan, RangeOrigin};
 use super::super::ranges::ActivationRanges;
+use octet_graph::operators::{Operator, Property};
 use octet_graph::{Model, Uses};
 
 /// Keeps infinite values float if the settings allow it. Returns the notes on those, and on values
@@ -77,14 +78,14 @@ fn source<'a>(model: &'a Model, uses: &Uses, name: &'a str, left: usize) -> Opti
         return Some(name);
     }
     let node = &model.graph.nodes[uses.producer(name)?];
-    let passes = match node.op_type.as_deref().unwrap_or_default() {
-        "Add" | "Sub" | "Where" | "Concat" => node.input.len(),
-        "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice" | "Expand" => 1,
-        _ => 0,
-    };
+    let operator = Operator::of(node);
     let nearer = left.checked_sub(1)?;
-    let mut inputs = node.input.iter().take(passes);
-    inputs.find_map(|input| source(model, uses, input, nearer))
+    if !operator.has(Property::PassesInfinity) {
+        return None;
+    }
+    let inputs = node.input.iter().enumerate();
+    let mut data = inputs.filter(|(slot, _)| !operator.shape_slots.contains(slot));
+    data.find_map(|(_, input)| source(model, uses, input, nearer))
 }
 
 /// True if a constant has an infinite element.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::{Plan, TensorRole};
+use octet_graph::operators::{Operator, Property};
 use octet_graph::{Model, Uses};
 use octet_onnx::schema::NodeProto;
 
@@ -94,23 +95,6 @@ impl Plan {
 
 /// True for a node whose output holds only its input values and zeros.
 fn only_moves_data(node: &NodeProto) -> bool {
-    const MOVE: [&str; 14] = [
-        "DepthToSpace",
-        "Flatten",
-        "GlobalMaxPool",
-        "MaxPool",
-        "Pad",
-        "ReduceMax",
-        "ReduceMin",
-        "Reshape",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    ];
-    let operator = node.operator();
-    MOVE.contains(&operator.as_str())
-        || operator == "Resize" && node.text("mode").unwrap_or("nearest") == "nearest"
+    Operator::of(node).has(Property::KeepsRange)
+        || node.is("Resize") && node.text("mode").unwrap_or("nearest") == "nearest"
 }

@@ -3,6 +3,7 @@
 use super::pairs::{QdqPairs, QuantizedValue};
 use super::{IntegerNode, IntegerOutputs};
 use octet_graph::Names;
+use octet_graph::operators::Operator;
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// Converts an operator that works on any type, if input and outputs have one scale.
@@ -88,20 +89,15 @@ pub(super) fn arg_max(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode>
 /// Interpolation doesn't qualify. ONNX Runtime's Resize truncates to an integer, so u8 is half a
 /// step too low on average, and it has no cubic mode.
 fn works_on_integers(node: &NodeProto, opset: i64) -> bool {
-    match node.operator().as_str() {
-        "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice" | "Split"
-        | "Gather" | "GatherElements" => true,
-        "MaxPool" | "ReduceMax" | "ReduceMin" => opset >= 12,
-        "TopK" => opset >= 11,
-        "Resize" => {
-            let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
-            let fills = node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
-            // In opsets 11 and 12, ONNX Runtime requires a float region of interest.
-            let known = opset == 10 || opset >= 13;
-            nearest && !fills && known
-        }
-        _ => false,
-    }
+    let first = Operator::of(node).integer_opset;
+    first > 0 && opset >= first && (!node.is("Resize") || resizes_integers(node, opset))
+}
+
+fn resizes_integers(node: &NodeProto, opset: i64) -> bool {
+    let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
+    let fills = node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
+    // In opsets 11 and 12, ONNX Runtime requires a float region of interest.
+    nearest && !fills && !(11..=12).contains(&opset)
 }
 
 /// Copies a node so that it reads the integers.

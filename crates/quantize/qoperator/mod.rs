@@ -17,8 +17,8 @@ mod weighted;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use self::pairs::QdqPairs;
-use super::operators::EMBEDDING;
 use super::{MICROSOFT, QuantizeError};
+use octet_graph::operators::{Operator, QLinearForm, QLinearInputs};
 use octet_graph::{Graph, Model, Names};
 use octet_onnx::schema::{NodeProto, TensorProto};
 
@@ -34,15 +34,10 @@ struct IntegerNode {
 
 impl IntegerNode {
     /// Copies a node with another operator and other inputs; its first output is integers.
-    fn new(
-        node: &NodeProto,
-        operator: &str,
-        domain: Option<&str>,
-        inputs: Vec<String>,
-    ) -> IntegerNode {
+    fn new(node: &NodeProto, form: QLinearForm, inputs: Vec<String>) -> IntegerNode {
         let mut new = node.clone();
-        new.op_type = Some(operator.to_owned());
-        new.domain = domain.map(str::to_owned);
+        new.op_type = Some(form.operator.to_owned());
+        new.domain = form.domain.map(str::to_owned);
         new.input = inputs;
         new.name = node
             .name
@@ -101,21 +96,22 @@ fn convert(
     pairs: &QdqPairs,
     names: &mut Names,
 ) -> Result<Option<IntegerNode>, QuantizeError> {
-    Ok(match node.operator().as_str() {
-        "Conv" => weighted::convolution(node, pairs),
-        "MatMul" => weighted::product(node, pairs),
-        "Gemm" => weighted::gemm(node, pairs, names)?,
-        "Add" | "Mul" => unweighted::binary(node, pairs),
-        "Sigmoid" | "LeakyRelu" | "GlobalAveragePool" | "AveragePool" => {
-            unweighted::unary(node, pairs)
-        }
-        "Softmax" => unweighted::softmax(node, opset, pairs),
-        "Concat" => unweighted::concat(node, pairs),
-        "Where" => unweighted::select(node, pairs),
-        EMBEDDING => unweighted::embedding(node, pairs),
-        "Pad" => data_movement::pad(node, pairs, names),
-        "ArgMax" => data_movement::arg_max(node, pairs),
-        _ => data_movement::in_place_operator(node, opset, pairs),
+    let Some(form) = Operator::of(node).qlinear else {
+        return Ok(match node.operator().as_str() {
+            "Pad" => data_movement::pad(node, pairs, names),
+            "ArgMax" => data_movement::arg_max(node, pairs),
+            _ => data_movement::in_place_operator(node, opset, pairs),
+        });
+    };
+    Ok(match form.inputs {
+        QLinearInputs::Convolution => weighted::convolution(node, form, pairs),
+        QLinearInputs::Product => weighted::product(node, form, pairs),
+        QLinearInputs::Gemm => weighted::gemm(node, form, pairs, names)?,
+        QLinearInputs::Binary => unweighted::binary(node, form, pairs),
+        QLinearInputs::Unary => unweighted::unary(node, form, opset, pairs),
+        QLinearInputs::Concat => unweighted::concat(node, form, pairs),
+        QLinearInputs::Where => unweighted::select(node, form, pairs),
+        QLinearInputs::Embedding => unweighted::embedding(node, form, pairs),
     })
 }
 

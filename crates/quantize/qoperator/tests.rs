@@ -1,5 +1,5 @@
 //! Conversions to integer operators, on graphs of one operator between pairs.
-//! `tests/oracle/test_forms.py` compares the results with ONNX Runtime.
+//! `tests/oracle/test_formats.py` compares the results with ONNX Runtime.
 
 use super::*;
 use octet_onnx::schema::*;

@@ -2,49 +2,51 @@
 //! embeddings.
 
 use super::pairs::{QdqPairs, QuantizedValue};
-use super::{IntegerNode, IntegerOutputs, MICROSOFT};
+use super::{IntegerNode, IntegerOutputs};
 use crate::embedding;
 use crate::quantized_names::QuantizedNames;
+use octet_graph::operators::QLinearForm;
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 /// Converts Add and Mul to QLinearAdd and QLinearMul.
-pub(super) fn binary(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn binary(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     let left = pairs.bytes(node.input_at(0)?)?;
     let right = pairs.bytes(node.input_at(1)?)?;
     let output = pairs.quantized(node.output.first()?)?;
     same_element(&[&left, &right, &output])?;
     let mut inputs = [left.inputs(), right.inputs()].concat();
     inputs.extend(output.parameters());
-    Some(microsoft(node, inputs))
+    Some(IntegerNode::new(node, form, inputs))
 }
 
-/// Converts Sigmoid, LeakyRelu and average pooling to `QLinear…` of com.microsoft.
-pub(super) fn unary(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+/// Converts Sigmoid, LeakyRelu, Softmax and average pooling to `QLinear…` of com.microsoft.
+pub(super) fn unary(
+    node: &NodeProto,
+    form: QLinearForm,
+    opset: i64,
+    pairs: &QdqPairs,
+) -> Option<IntegerNode> {
     if node.is("AveragePool") && !has_same_averages(node) {
         return None;
     }
     let input = pairs.bytes(node.input_at(0)?)?;
     let output = pairs.quantized(node.output.first()?)?;
     same_element(&[&input, &output])?;
-    let mut converted = microsoft(node, [&input.inputs()[..], &output.parameters()].concat());
+    let inputs = [&input.inputs()[..], &output.parameters()].concat();
+    let mut converted = IntegerNode::new(node, form, inputs);
     if node.is("GlobalAveragePool") {
         converted.node.set(AttributeProto::int("channels_last", 0));
+    } else if node.is("Softmax") {
+        // Opsets differ in meaning and default of the axis, so both are attributes.
+        let axis = node.int("axis").unwrap_or(if opset < 13 { 1 } else { -1 });
+        converted.node.set(AttributeProto::int("axis", axis));
+        converted.node.set(AttributeProto::int("opset", opset));
     }
     Some(converted)
 }
 
-/// Converts Softmax to QLinearSoftmax. It takes opset and axis as attributes, because opsets differ
-/// in meaning and default of the axis.
-pub(super) fn softmax(node: &NodeProto, opset: i64, pairs: &QdqPairs) -> Option<IntegerNode> {
-    let mut converted = unary(node, pairs)?;
-    let axis = node.int("axis").unwrap_or(if opset < 13 { 1 } else { -1 });
-    converted.node.set(AttributeProto::int("axis", axis));
-    converted.node.set(AttributeProto::int("opset", opset));
-    Some(converted)
-}
-
 /// Converts Concat to QLinearConcat, whose inputs have a scale each.
-pub(super) fn concat(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn concat(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     let parts: Option<Vec<QuantizedValue>> =
         node.input.iter().map(|name| pairs.bytes(name)).collect();
     let (parts, output) = (parts?, pairs.quantized(node.output.first()?)?);
@@ -54,11 +56,11 @@ pub(super) fn concat(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> 
     let inputs = inputs
         .chain(parts.iter().flat_map(QuantizedValue::inputs))
         .collect();
-    Some(microsoft(node, inputs))
+    Some(IntegerNode::new(node, form, inputs))
 }
 
 /// Converts Where to QLinearWhere; the condition stays boolean.
-pub(super) fn select(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn select(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     let condition = node.input_at(0)?.to_owned();
     let (yes, no) = (
         pairs.bytes(node.input_at(1)?)?,
@@ -69,12 +71,16 @@ pub(super) fn select(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> 
     let mut inputs = vec![condition];
     inputs.extend(yes.inputs().into_iter().chain(no.inputs()));
     inputs.extend(output.parameters());
-    Some(microsoft(node, inputs))
+    Some(IntegerNode::new(node, form, inputs))
 }
 
 /// Converts EmbedLayerNormalization to QEmbedLayerNormalization, which reads integers and makes
 /// floats.
-pub(super) fn embedding(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn embedding(
+    node: &NodeProto,
+    form: QLinearForm,
+    pairs: &QdqPairs,
+) -> Option<IntegerNode> {
     if embedding::obstacle(node).is_some() {
         return None;
     }
@@ -92,7 +98,7 @@ pub(super) fn embedding(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNod
     };
     let tables: Vec<_> = tables.into_iter().map(|t| t.map(quantity)).collect();
     let inputs = embedding::inputs(node, &tables);
-    let mut converted = IntegerNode::new(node, embedding::OPERATOR, Some(MICROSOFT), inputs);
+    let mut converted = IntegerNode::new(node, form, inputs);
     converted.outputs = IntegerOutputs::None;
     Some(converted)
 }
@@ -115,9 +121,4 @@ fn same_element(all: &[&QuantizedValue]) -> Option<()> {
     all.iter()
         .all(|linear| linear.element == all[0].element)
         .then_some(())
-}
-
-fn microsoft(node: &NodeProto, inputs: Vec<String>) -> IntegerNode {
-    let operator = format!("QLinear{}", node.operator());
-    IntegerNode::new(node, &operator, Some(MICROSOFT), inputs)
 }

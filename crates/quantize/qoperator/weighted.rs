@@ -3,14 +3,19 @@
 //! Their kernels sum integer products in int32, add an int32 bias and requantize to the output's
 //! scale.
 
+use super::IntegerNode;
 use super::pairs::{QdqPairs, QuantizedValue};
-use super::{IntegerNode, MICROSOFT};
 use crate::QuantizeError;
 use octet_graph::Names;
+use octet_graph::operators::QLinearForm;
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// Converts Conv to QLinearConv.
-pub(super) fn convolution(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn convolution(
+    node: &NodeProto,
+    form: QLinearForm,
+    pairs: &QdqPairs,
+) -> Option<IntegerNode> {
     let (input, weight, output) = operands(node, pairs)?;
     if !matches!(weight.axis, None | Some(0)) || !has_kernel(&input, &weight, &output, pairs) {
         return None;
@@ -24,12 +29,16 @@ pub(super) fn convolution(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerN
         }
         inputs.push(bias.integers);
     }
-    Some(IntegerNode::new(node, "QLinearConv", None, inputs))
+    Some(IntegerNode::new(node, form, inputs))
 }
 
 /// Converts MatMul to QLinearMatMul. Per-channel scales must be one for each column of a 2-D
 /// matrix.
-pub(super) fn product(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn product(
+    node: &NodeProto,
+    form: QLinearForm,
+    pairs: &QdqPairs,
+) -> Option<IntegerNode> {
     let (left, right, output) = operands(node, pairs)?;
     let columns = match right.axis {
         None => true,
@@ -42,7 +51,7 @@ pub(super) fn product(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode>
     }
     let mut inputs = [left.inputs(), right.inputs()].concat();
     inputs.extend(output.parameters());
-    Some(IntegerNode::new(node, "QLinearMatMul", None, inputs))
+    Some(IntegerNode::new(node, form, inputs))
 }
 
 /// Converts Gemm to QGemm.
@@ -52,6 +61,7 @@ pub(super) fn product(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode>
 /// `alpha`.)
 pub(super) fn gemm(
     node: &NodeProto,
+    form: QLinearForm,
     pairs: &QdqPairs,
     names: &mut Names,
 ) -> Result<Option<IntegerNode>, QuantizeError> {
@@ -95,7 +105,7 @@ pub(super) fn gemm(
         }
     }
     inputs.extend(output.parameters());
-    let mut converted = IntegerNode::new(node, "QGemm", Some(MICROSOFT), inputs);
+    let mut converted = IntegerNode::new(node, form, inputs);
     converted.node.take("beta");
     converted.constants = constants;
     Ok(Some(converted))

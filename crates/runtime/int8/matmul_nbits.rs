@@ -26,7 +26,7 @@ const COLUMNS: &str = "columns";
 
 /// Replaces every supported MatMulNBits and returns the weights. A bias becomes an Add behind the
 /// product.
-pub(super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Arc<BlockWeights>> {
+pub(in super::super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Arc<BlockWeights>> {
     let mut names = model.graph.names();
     let mut found = Vec::new();
     let mut nodes = Vec::with_capacity(model.graph.nodes.len());

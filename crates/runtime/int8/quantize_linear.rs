@@ -3,9 +3,10 @@
 //!
 //! tract's own operators multiply by the reciprocal of the scale, which changes ties, and support
 //! eight bits only. These support every integer type of tract with per-tensor, per-channel and
-//! block-wise scales. They are registered in place of tract's.
+//! block-wise scales.
 
 use octet_kernels::nearest_whole;
+use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::{as_op, op_as_typed_op, op_out_of_plan};
@@ -31,13 +32,17 @@ struct LinearOperator {
     element: DatumType,
 }
 
-/// Builds QuantizeLinear.
-pub(in super::super) fn quantize(context: &ParsingContext, node: &NodeProto) -> BuiltOperator {
+/// Registers both operators in place of tract's.
+pub(in super::super) fn register(onnx: &mut Onnx) {
+    onnx.op_register.insert("QuantizeLinear", quantize);
+    onnx.op_register.insert("DequantizeLinear", dequantize);
+}
+
+fn quantize(context: &ParsingContext, node: &NodeProto) -> BuiltOperator {
     build(context, node, true)
 }
 
-/// Builds DequantizeLinear.
-pub(in super::super) fn dequantize(context: &ParsingContext, node: &NodeProto) -> BuiltOperator {
+fn dequantize(context: &ParsingContext, node: &NodeProto) -> BuiltOperator {
     build(context, node, false)
 }
 

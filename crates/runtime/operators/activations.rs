@@ -1,12 +1,13 @@
 //! Softplus and Celu, which tract computes differently: its Softplus overflows from 89 on, and its
 //! Celu omits the outer alpha.
 
+use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::math;
 use tract_onnx::tract_hir::internal::*;
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Activation {
@@ -16,11 +17,16 @@ enum Activation {
     Celu(u32),
 }
 
-pub(super) fn softplus(_context: &ParsingContext, _node: &NodeProto) -> BuildResult {
+pub(super) fn register(onnx: &mut Onnx) {
+    onnx.op_register.insert("Softplus", softplus);
+    onnx.op_register.insert("Celu", celu);
+}
+
+fn softplus(_context: &ParsingContext, _node: &NodeProto) -> BuildResult {
     Ok((expand(Activation::Softplus), vec![]))
 }
 
-pub(super) fn celu(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
+fn celu(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let alpha: f32 = node.get_attr_opt("alpha")?.unwrap_or(1.0);
     Ok((expand(Activation::Celu(alpha.to_bits())), vec![]))
 }

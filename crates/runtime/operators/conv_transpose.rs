@@ -1,13 +1,14 @@
 //! ConvTranspose with ONNX Runtime's padding. With an explicit output shape, tract crops at the
 //! opposite end, and it doesn't combine that with automatic padding.
 
+use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::cnn::{Deconv, KernelFormat, PaddingSpec, PoolSpec};
 use tract_onnx::tract_core::ops::nn::DataFormat;
 use tract_onnx::tract_hir::internal::*;
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
 use octet_graph::{Around, SlidingWindow};
 
 /// The attributes of a node, without its kernel.
@@ -39,7 +40,11 @@ struct Crop {
     output: usize,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
+pub(super) fn register(onnx: &mut Onnx) {
+    onnx.op_register.insert("ConvTranspose", build);
+}
+
+fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let automatic = match node.get_attr_opt::<&str>("auto_pad")? {
         Some("SAME_UPPER") => Some(Automatic::Upper),
         Some("SAME_LOWER") => Some(Automatic::Lower),

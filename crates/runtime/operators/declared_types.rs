@@ -1,13 +1,15 @@
 //! If, Loop and Scan for type inference: their outputs have the types that the bodies declare. For
 //! a run, the model is split at these nodes, and tract doesn't see them.
 
+use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::type_proto::Value;
 use tract_onnx::pb::{GraphProto, NodeProto, ValueInfoProto};
 use tract_onnx::tract_hir::infer::{InferenceRulesOp, Solver, TensorProxy};
 use tract_onnx::tract_hir::internal::*;
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
+use octet_graph::operators::{Operator, Property};
 
 /// The declared type of each output that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +18,18 @@ struct DeclaredTypes {
     types: Vec<Option<DatumType>>,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
+/// Registers the operators that hold graphs. For type inference, operators with data-dependent
+/// sizes infer only the type.
+pub(super) fn register(onnx: &mut Onnx, only_types: bool) {
+    if only_types {
+        onnx.op_register.insert("NonMaxSuppression", data_dependent);
+    }
+    for operator in Operator::all().filter(|one| one.has(Property::HoldsGraphs)) {
+        onnx.op_register.insert(operator.name, build);
+    }
+}
+
+fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let (body, skipped) = match node.op_type.as_str() {
         "If" => ("then_branch", 0),
         "Loop" => ("body", 1),
@@ -37,7 +50,7 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult 
 }
 
 /// An operator whose output size depends on the data.
-pub(super) fn data_dependent(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
+fn data_dependent(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let control = DeclaredTypes {
         operator: node.op_type.clone(),
         types: vec![Some(i64::datum_type())],

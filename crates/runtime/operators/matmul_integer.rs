@@ -1,6 +1,7 @@
 //! MatMulInteger with vectors too: tract reads them as matrices, and returns another shape or
 //! panics.
 
+use tract_onnx::Onnx;
 use tract_onnx::model::{ParsingContext, optional_inputs};
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::cast::cast;
@@ -9,7 +10,7 @@ use tract_onnx::tract_core::ops::math;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::matmul::{MatMulInference, compute_shapes};
 
-use super::BuildResult;
+use crate::operator_inputs::BuildResult;
 
 /// The input slots of both zero points.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +18,11 @@ struct MatMulInteger {
     zero_points: [Option<usize>; 2],
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
+pub(super) fn register(onnx: &mut Onnx) {
+    onnx.op_register.insert("MatMulInteger", build);
+}
+
+fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mut optional = optional_inputs(node).skip(2);
     let zero_points = [optional.next().flatten(), optional.next().flatten()];
     Ok((expand(MatMulInteger { zero_points }), vec![]))

@@ -13,48 +13,25 @@ mod resize;
 mod slice;
 
 use tract_onnx::Onnx;
-use tract_onnx::tract_hir::internal::*;
 
 pub(super) use native::NativeOperator;
-use octet_graph::prepare::position;
 pub(super) use recurrent::in_order;
-
-type BuildResult = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
 /// Registers our operators. For type inference, operators with data-dependent sizes infer only the
 /// type.
 pub(super) fn register(onnx: &mut Onnx, only_types: bool) {
-    if only_types {
-        onnx.op_register
-            .insert("NonMaxSuppression", declared_types::data_dependent);
-    }
-    onnx.op_register.insert("Celu", activations::celu);
-    onnx.op_register
-        .insert("ConstantOfShape", constant_of_shape::build);
-    onnx.op_register
-        .insert("ConvTranspose", conv_transpose::build);
+    activations::register(onnx);
+    constant_of_shape::register(onnx);
+    conv_transpose::register(onnx);
+    declared_types::register(onnx, only_types);
+    matmul_integer::register(onnx);
     native::register(onnx);
-    for operator in ["If", "Loop", "Scan"] {
-        onnx.op_register.insert(operator, declared_types::build);
-    }
-    onnx.op_register
-        .insert("MatMulInteger", matmul_integer::build);
-    onnx.op_register.insert("Pad", pad::build);
+    pad::register(onnx);
     resize::register(onnx);
-    onnx.op_register.insert("Slice", slice::build);
-    onnx.op_register.insert("Softplus", activations::softplus);
+    slice::register(onnx);
 }
 
-/// The integers of a constant.
-fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
-    let cast = tensor.cast_to::<i64>()?;
-    Ok(cast.try_as_plain_ram()?.as_slice::<i64>()?.to_vec())
-}
-
-/// An axis counted from the front.
-fn axis_of(axis: i64, rank: usize) -> TractResult<usize> {
-    position(axis, rank).with_context(|| format!("axis {axis} is outside a tensor of {rank} axes"))
-}
-
+#[cfg(test)]
+mod test_models;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,13 @@
 //! Pad with all features of ONNX. tract reads a constant as the mode if both are present, and
 //! supports neither negative pads nor wrap.
 
+use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::array::{Gather, Pad as Padded, PadMode, Slice};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{BuildResult, axis_of, integers};
+use crate::operator_inputs::{BuildResult, axis_of, integers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mode {
@@ -24,7 +25,11 @@ struct Pad {
     axes: Option<usize>,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
+pub(super) fn register(onnx: &mut Onnx) {
+    onnx.op_register.insert("Pad", build);
+}
+
+fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mode = match node.get_attr_opt::<&str>("mode")? {
         None | Some("constant") => Mode::Constant,
         Some("reflect") => Mode::Reflect,

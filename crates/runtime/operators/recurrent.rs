@@ -1,18 +1,17 @@
 //! LSTM, GRU and RNN as ONNX Runtime runs them. tract always runs forwards, and supports neither a
 //! clip nor other activations than the defaults.
 
+use octet_graph::operators::Operator;
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 /// Rewrites a node for tract. A node with direction `reverse` becomes one that runs forwards,
 /// between two reversals of the sequence. A node with unsupported attributes gets another operator
 /// name, which is rejected.
 pub(crate) fn in_order(mut node: NodeProto) -> Vec<NodeProto> {
-    let usual: &[&str] = match node.op_type.as_deref() {
-        Some("LSTM") => &["Sigmoid", "Tanh", "Tanh"],
-        Some("GRU") => &["Sigmoid", "Tanh"],
-        Some("RNN") => &["Tanh"],
-        _ => return vec![node],
-    };
+    let usual = Operator::of(&node).activations;
+    if usual.is_empty() {
+        return vec![node];
+    }
     let activations = node.attribute("activations").into_iter();
     let activations = activations.flat_map(|activations| &activations.strings);
     let mut both = activations.zip(usual.iter().cycle());

@@ -9,7 +9,7 @@ use tract_onnx::tract_core::ops::nn::NearestUpsample;
 use tract_onnx::tract_core::{as_op, op_as_typed_op, op_out_of_plan};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{BuildResult, integers};
+use crate::operator_inputs::{BuildResult, integers};
 use octet_int8::{ResizeSampling, ResizeTarget};
 
 /// A name for tract's own Resize, which no model contains.

@@ -1,13 +1,14 @@
 //! Slice with ONNX Runtime's clamping. tract's Slice takes nothing when it runs backwards from
 //! before the front, and fails when it takes nothing.
 
+use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::array::{Slice as TractSlice, StridedSlice};
 use tract_onnx::tract_core::ops::downsample::Downsample;
 use tract_onnx::tract_hir::internal::*;
 
-use super::{BuildResult, axis_of, integers};
+use crate::operator_inputs::{BuildResult, axis_of, integers};
 use octet_graph::prepare::slice_bounds;
 
 /// The input slots of the axes and the steps.
@@ -27,7 +28,11 @@ struct AxisSlice {
     step: i64,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
+pub(super) fn register(onnx: &mut Onnx) {
+    onnx.op_register.insert("Slice", build);
+}
+
+fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mut optional = tract_onnx::model::optional_inputs(node).skip(3);
     let slice = ClampedSlice {
         axes: optional.next().flatten(),

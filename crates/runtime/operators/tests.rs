@@ -1,6 +1,6 @@
+use super::test_models::Beside::{self, Floats, Integers, Nothing};
+use super::test_models::{ints, model, node, text};
 use crate::Engine;
-use crate::validate::tests::Beside::{self, Floats, Integers, Nothing};
-use crate::validate::tests::{ints, model, node, text};
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::{AttributeProto, AttributeType, NodeProto};
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::super::InputSpec;
 use super::super::image_placement::Axes;
+use octet_graph::operators::{Operator, Property};
 use octet_graph::prepare::{Types, infer_from};
 use octet_graph::{Graph, Model};
 use octet_onnx::schema::NodeProto;
@@ -50,18 +51,12 @@ impl ShapeMismatch {
 }
 
 fn refusal(node: &NodeProto, types: &Types) -> Option<ShapeMismatch> {
-    if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
-        return None;
-    }
-    let operator = node.op_type.as_deref().unwrap_or_default();
     let shapes = || -> Option<Vec<Vec<usize>>> {
         let names = node.input.iter().filter(|name| !name.is_empty());
         names.map(|name| types.get(name)?.sizes()).collect()
     };
-    let fit = match operator {
-        "Add" | "Sub" | "Mul" | "Div" | "Max" | "Min" | "Sum" | "Mean" | "Where" | "Pow" => {
-            broadcast(&shapes()?)
-        }
+    let fit = match node.operator().as_str() {
+        _ if Operator::of(node).has(Property::Broadcasts) => broadcast(&shapes()?),
         "Concat" => joined(&shapes()?, node.int("axis")?),
         "MatMul" => multiplied(&shapes()?),
         "Gemm" => {

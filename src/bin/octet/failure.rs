@@ -110,7 +110,8 @@ fn kind_of(error: &Error) -> FailureKind {
         Error::Quantize(cause) => quantize_kind(cause),
         Error::Write(_) | Error::Stopped => FailureKind::Unfinished,
         // The order of the steps follows from the options, so such an error is a usage error.
-        _ if error.kind() == "order" => FailureKind::Usage,
+        Error::Order(_) => FailureKind::Usage,
+        Error::Broken(_) => FailureKind::Internal,
         _ => FailureKind::Input,
     }
 }
@@ -151,6 +152,8 @@ pub fn catch_panics(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Fa
 
 #[cfg(test)]
 mod tests {
+    use octet::session::OrderError;
+
     use super::*;
 
     #[test]
@@ -176,6 +179,9 @@ mod tests {
         assert_eq!(kind_of(&Error::Quantize(unknown)), FailureKind::Usage);
         assert_eq!(kind_of(&Error::NoSamples), FailureKind::Input);
         assert_eq!(kind_of(&Error::Stopped), FailureKind::Unfinished);
-        assert_eq!(kind_of(&Error::NotCalibrated), FailureKind::Usage);
+        assert_eq!(
+            kind_of(&OrderError::NotCalibrated.into()),
+            FailureKind::Usage
+        );
     }
 }

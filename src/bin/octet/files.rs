@@ -170,7 +170,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// The system's message without its error number.
-fn system_message(error: &io::Error) -> String {
+pub fn system_message(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text[..1].to_lowercase() + &text[1..]

@@ -50,9 +50,7 @@ impl Drop for Progress {
 
 impl ProgressMonitor for Progress {
     fn event(&self, event: &Event) {
-        match event {
-            Event::Stage { name } => self.stage(name),
-            Event::Sample { done, .. } => self.bar.set_position(*done as u64),
-        }
+        let Event::Sample { done, .. } = event;
+        self.bar.set_position(*done as u64);
     }
 }

@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use octet::profile::memory;
+use octet::allocator;
 use octet::quantize::Scheme;
 use octet::samples;
-use octet::session::{Error, Forecast, ForecastJob, Session};
+use octet::session::{Error, ErrorKind, Forecast, ForecastJob, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
+use super::stream::StreamOptions;
 use super::{Failure, files, notes, open, ranges, targets, threads};
 
 /// Limit in bytes for samples that are read ahead to keep all threads busy.
@@ -76,6 +77,8 @@ pub struct QuantizeOptions {
     #[arg(long, value_name = "PREPARED.onnx")]
     save_prepared: Option<PathBuf>,
     #[command(flatten)]
+    stream: StreamOptions,
+    #[command(flatten)]
     bad: BadSampleOptions,
     #[command(flatten)]
     images: ImageOptions,
@@ -107,6 +110,9 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     let targets: Vec<_> = targets(options, &out).collect();
     targets::check(&targets, &options.model, &[])?;
     let threads = threads::start(options.threads)?;
+    if options.stream.applies(&options.model, &settings) {
+        return stream(options, &out, &settings);
+    }
     let samples = Samples::new(&options.samples, options.demo)?;
 
     let mut session = open::open(&options.model)?;
@@ -144,7 +150,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     )?;
     if let Some(forecast) = &forecast {
         if forecast.live_bytes > LARGE {
-            memory::give_back_large_blocks();
+            allocator::give_back_large_blocks();
         }
         if options.forecast {
             progress.clear();
@@ -250,6 +256,30 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
             Scheme::Float16 => "in half precision",
         }
     ))
+}
+
+/// Quantizes a model piece by piece.
+fn stream(
+    options: &QuantizeOptions,
+    out: &Path,
+    settings: &octet::quantize::Settings,
+) -> Result<(), Failure> {
+    let unsupported = [
+        (options.report.is_some(), "--report"),
+        (options.forecast, "--forecast"),
+        (options.json, "--json"),
+        (options.save_prepared.is_some(), "--save-prepared"),
+    ];
+    if let Some((_, option)) = unsupported.iter().find(|(given, _)| *given) {
+        return Err(Failure::usage(format!(
+            "{option} is not for models that are read piece by piece: leave it out"
+        )));
+    }
+    let (line, quantized) = options.stream.run(&options.model, out, settings)?;
+    let progress = Progress::new(0);
+    print_notes(&progress, &quantized.notes, options);
+    progress.clear();
+    files::print(&line)
 }
 
 /// The path of the quantized model. A forecast writes no file.
@@ -359,7 +389,7 @@ fn calibrate(
 /// already.
 fn failure_of(options: &QuantizeOptions, error: Error) -> Failure {
     match error.kind() {
-        "sample" => Failure::from(error),
+        ErrorKind::Sample => Failure::from(error),
         _ => Failure::from(error).about(options.model.display()),
     }
 }

@@ -10,7 +10,7 @@ use octet::samples::{
     BadSamples, Encoded, FileStart, SampleError, SampleRef, SampleSettings, Skipped,
     bytes_to_check, group,
 };
-use octet::session::{Error, Session};
+use octet::session::{Error, ErrorKind, Session};
 
 use super::{Failure, files};
 
@@ -43,7 +43,8 @@ impl BadSampleOptions {
 
     /// True if the run goes on after this error, without the sample.
     pub fn continues_after(&self, error: &Error) -> bool {
-        self.bad_samples == BadSampleAction::Skip && matches!(error.kind(), "sample" | "engine")
+        self.bad_samples == BadSampleAction::Skip
+            && matches!(error.kind(), ErrorKind::Sample | ErrorKind::Engine)
     }
 }
 

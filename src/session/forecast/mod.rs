@@ -12,13 +12,16 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Error, ProgressMonitor, Session};
+use super::error::Error;
+use super::opened::OpenedModel;
+use super::prepared::PreparedModel;
+use crate::allocator;
 use crate::graph::Dim;
 use crate::prepare::equalize;
 use crate::profile::macs::macs;
-use crate::profile::{Clock, SystemClock, memory};
-use crate::quantize::{self, Plan};
-use crate::runtime::{self, Engine, Probe};
+use crate::profile::{Clock, RunStep, SystemClock, memory};
+use crate::quantize;
+use crate::runtime::{self, Probe};
 use crate::samples::{self, Encoded};
 use crate::stats::{ChannelMeans, ChannelVariance, Method, TensorStatistics};
 use crate::tensor::Tensor;
@@ -69,7 +72,8 @@ pub struct Forecast {
     /// Peak of live memory.
     pub peak_bytes: u64,
     /// Stage in which the peak occurs, named as in the report.
-    pub peak_stage: &'static str,
+    #[schemars(with = "String")]
+    pub peak_stage: RunStep,
     /// Part of the peak: the file, and the engine's copies of its weights.
     pub weight_bytes: u64,
     /// Part of the peak: activations of the samples that run at once.
@@ -84,14 +88,6 @@ pub struct Forecast {
     pub limit_bytes: Option<u64>,
     /// Reason why the memory does not suffice, and a way out.
     pub refusal: Option<String>,
-}
-
-/// Engine that is prepared for a calibration, with the peak of preparing it.
-pub(super) struct Planned {
-    pub(super) engine: Arc<Engine>,
-    pub(super) watched: Vec<String>,
-    /// Peak of live memory during preparation and planning.
-    peak: u64,
 }
 
 /// Components of the peaks, in bytes.
@@ -114,68 +110,34 @@ struct PeakParts {
     samples: u64,
 }
 
-impl Session {
-    /// The engine that calibrates. It is kept until the calibration ends.
-    pub(super) fn planned(&mut self) -> Result<&mut Planned, Error> {
-        self.prepare()?;
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        if self.planned.is_none() {
-            ready.runs()?;
-            let watched = Plan::observed_values(&ready.model)?;
-            let engine = Arc::new(Engine::new(ready.model.clone(), watched.clone()));
-            self.planned = Some(Planned {
-                engine,
-                watched,
-                peak: ready.peak,
-            });
-        }
-        self.planned.as_mut().ok_or(Error::NotCalibrating)
-    }
-
-    /// Forecasts a job from its first sample. The report shows the measured result beside it.
-    pub fn forecast(
+impl PreparedModel {
+    /// Forecasts a job from its first sample.
+    pub(super) fn forecast(
         &mut self,
-        first: Encoded,
-        reading: &samples::SampleSettings,
-        job: &ForecastJob<'_>,
-        monitor: &dyn ProgressMonitor,
-    ) -> Result<Forecast, Error> {
-        self.profiler.resume();
-        self.profiler.begin("Forecast");
-        let result = self.measure(first, reading, job, &|| monitor.cancelled());
-        self.profiler.end();
-        let result = result?;
-        self.report.forecast(&result);
-        Ok(result)
-    }
-
-    fn measure(
-        &mut self,
+        opened: &OpenedModel,
         first: Encoded,
         reading: &samples::SampleSettings,
         job: &ForecastJob<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Forecast, Error> {
-        self.prepare()?;
         let began = SystemClock.now_ms();
-        let inputs = self.decode(&first, reading)?;
+        let inputs = opened.decode(&first, reading)?;
         let decoded_ms = SystemClock.now_ms() - began;
         let files: u64 = first.parts.iter().map(|(_, file)| file.len() as u64).sum();
         drop(first);
         let decoded: u64 = inputs.iter().map(bytes_of).sum();
-        let before = (memory::live() as u64).saturating_sub(decoded);
+        let before = (allocator::live() as u64).saturating_sub(decoded);
         let planned = self.planned()?;
-        let (planned_run, peak) = memory::peak_of(|| planned.engine.run_plan(&inputs, stop));
+        let (planned_run, peak) = allocator::peak_of(|| planned.engine.run_plan(&inputs, stop));
         planned.peak = planned.peak.max(peak);
         let planning = planned.peak;
         let run_plan = planned_run?;
-        let after = memory::live() as u64;
+        let after = allocator::live() as u64;
         let mut seen: Vec<TensorStatistics> = vec![TensorStatistics::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
         let (engine, watched) = (Arc::clone(&planned.engine), planned.watched.clone());
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        let graph = &ready.model.graph;
-        let types = runtime::infer_types_of(&ready.model, &inputs)?;
+        let graph = &self.model.graph;
+        let types = runtime::infer_types_of(&self.model, &inputs)?;
         let see = |slot: usize, values: &[f32]| seen[slot].observe(values);
         let probe = engine.probe(&run_plan, inputs, PROBE_MS, now, see, stop)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
@@ -190,8 +152,8 @@ impl Session {
             tensor_type.shape?.iter().map(size).collect()
         };
         let (means, spreads) = (
-            quantize::channel_axes(&ready.model),
-            quantize::input_path_axes(&ready.model),
+            quantize::channel_axes(&self.model),
+            quantize::input_path_axes(&self.model),
         );
         let channels = |axes: &BTreeMap<String, usize>, name: &String| {
             let axis = axes.get(name);
@@ -227,11 +189,11 @@ impl Session {
         let more = job.samples > job.threads && later.0 + later.1 > at_first.0;
         let (samples, put_together) = if more { later } else { at_first };
         let grams = match job.settings.needs_gram_matrices() {
-            true => quantize::gram_bytes(&ready.model),
+            true => quantize::gram_bytes(&self.model),
             false => 0,
         };
         let equalized = match job.settings.equalizes() {
-            Some(_) => equalize::bytes(&ready.model),
+            Some(_) => equalize::bytes(&self.model),
             None => 0,
         };
         let parts = PeakParts {
@@ -244,7 +206,7 @@ impl Session {
             grams,
             samples,
         };
-        let written = FileForecast::new(self.summary.bytes_in_all(), &ready.model, job.settings)?;
+        let written = FileForecast::new(opened.summary.bytes_in_all(), &self.model, job.settings)?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
         Ok(assemble(
             job,
@@ -275,15 +237,18 @@ fn assemble(
         + written.integers
         + written.nodes * NODE_BYTES;
     let stages = [
-        (planning, "Pre-process"),
-        (calibrating, "Calibration"),
-        (quantizing, job.settings.scheme.step()),
+        (calibrating, RunStep::Calibration),
+        (quantizing, RunStep::Quantization(job.settings.scheme)),
     ];
-    let (peak_bytes, peak_stage) = stages
-        .into_iter()
-        .max_by_key(|(bytes, _)| *bytes)
-        .unwrap_or_default();
-    let in_calibration = peak_stage == "Calibration";
+    let mut greatest = (planning, RunStep::Preparation);
+    // Of equal peaks the last counts.
+    for stage in stages {
+        if stage.0 >= greatest.0 {
+            greatest = stage;
+        }
+    }
+    let (peak_bytes, peak_stage) = greatest;
+    let in_calibration = peak_stage == RunStep::Calibration;
     let further = [
         job.method.second_pass().is_some(),
         parts.grams > 0,

@@ -13,8 +13,10 @@ mod onnx_attention;
 
 use std::collections::{HashMap, HashSet};
 
-use super::shapes::{self, InferredValue, Types};
-use crate::{Dim, Graph, MICROSOFT, Model, Steps};
+use crate::inferred_value::{InferredValue, Types};
+use crate::operators::{Operator, Property};
+use crate::shapes;
+use crate::{Dim, Graph, Model, Steps};
 use octet_onnx::schema::{DataType, NodeProto};
 
 /// The operator whose second output holds the token counts that Attention reads.
@@ -22,25 +24,7 @@ const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
 
 /// True for an operator, named with its domain, that this pass decomposes.
 pub fn is_fused(operator: &str) -> bool {
-    if matches!(operator, "Attention" | "Swish") {
-        return true;
-    }
-    let name = operator.strip_prefix(MICROSOFT);
-    matches!(
-        name.and_then(|name| name.strip_prefix("::")),
-        Some(
-            "FusedConv"
-                | "FusedGemm"
-                | "FusedMatMul"
-                | "TransposeMatMul"
-                | "Gelu"
-                | "BiasGelu"
-                | "FastGelu"
-                | "QuickGelu"
-                | "SkipLayerNormalization"
-                | "Attention"
-        )
-    )
+    Operator::named(operator).has(Property::Fused)
 }
 
 /// Decomposes all nodes that it supports. Returns the number of nodes.

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use crate::operators::{ChannelPosition, ChannelRole, Operator};
 use crate::{Dim, Graph, TensorType, Uses, tensor_type_of};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
@@ -12,27 +13,6 @@ pub(super) struct ChannelAxis {
     pub(super) axis: usize,
     pub(super) channels: usize,
 }
-
-/// Operators that commute with a positive factor on a channel and keep channels in place.
-pub(super) const COMMUTING: [&str; 11] = [
-    "Relu",
-    "LeakyRelu",
-    "PRelu",
-    "MaxPool",
-    "AveragePool",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "Resize",
-    "Pad",
-    "Abs",
-    "Neg",
-];
-
-/// Operators that add their operands or take the largest or smallest of them.
-pub(super) const ADDING: [&str; 6] = ["Add", "Sub", "Sum", "Mean", "Max", "Min"];
-
-/// Operators that drop or add axes of size 1.
-const RESHAPING: [&str; 4] = ["Flatten", "Squeeze", "Unsqueeze", "Reshape"];
 
 /// A graph with the known shapes and channel axes of its values.
 pub(super) struct ChannelAxes<'a> {
@@ -88,11 +68,11 @@ impl<'a> ChannelAxes<'a> {
         };
         let last = |value: &str| self.shapes.get(value)?.len().checked_sub(1);
         if self.constant(node, 1).is_some() {
-            let axes = match node.operator().as_str() {
-                "Conv" | "ConvTranspose" | "Gemm" => [Some(1), Some(1)],
-                "InstanceNormalization" | "BatchNormalization" => [None, Some(1)],
-                "MatMul" => [last(value), last(result)],
-                "LayerNormalization" => [None, last(result)],
+            let axes = match Operator::of(node).channels {
+                ChannelRole::Layer(ChannelPosition::Second) => [Some(1), Some(1)],
+                ChannelRole::Layer(ChannelPosition::Last) => [last(value), last(result)],
+                ChannelRole::Norm(ChannelPosition::Second) => [None, Some(1)],
+                ChannelRole::Norm(ChannelPosition::Last) => [None, last(result)],
                 _ => [None, None],
             };
             self.set_axis(value, axes[0]);
@@ -119,22 +99,24 @@ impl<'a> ChannelAxes<'a> {
 
     /// The values of a node that share a channel axis.
     fn same_axis(&self, node: &'a NodeProto, value: &'a str, result: &'a str) -> Vec<&'a str> {
-        let operator = node.operator();
-        let operator = operator.as_str();
-        if COMMUTING.contains(&operator) || self.reshaped(operator, value, result) {
-            return vec![value, result];
+        match Operator::of(node).channels {
+            ChannelRole::Commutes => vec![value, result],
+            ChannelRole::Reshapes if self.is_reshaped(value, result) => vec![value, result],
+            ChannelRole::Adds
+            | ChannelRole::Multiplies
+            | ChannelRole::Divides
+            | ChannelRole::Joins => {
+                let rank = |value: &str| self.shapes.get(value).map(Vec::len);
+                let alike = |value: &&str| rank(value) == rank(result);
+                let values = node.input.iter().map(String::as_str).filter(alike);
+                values.chain([result]).collect()
+            }
+            _ => Vec::new(),
         }
-        if ADDING.contains(&operator) || ["Mul", "Div", "Concat"].contains(&operator) {
-            let rank = |value: &str| self.shapes.get(value).map(Vec::len);
-            let alike = |value: &&str| rank(value) == rank(result);
-            let values = node.input.iter().map(String::as_str).filter(alike);
-            return values.chain([result]).collect();
-        }
-        Vec::new()
     }
 
-    /// True if the node only drops or adds axes of size 1 behind the channels.
-    pub(super) fn reshaped(&self, operator: &str, value: &str, result: &str) -> bool {
+    /// True if two shapes differ only by axes of size 1 behind the channels.
+    pub(super) fn is_reshaped(&self, value: &str, result: &str) -> bool {
         let shape = |value| self.shapes.get(value).map(Vec::as_slice);
         let (Some(one), Some(other)) = (shape(value), shape(result)) else {
             return false;
@@ -144,8 +126,7 @@ impl<'a> ChannelAxes<'a> {
         } else {
             (other, one)
         };
-        RESHAPING.contains(&operator)
-            && matches!((long, short), ([_, Some(a), rest @ ..], [_, Some(b)])
+        matches!((long, short), ([_, Some(a), rest @ ..], [_, Some(b)])
                 if a == b && rest.iter().all(|&extent| extent == Some(1)))
     }
 

@@ -1,8 +1,9 @@
 //! Rules for channel factors, by operator: constants that absorb factors, values that share them,
 //! and values that can have none.
 
-use super::channel_axes::{ADDING, COMMUTING, ChannelAxes, ChannelAxis};
+use super::channel_axes::{ChannelAxes, ChannelAxis};
 use crate::LayerWeightLayout;
+use crate::operators::{ChannelPosition, ChannelRole, Operator, Property};
 use octet_onnx::schema::{NodeProto, TensorProto};
 
 /// The rule of one node.
@@ -27,9 +28,6 @@ pub(super) struct AbsorbingConstant<'a> {
     pub(super) joins: Option<LayerWeightLayout>,
 }
 
-/// Operators that produce gates. The other operand of a multiplication carries the factors.
-const GATES: [&str; 4] = ["Sigmoid", "HardSigmoid", "Softmax", "Tanh"];
-
 impl<'a> ChannelAxes<'a> {
     /// The rule of a node. An unknown node allows no factors on the values it touches.
     pub(super) fn rule(&self, node: &'a NodeProto) -> NodeRule<'a> {
@@ -45,9 +43,11 @@ impl<'a> ChannelAxes<'a> {
     fn layer(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
         let (value, result) = (node.input_at(0)?, node.output.first()?);
         let joins = LayerWeightLayout::from_node(node, &self.own(node, 1)?.shape().ok()?)?;
-        let axis = match node.is("MatMul") {
-            true => self.shapes.get(value)?.len().checked_sub(1)?,
-            false => 1,
+        let axis = match Operator::of(node).channels {
+            ChannelRole::Layer(ChannelPosition::Last) => {
+                self.shapes.get(value)?.len().checked_sub(1)?
+            }
+            _ => 1,
         };
         let axis_of = |channels| Some(ChannelAxis { axis, channels });
         // An output with unknown channels can have no factors.
@@ -97,14 +97,15 @@ impl<'a> ChannelAxes<'a> {
     fn norm(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
         let result = node.output.first()?;
         let ChannelAxis { axis, channels } = self.channel_axis(result)?;
-        let fits = match node.operator().as_str() {
-            "LayerNormalization" => {
+        let fits = match Operator::of(node).channels {
+            ChannelRole::Norm(ChannelPosition::Last) => {
                 let last = self.shapes.get(result.as_str())?.len() - 1;
                 let along = node.int("axis").unwrap_or(-1);
                 axis == last && (along == -1 || along == last as i64)
             }
-            "InstanceNormalization" => axis == 1,
-            "BatchNormalization" => axis == 1 && node.int("training_mode").unwrap_or(0) == 0,
+            ChannelRole::Norm(ChannelPosition::Second) => {
+                axis == 1 && node.int("training_mode").unwrap_or(0) == 0
+            }
             _ => false,
         };
         let scale = self
@@ -127,7 +128,12 @@ impl<'a> ChannelAxes<'a> {
             .channel_axis(result)
             .filter(|&channel_axis| self.channel_axis(value) == Some(channel_axis))?;
         let shape = self.own(node, slot)?.shape().ok()?;
-        let scales = node.is("Mul") || (node.is("Div") && slot == 1);
+        let role = Operator::of(node).channels;
+        let scales = match role {
+            ChannelRole::Multiplies => true,
+            ChannelRole::Divides => slot == 1,
+            _ => false,
+        };
         // Broadcasting aligns shapes at their ends.
         let rank = self.shapes.get(result)?.len();
         let at = channel_axis
@@ -147,7 +153,7 @@ impl<'a> ChannelAxes<'a> {
             joins: None,
         };
         if scales {
-            let (times, over) = if node.is("Mul") {
+            let (times, over) = if role == ChannelRole::Multiplies {
                 (result, value)
             } else {
                 (value, result)
@@ -168,39 +174,46 @@ impl<'a> ChannelAxes<'a> {
     fn pass_through(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
         let (value, result) = (node.input_at(0)?, node.output.first()?.as_str());
         let channel_axis = self.channel_axis(result)?;
-        let operator = node.operator();
-        let operator = operator.as_str();
         let alike = |value: &&str| self.channel_axis(value) == Some(channel_axis);
         let values = || node.input.iter().map(String::as_str);
         let mut offset = 0;
-        let tied: Vec<(&str, usize)> = if COMMUTING.contains(&operator) {
-            let one = node.output.iter().filter(|name| !name.is_empty()).count() == 1;
-            let sound = one && alike(&value) && !self.is_of_other_values(node, channel_axis);
-            vec![(Some(value).filter(|_| sound)?, 0)]
-        } else if self.reshaped(operator, value, result) {
-            vec![(Some(value).filter(alike)?, 0)]
-        } else if ADDING.contains(&operator) {
-            let all = values().all(|value| alike(&value));
-            values().filter(|_| all).map(|value| (value, 0)).collect()
-        } else if operator == "Mul" || operator == "Div" {
-            let carrying = values().take(if operator == "Mul" { 2 } else { 1 });
-            let carrying = carrying
-                .filter(alike)
-                .min_by_key(|value| self.is_gate(value))?;
-            vec![(carrying, 0)]
-        } else if operator == "Concat" {
-            let rank = self.shapes.get(result)?.len() as i64;
-            let along = node.int("axis")?.rem_euclid(rank.max(1)) as usize == channel_axis.axis;
-            let place = |value| {
-                let one = self.channel_axis(value)?;
-                let at = offset;
-                offset += if along { one.channels } else { 0 };
-                (one.axis == channel_axis.axis && (along || one == channel_axis))
-                    .then_some((value, at))
-            };
-            values().map(place).collect::<Option<_>>()?
-        } else {
-            return None;
+        let role = Operator::of(node).channels;
+        let tied: Vec<(&str, usize)> = match role {
+            ChannelRole::Commutes => {
+                let one = node.output.iter().filter(|name| !name.is_empty()).count() == 1;
+                let sound = one && alike(&value) && !self.is_of_other_values(node, channel_axis);
+                vec![(Some(value).filter(|_| sound)?, 0)]
+            }
+            ChannelRole::Reshapes if self.is_reshaped(value, result) => {
+                vec![(Some(value).filter(alike)?, 0)]
+            }
+            ChannelRole::Adds => {
+                let all = values().all(|value| alike(&value));
+                values().filter(|_| all).map(|value| (value, 0)).collect()
+            }
+            ChannelRole::Multiplies | ChannelRole::Divides => {
+                let operands = if role == ChannelRole::Multiplies {
+                    2
+                } else {
+                    1
+                };
+                let carrying = values().take(operands).filter(alike);
+                let carrying = carrying.min_by_key(|value| self.is_gate(value))?;
+                vec![(carrying, 0)]
+            }
+            ChannelRole::Joins => {
+                let rank = self.shapes.get(result)?.len() as i64;
+                let along = node.int("axis")?.rem_euclid(rank.max(1)) as usize == channel_axis.axis;
+                let place = |value| {
+                    let one = self.channel_axis(value)?;
+                    let at = offset;
+                    offset += if along { one.channels } else { 0 };
+                    (one.axis == channel_axis.axis && (along || one == channel_axis))
+                        .then_some((value, at))
+                };
+                values().map(place).collect::<Option<_>>()?
+            }
+            _ => return None,
         };
         let tied = tied
             .into_iter()
@@ -233,17 +246,15 @@ impl<'a> ChannelAxes<'a> {
     /// True if a value gates another one: a gate operator produces it, or it has one number for
     /// each channel.
     fn is_gate(&self, value: &str) -> bool {
-        let maker = self
-            .uses
-            .producer(value)
-            .map(|maker| self.graph.nodes[maker].operator());
+        let maker = self.uses.producer(value);
+        let produces_gates =
+            |maker: usize| Operator::of(&self.graph.nodes[maker]).has(Property::Gates);
         let shape = self.shapes.get(value).map_or(&[][..], Vec::as_slice);
         let ones = shape
             .iter()
             .skip(2)
             .filter(|&&extent| extent == Some(1))
             .count();
-        maker.is_some_and(|maker| GATES.contains(&maker.as_str()))
-            || (shape.len() > 2 && ones == shape.len() - 2)
+        maker.is_some_and(produces_gates) || (shape.len() > 2 && ones == shape.len() - 2)
     }
 }

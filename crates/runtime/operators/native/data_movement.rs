@@ -2,12 +2,19 @@
 
 use tract_onnx::tract_hir::internal::*;
 
-use super::super::{axis_of, integers};
-use super::NativeCall;
+use super::{NativeCall, NativeKernel};
+use crate::operator_inputs::{axis_of, integers};
 use octet_graph::prepare::count;
 
+/// The operators of this file.
+pub(super) static KERNELS: &[NativeKernel] = &[
+    NativeKernel::bytes("CenterCropPad", centre),
+    NativeKernel::bytes("OneHot", one_hot),
+    NativeKernel::bytes("ReverseSequence", reverse),
+];
+
 /// Reverses the first elements of each sequence, as many as its length.
-pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
+fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     let input = call.tensor(0)?;
     let shape = input.shape();
     let time = call.node.int("time_axis").unwrap_or(0) as usize;
@@ -50,7 +57,7 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
 }
 
 /// Centers each axis: crops a longer one and pads a shorter one with zeros.
-pub(super) fn centre(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
+fn centre(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     let input = call.tensor(0)?;
     let (shape, each) = (input.shape(), input.datum_type().size_of());
     let source = input.try_as_plain_ram()?.as_bytes();
@@ -72,7 +79,7 @@ pub(super) fn centre(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
 
 /// Fills an axis of the given depth with the off value, and sets the on value at each index inside
 /// it.
-pub(super) fn one_hot(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
+fn one_hot(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     // An index that is not an integer marks nothing.
     let indices = call.tensor(0)?.cast_to::<f64>()?;
     let indices = indices.try_as_plain_ram()?.as_slice::<f64>()?;

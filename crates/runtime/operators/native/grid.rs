@@ -2,11 +2,17 @@
 
 use tract_onnx::tract_hir::internal::*;
 
-use super::NativeCall;
+use super::{NativeCall, NativeKernel};
 use octet_graph::prepare::count;
 
+/// The operators of this file.
+pub(super) static KERNELS: &[NativeKernel] = &[
+    NativeKernel::floats("AffineGrid", affine),
+    NativeKernel::floats("Det", determinant),
+];
+
 /// Transforms each position of a grid from -1 to 1 by theta.
-pub(super) fn affine(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
+fn affine(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let theta = call.floats(0)?;
     // Planes if there are any, rows, columns.
     let sizes = &call.output_shape[1..call.output_shape.len() - 1];
@@ -41,7 +47,7 @@ pub(super) fn affine(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
 }
 
 /// Determinants of matrices, by elimination.
-pub(super) fn determinant(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
+fn determinant(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let shape = call.tensor(0)?.shape();
     let size = shape[shape.len() - 1];
     ensure!(

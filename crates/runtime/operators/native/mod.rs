@@ -17,14 +17,15 @@ use tract_onnx::tract_hir::infer::{InferenceResult, InferenceRulesOp, Solver, Te
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
-use super::{BuildResult, integers};
-use crate::element_types::{dim, element_type};
+use crate::datum;
+use crate::operator_inputs::{BuildResult, integers};
 use octet_graph::Dim;
+use octet_graph::operators::Operator;
 use octet_graph::prepare::{InferredValue, Types, infer_node};
 use octet_onnx::schema::NodeProto;
 
 /// The implementation of an operator.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum NativeFunction {
     /// Computes 32-bit floats; further inputs may be integers.
     Floats(fn(&NativeCall, &mut [f32]) -> TractResult<()>),
@@ -33,33 +34,57 @@ enum NativeFunction {
 }
 use NativeFunction::{Bytes, Floats};
 
-/// The operators, with the input slots whose values determine the output shape.
-const FUNCTIONS: [(&str, NativeFunction, &[usize]); 11] = [
-    ("AffineGrid", Floats(grid::affine), &[1]),
-    ("CenterCropPad", Bytes(data_movement::centre), &[1]),
-    ("Col2Im", Floats(windows::join), &[1, 2]),
-    ("DeformConv", Floats(windows::deform), &[]),
-    ("Det", Floats(grid::determinant), &[]),
-    ("LpPool", Floats(windows::norm), &[]),
-    ("MaxRoiPool", Floats(regions::pool), &[]),
-    ("MaxUnpool", Floats(windows::unpool), &[2]),
-    ("OneHot", Bytes(data_movement::one_hot), &[1]),
-    ("ReverseSequence", Bytes(data_movement::reverse), &[]),
-    ("RoiAlign", Floats(regions::align), &[]),
-];
+/// An operator with its implementation.
+#[derive(Debug)]
+struct NativeKernel {
+    operator: &'static str,
+    function: NativeFunction,
+}
+
+impl NativeKernel {
+    const fn floats(
+        operator: &'static str,
+        function: fn(&NativeCall, &mut [f32]) -> TractResult<()>,
+    ) -> NativeKernel {
+        let function = NativeFunction::Floats(function);
+        NativeKernel { operator, function }
+    }
+
+    const fn bytes(
+        operator: &'static str,
+        function: fn(&NativeCall, &mut [u8]) -> TractResult<()>,
+    ) -> NativeKernel {
+        let function = NativeFunction::Bytes(function);
+        NativeKernel { operator, function }
+    }
+
+    /// The input slots whose values determine the output shape.
+    fn shape_slots(&self) -> &'static [usize] {
+        Operator::named(self.operator).shape_slots
+    }
+}
+
+/// The native operators.
+fn kernels() -> impl Iterator<Item = &'static NativeKernel> {
+    let files: [&[NativeKernel]; 4] = [
+        data_movement::KERNELS,
+        grid::KERNELS,
+        regions::KERNELS,
+        windows::KERNELS,
+    ];
+    files.into_iter().flatten()
+}
 
 pub(super) fn register(onnx: &mut Onnx) {
-    for (operator, ..) in FUNCTIONS {
-        onnx.op_register.insert(operator, build);
+    for kernel in kernels() {
+        onnx.op_register.insert(kernel.operator, build);
     }
 }
 
 fn build(context: &ParsingContext, node: &pb::NodeProto) -> BuildResult {
-    let place = FUNCTIONS
-        .iter()
-        .position(|(name, ..)| *name == node.op_type);
+    let kernel = kernels().find(|kernel| kernel.operator == node.op_type);
     let operator = NativeOperator {
-        place: place.context("an operator without an implementation")?,
+        kernel: kernel.context("an operator without an implementation")?,
         opset: context.onnx_operator_set_version,
         node: Arc::default(),
     };
@@ -69,7 +94,7 @@ fn build(context: &ParsingContext, node: &pb::NodeProto) -> BuildResult {
 /// One node; its attributes are added after parsing.
 #[derive(Clone, Debug)]
 pub(crate) struct NativeOperator {
-    place: usize,
+    kernel: &'static NativeKernel,
     opset: i64,
     pub(crate) node: Arc<NodeProto>,
 }
@@ -95,7 +120,7 @@ const MAX_SHAPE_LENGTH: usize = 64;
 impl NativeOperator {
     /// The element type and the shape of the output.
     fn output_type(&self, facts: &[KnownInput]) -> TractResult<(DatumType, TVec<TDim>)> {
-        let (operator, function, _) = FUNCTIONS[self.place];
+        let &NativeKernel { operator, function } = self.kernel;
         let of_floats = facts
             .first()
             .is_some_and(|x| x.element == f32::datum_type());
@@ -107,8 +132,8 @@ impl NativeOperator {
         let mut types = Types::new();
         let names = self.node.input.iter().filter(|name| !name.is_empty());
         for (name, one) in names.zip(facts) {
-            let element = element_type(one.element);
-            let shape = one.shape.iter().map(dim).collect();
+            let element = datum::element_type(one.element);
+            let shape = one.shape.iter().map(datum::dim).collect();
             let mut known = InferredValue::new(
                 element.context("its input has an element type that ONNX does not define")?,
                 Some(shape),
@@ -127,7 +152,7 @@ impl NativeOperator {
             format!("the output shape of {operator} does not follow from its inputs")
         })?;
         let mut elements = facts.iter().map(|one| one.element);
-        let element = elements.find(|&one| element_type(one) == Some(element));
+        let element = elements.find(|&one| datum::element_type(one) == Some(element));
         let element =
             element.context("its output has an element type that none of its inputs has")?;
         let sizes = shape.iter().map(|dim| match dim {
@@ -187,7 +212,7 @@ impl<'a> NativeCall<'a> {
 
 impl Op for NativeOperator {
     fn name(&self) -> StaticName {
-        FUNCTIONS[self.place].0.into()
+        self.kernel.operator.into()
     }
 
     op_as_typed_op!();
@@ -216,7 +241,7 @@ impl EvalOp for NativeOperator {
             output_shape: &sizes,
         };
         let mut plain = made.try_as_plain_ram_mut()?;
-        match FUNCTIONS[self.place].1 {
+        match self.kernel.function {
             Floats(function) => function(&call, plain.as_slice_mut()?)?,
             Bytes(function) => function(&call, plain.as_bytes_mut())?,
         }
@@ -252,15 +277,15 @@ impl InferenceRulesOp for NativeOperator {
         solver.given_all(types, move |solver, types: Vec<DatumType>| {
             let shapes = inputs.iter().map(|input| &input.shape);
             solver.given_all(shapes, move |solver, shapes: Vec<TVec<TDim>>| {
-                let shape_slots = FUNCTIONS[self.place].2;
-                let shape_slots = shape_slots.iter().filter_map(|&slot| inputs.get(slot));
+                let shape_slots = self.kernel.shape_slots();
+                let determining = shape_slots.iter().filter_map(|&slot| inputs.get(slot));
                 let types = types.clone();
                 solver.given_all(
-                    shape_slots.map(|input| &input.value),
+                    determining.map(|input| &input.value),
                     move |solver, mut values: Vec<Arc<Tensor>>| {
                         let mut facts = Vec::with_capacity(types.len());
                         for (slot, (element, shape)) in types.iter().zip(&shapes).enumerate() {
-                            let is_shape_slot = FUNCTIONS[self.place].2.contains(&slot);
+                            let is_shape_slot = shape_slots.contains(&slot);
                             facts.push(KnownInput {
                                 element: *element,
                                 shape: shape.clone(),

@@ -2,7 +2,13 @@
 
 use tract_onnx::tract_hir::internal::*;
 
-use super::NativeCall;
+use super::{NativeCall, NativeKernel};
+
+/// The operators of this file.
+pub(super) static KERNELS: &[NativeKernel] = &[
+    NativeKernel::floats("MaxRoiPool", pool),
+    NativeKernel::floats("RoiAlign", align),
+];
 
 /// Maximum number of sampled positions of a region; regions are data and may have any size.
 const MAX_POSITIONS: f32 = (1 << 24) as f32;
@@ -15,7 +21,7 @@ const OPSET_WITH_HALVES: i64 = 16;
 
 /// RoiAlign: the mean or maximum of interpolated values on a grid of positions in each cell of a
 /// region.
-pub(super) fn align(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
+fn align(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let [pictures, channels, height, width] = call.sizes(0)?;
     ensure!(
         call.sizes::<2>(1)?[1] == 4 && height * width > 0,
@@ -127,7 +133,7 @@ fn around(y: f32, x: f32, height: usize, width: usize) -> BilinearTaps {
 }
 
 /// MaxRoiPool: the maximum in each cell of a region.
-pub(super) fn pool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
+fn pool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let [pictures, channels, height, width] = call.sizes(0)?;
     ensure!(
         call.sizes::<2>(1)?[1] == 5,

@@ -2,9 +2,17 @@
 
 use tract_onnx::tract_hir::internal::*;
 
-use super::NativeCall;
+use super::{NativeCall, NativeKernel};
 use octet_graph::SlidingWindow;
 use octet_graph::prepare::count;
+
+/// The operators of this file.
+pub(super) static KERNELS: &[NativeKernel] = &[
+    NativeKernel::floats("Col2Im", join),
+    NativeKernel::floats("DeformConv", deform),
+    NativeKernel::floats("LpPool", norm),
+    NativeKernel::floats("MaxUnpool", unpool),
+];
 
 /// Windows over all spatial axes.
 struct Windows {
@@ -61,7 +69,7 @@ fn sizes(list: &[i64]) -> TractResult<Vec<usize>> {
 }
 
 /// LpPool: the p-norm of each window.
-pub(super) fn norm(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
+fn norm(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let (values, shape) = (call.floats(0)?, call.tensor(0)?.shape());
     let kernel = call.node.ints("kernel_shape").unwrap_or_default();
     let windows = Windows::new(call, sizes(kernel)?, &shape[2..])?;
@@ -79,7 +87,7 @@ pub(super) fn norm(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
 }
 
 /// MaxUnpool: writes each value to the index that MaxPool returned; all others are 0.
-pub(super) fn unpool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
+fn unpool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let (values, places) = (call.floats(0)?, call.integers(1)?);
     ensure!(
         values.len() == places.len(),
@@ -97,7 +105,7 @@ pub(super) fn unpool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
 }
 
 /// Col2Im: writes columns back to the positions of their windows and adds where windows overlap.
-pub(super) fn join(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
+fn join(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let [batch, rows, columns] = call.sizes(0)?;
     let (values, extent) = (call.floats(0)?, sizes(&call.integers(1)?)?);
     let windows = Windows::new(call, sizes(&call.integers(2)?)?, &extent)?;
@@ -123,7 +131,7 @@ pub(super) fn join(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
 }
 
 /// DeformConv: a convolution with an offset for each tap at each position.
-pub(super) fn deform(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
+fn deform(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let [images, channels, height, width] = call.sizes(0)?;
     let [filters, within, tall, wide] = call.sizes(1)?;
     let [_, _, rows, columns] = *call.output_shape else {

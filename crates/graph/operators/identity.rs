@@ -1,0 +1,31 @@
+//! Operators that return their input: Identity, and Dropout outside training.
+
+use super::Operator;
+use super::Property::{ChangesForm, ChangesType, KeepsIndices, MovesData};
+use super::opset_context::{Adapted, OpsetContext, set_input};
+use super::quantization::IDLE;
+use octet_onnx::schema::{NodeProto, TensorProto};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::onnx("Dropout")
+        .changed(&[(12, ratio_as_input)])
+        .infers_same()
+        .with(&[ChangesType, ChangesForm])
+        .stays_float(IDLE),
+    Operator::onnx("Identity")
+        .infers(|ctx| ctx.input(0).cloned())
+        .with(&[MovesData, ChangesForm, KeepsIndices])
+        .stays_float(IDLE)
+        .same_type(1),
+];
+
+/// Changes Dropout to opset 12. Outside training, the ratio has no effect.
+fn ratio_as_input(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    node.take("is_test");
+    if let Some(ratio) = node.take("ratio").and_then(|a| a.f) {
+        let ratio = to.constant(&node, "ratio", TensorProto::from_f32("", &[], &[ratio]));
+        set_input(&mut node, 1, ratio);
+    }
+    to.write(node);
+    Ok(())
+}

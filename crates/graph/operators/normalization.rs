@@ -1,0 +1,124 @@
+//! Normalizations.
+
+use super::Property::Fused;
+use super::descriptor::ALL_INPUTS;
+use super::float16::NO_KERNEL;
+use super::node_context::{NodeContext, Validation, ensure};
+use super::opset_context::{Adapted, OpsetContext};
+use super::properties::{ChannelPosition, ChannelRole, Float16};
+use super::{Operator, Treatment};
+use crate::Dim;
+use octet_onnx::schema::NodeProto;
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::onnx("BatchNormalization")
+        .changed(&[(9, without_training), (14, inference_only)])
+        .checks_shapes(|ctx| ctx.per_channel(&[1, 2, 3, 4], ctx.size(0, 1)))
+        .requires(5)
+        .at_most(5)
+        .ranks(&[(0, 2)])
+        .infers_same()
+        .quantized(Treatment::Normalize)
+        .channels(ChannelRole::Norm(ChannelPosition::Second)),
+    Operator::onnx("GroupNormalization")
+        .changed(&[(21, |_, _| {
+            Err("its scale and bias belonged to groups, not channels, before opset 21".to_owned())
+        })])
+        .requires(3)
+        .infers_same()
+        .quantized_here(Treatment::Normalize),
+    Operator::onnx("InstanceNormalization")
+        .checks_shapes(|ctx| ctx.per_channel(&[1, 2], ctx.size(0, 1)))
+        .requires(3)
+        .at_most(3)
+        .ranks(&[(0, 2)])
+        .infers_same()
+        .quantized(Treatment::Normalize)
+        .same_type(ALL_INPUTS)
+        .channels(ChannelRole::Norm(ChannelPosition::Second)),
+    Operator::onnx("LRN").ranks(&[(0, 2)]).infers_same(),
+    Operator::onnx("LayerNormalization")
+        .checks_shapes(broadcasts_over_input)
+        .checks(|ctx| ctx.axis_in_range())
+        .requires(2)
+        .ranks(&[(0, 1)])
+        .infers_same()
+        .quantized(Treatment::Normalize)
+        .float16(Float16::StaysWithMoreOutputs(
+            "its statistics are always float32",
+        ))
+        .channels(ChannelRole::Norm(ChannelPosition::Last)),
+    Operator::onnx("LpNormalization")
+        .checks(|ctx| ctx.axis_in_range())
+        .ranks(&[(0, 1)])
+        .infers_same(),
+    Operator::onnx("MeanVarianceNormalization")
+        .infers_same()
+        .float16(NO_KERNEL),
+    Operator::onnx("RMSNormalization").ranks(&[(0, 1)]),
+    Operator::microsoft("SkipLayerNormalization").with(&[Fused]),
+    Operator::microsoft("SkipSimplifiedLayerNormalization"),
+];
+
+/// Checks the scale and bias of a layer normalization.
+fn broadcasts_over_input(ctx: &NodeContext) -> Validation {
+    let Some(shape) = ctx.shape(0) else {
+        return Ok(());
+    };
+    for slot in [1, 2] {
+        let Some(own) = ctx.shape(slot) else {
+            continue;
+        };
+        let fits = own.len() <= shape.len()
+            && own
+                .iter()
+                .rev()
+                .zip(shape.iter().rev())
+                .all(|pair| match pair {
+                    (Dim::Known(own), Dim::Known(size)) => own == size || *own == 1,
+                    _ => true,
+                });
+        let what = format!("the shape of its input {slot}");
+        let expected = format!("one that is broadcast over its input of shape {shape:?}");
+        ensure(fits, &what, own, expected)?;
+    }
+    Ok(())
+}
+
+/// Changes BatchNormalization to opset 9. Statistics for each position have no equivalent;
+/// outputs for training are dropped.
+fn without_training(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    if node.take("spatial").and_then(|a| a.i) == Some(0) {
+        return Err("ONNX removed statistics for each position (spatial = 0)".to_owned());
+    }
+    node.take("is_test");
+    // A reader of one of the further outputs fails by its name.
+    node.output.truncate(1);
+    to.write(node);
+    Ok(())
+}
+
+/// Changes BatchNormalization to opset 14.
+fn inference_only(to: &mut OpsetContext, node: NodeProto) -> Adapted {
+    if node.output.iter().skip(1).any(|o| !o.is_empty()) {
+        return Err("it outputs statistics, as in training".to_owned());
+    }
+    to.write(node);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::Floats;
+    use super::super::test_models::{PICTURE, node, refused, taken};
+
+    #[test]
+    fn parameters_fit_the_channels() {
+        let four = || Floats(&[4], &[1.0; 4]);
+        let norm = |last| [four(), four(), four(), last];
+        let odd = Floats(&[6], &[1.0; 6]);
+        refused(node("BatchNormalization"), PICTURE, &norm(odd));
+        taken(node("BatchNormalization"), PICTURE, &norm(four()));
+        refused(node("LayerNormalization"), PICTURE, &[four()]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Changes of operators between opsets.
+//!
+//! A change takes a node of the old opset and writes equivalent nodes of the new one. A node without
+//! an exact equivalent is an error; nothing is approximated.
+
+use crate::inferred_value::Types;
+use crate::{Dim, Names};
+use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+
+/// A change of an operator, applied to a node.
+pub(super) type Change = fn(&mut OpsetContext, NodeProto) -> Adapted;
+
+/// State of the change of one node to a later opset.
+pub(crate) struct OpsetContext<'a> {
+    /// The opset that the model had.
+    pub(crate) from: i64,
+    pub(crate) names: &'a mut Names,
+    pub(crate) types: &'a Types,
+    /// Nodes written so far for this node, constants first.
+    pub(crate) written: Vec<NodeProto>,
+}
+
+/// Result of a change; the error is the reason why a node can't be raised.
+pub(crate) type Adapted = Result<(), String>;
+
+impl OpsetContext<'_> {
+    /// Adds a constant list of integers as a Constant node, which subgraphs allow too. Returns its
+    /// name.
+    pub(super) fn integers(&mut self, node: &NodeProto, role: &str, values: &[i64]) -> String {
+        self.constant(
+            node,
+            role,
+            TensorProto::from_i64("", &[values.len()], values),
+        )
+    }
+
+    pub(super) fn constant(&mut self, node: &NodeProto, role: &str, tensor: TensorProto) -> String {
+        let name = self.names.fresh(&format!("{}_{role}", node.title()));
+        let constant = NodeProto::new("Constant", &name, &[], &[&name]);
+        self.written
+            .push(constant.with(AttributeProto::tensor("value", tensor)));
+        name
+    }
+
+    /// A new name for an intermediate value.
+    pub(super) fn value(&mut self, node: &NodeProto, role: &str) -> String {
+        self.names.fresh(&format!("{}_{role}", node.title()))
+    }
+
+    pub(super) fn shape(&self, value: Option<&str>) -> Option<&[Dim]> {
+        self.types.get(value?)?.shape.as_deref()
+    }
+
+    pub(super) fn write(&mut self, node: NodeProto) {
+        self.written.push(node);
+    }
+}
+
+/// Sets an input slot and fills missing slots before it with empty names.
+pub(super) fn set_input(node: &mut NodeProto, slot: usize, name: String) {
+    if node.input.len() <= slot {
+        node.input.resize(slot + 1, String::new());
+    }
+    node.input[slot] = name;
+}
+
+/// Moves a list attribute to the second input.
+pub(super) fn as_input(to: &mut OpsetContext, mut node: NodeProto, key: &str) -> Adapted {
+    if let Some(attribute) = node.take(key) {
+        let name = to.integers(&node, key, &attribute.ints);
+        set_input(&mut node, 1, name);
+    }
+    to.write(node);
+    Ok(())
+}
+
+/// A scalar of the element type of the node's input; f32 if the type is unknown.
+pub(super) fn limit_like(
+    to: &OpsetContext,
+    node: &NodeProto,
+    value: f32,
+) -> Result<TensorProto, String> {
+    let element = node
+        .input_at(0)
+        .and_then(|x| to.types.get(x))
+        .map(|t| t.element);
+    match element {
+        None | Some(DataType::Float) => Ok(TensorProto::from_f32("", &[], &[value])),
+        Some(DataType::Double) => Ok(TensorProto::from_f64("", &[], &[value.into()])),
+        Some(other) => Err(format!(
+            "its constant would have type {other:?}, which is not supported"
+        )),
+    }
+}

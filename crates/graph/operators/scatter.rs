@@ -1,0 +1,24 @@
+//! Scatter and its relatives: elements written by index.
+
+use super::Operator;
+use super::gather::indices_by_element;
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::onnx("Scatter")
+        .changed(&[(13, |to, mut node| {
+            node.op_type = Some("ScatterElements".to_owned());
+            to.write(node);
+            Ok(())
+        })])
+        .infers_same(),
+    Operator::onnx("ScatterElements")
+        .checks(indices_by_element)
+        .requires(3)
+        .ranks(&[(0, 1)])
+        .infers_same(),
+    Operator::onnx("ScatterND")
+        .requires(3)
+        .ranks(&[(0, 1), (1, 1)])
+        .infers_same(),
+    Operator::onnx("TensorScatter"),
+];

@@ -1,0 +1,129 @@
+//! Functions of one value, applied to each element.
+
+use super::Property::{Fused, Gates, KeepsIndices, Squashes, Unary};
+use super::elements::{elementwise, one};
+use super::float16::NOT_IN_EVERY_OPSET;
+use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
+use super::properties::ChannelRole;
+use super::quantization::SHAPES;
+use super::shape_context::ShapeContext;
+use super::{Operator, QLinearInputs, Treatment};
+use crate::inferred_value::InferredValue;
+use octet_onnx::schema::NodeProto;
+
+const fn unary(name: &'static str) -> Operator {
+    Operator::onnx(name).with(&[Unary]).infers(computed)
+}
+
+/// A function of one value whose output is not inferred.
+const fn unary_of_unknown_shape(name: &'static str) -> Operator {
+    Operator::onnx(name).with(&[Unary])
+}
+
+pub(super) static OPERATORS: &[Operator] = &[
+    unary("Abs")
+        .integers(|_, row| one(row)?.checked_abs())
+        .floats(|row| Some(row.first()?.abs()))
+        .channels(ChannelRole::Commutes),
+    unary_of_unknown_shape("Acos"),
+    unary_of_unknown_shape("Acosh"),
+    unary_of_unknown_shape("Asin"),
+    unary_of_unknown_shape("Asinh"),
+    unary_of_unknown_shape("Atan"),
+    unary_of_unknown_shape("Atanh"),
+    Operator::onnx("BitwiseNot"),
+    unary("Ceil").floats(|row| Some(row.first()?.ceil())),
+    unary("Celu").float16(NOT_IN_EVERY_OPSET),
+    unary("Clip")
+        .changed(&[(11, limits_as_inputs)])
+        .scalars(&[1, 2])
+        .infers_same()
+        .with(&[KeepsIndices])
+        .quantized(Treatment::Clamp),
+    unary("Cos"),
+    unary_of_unknown_shape("Cosh"),
+    unary("Elu").quantized_here(Treatment::Elementwise),
+    unary("Erf")
+        .quantized_here(Treatment::Elementwise)
+        .same_type(1),
+    unary("Exp"),
+    unary("Floor").floats(|row| Some(row.first()?.floor())),
+    unary("Gelu")
+        .quantized_here(Treatment::Elementwise)
+        .same_type(1),
+    unary("HardSigmoid")
+        .with(&[Squashes, Gates])
+        .quantized_here(Treatment::Elementwise),
+    unary("HardSwish")
+        .quantized_here(Treatment::Elementwise)
+        .same_type(1),
+    Operator::onnx("IsInf").float16(NOT_IN_EVERY_OPSET),
+    Operator::onnx("IsNaN"),
+    unary("LeakyRelu")
+        .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearLeakyRelu", QLinearInputs::Unary)
+        .same_type(1)
+        .channels(ChannelRole::Commutes),
+    unary("Log"),
+    unary("Mish"),
+    unary("Neg")
+        .integers(|_, row| one(row)?.checked_neg())
+        .floats(|row| row.first().map(|value| -value))
+        .channels(ChannelRole::Commutes),
+    Operator::onnx("Not")
+        .infers(computed)
+        .integers(|_, row| Some((one(row)? == 0).into()))
+        .stays_float(SHAPES),
+    unary("Reciprocal"),
+    unary("Relu")
+        .quantized(Treatment::Clamp)
+        .same_type(1)
+        .channels(ChannelRole::Commutes),
+    unary("Round"),
+    unary("Selu"),
+    unary_of_unknown_shape("Shrink"),
+    unary("Sigmoid")
+        .with(&[Squashes, Gates])
+        .quantized(Treatment::Elementwise)
+        .qlinear_microsoft("QLinearSigmoid", QLinearInputs::Unary)
+        .same_type(1),
+    unary("Sign"),
+    unary("Sin"),
+    unary_of_unknown_shape("Sinh"),
+    unary("Softplus"),
+    unary("Softsign"),
+    unary("Sqrt").floats(|row| Some(row.first()?.sqrt())),
+    unary_of_unknown_shape("Swish")
+        .checks_shapes(|ctx| ctx.inputs_broadcast())
+        .with(&[Fused]),
+    unary("Tan"),
+    unary("Tanh")
+        .with(&[Gates])
+        .quantized_here(Treatment::Elementwise)
+        .same_type(1),
+    unary("ThresholdedRelu"),
+];
+
+/// The function of each element, where the elements are known.
+fn computed(ctx: &ShapeContext) -> Option<InferredValue> {
+    let input = ctx.input(0)?;
+    Some(elementwise(ctx, &[input], ctx.same(0)?))
+}
+
+/// Changes Clip to opset 11.
+fn limits_as_inputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+    // The ends of f32, the old defaults, clip nothing.
+    for (slot, key) in [(1, "min"), (2, "max")] {
+        let Some(value) = node.take(key).and_then(|a| a.f) else {
+            continue;
+        };
+        if value == f32::MIN || value == f32::MAX {
+            continue;
+        }
+        let limit = limit_like(to, &node, value)?;
+        let name = to.constant(&node, key, limit);
+        set_input(&mut node, slot, name);
+    }
+    to.write(node);
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! DepthToSpace and SpaceToDepth.
+
+use std::sync::Arc;
+
+use octet_kernels::int8::{self as kernels, BlockOrder};
+
+use crate::error::ProgramError;
+use crate::float_reason::FloatReason;
+use crate::layout::MemoryLayout;
+use crate::lowering::compiler::Compiler;
+use crate::lowering::lowered_step::LoweredStep;
+use crate::operation::Operation;
+use crate::pattern::matcher::{MatchPass, NodeMatcher, OneOperand, OperatorMatcher};
+use crate::program::image_size::ImageSize;
+use crate::program::instruction::InstructionKernel;
+use crate::program::slices::{InputSlice, OutputSlice, bytes_of, images};
+use crate::program::split_rows::split_rows;
+
+pub(super) const DEPTH_SPACE: OperatorMatcher = OperatorMatcher {
+    names: &["DepthToSpace", "SpaceToDepth"],
+    pass: MatchPass::Quantized,
+    node: NodeMatcher::OneOperand(depth_space),
+};
+
+struct DepthSpace {
+    block: usize,
+    /// Channel order of DepthToSpace; `None` for SpaceToDepth.
+    to_space: Option<BlockOrder>,
+}
+
+fn depth_space(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
+    let (node, shape) = (one.node, &one.shape);
+    let block = usize::try_from(node.int("blocksize").unwrap_or(0)).unwrap_or(0);
+    let to_space = node.is("DepthToSpace");
+    let &[_, channels, height, width] = &shape[..] else {
+        return Err(FloatReason::InputShape(shape.clone()));
+    };
+    let area = block.saturating_mul(block);
+    let fits = block > 0
+        && match to_space {
+            true => channels.is_multiple_of(area),
+            false => height.is_multiple_of(block) && width.is_multiple_of(block),
+        };
+    if !fits {
+        return Err(FloatReason::Blocks(block, shape.clone()));
+    }
+    let order = match node.text("mode").unwrap_or("DCR") {
+        "CRD" => BlockOrder::ChannelFirst,
+        _ => BlockOrder::BlockFirst,
+    };
+    one.require_output(one.output.len() == 4 && one.is_as_large())?;
+    Ok(Arc::new(DepthSpace {
+        block,
+        to_space: to_space.then_some(order),
+    }))
+}
+
+impl Operation for DepthSpace {
+    fn name(&self) -> &'static str {
+        "depth/space"
+    }
+
+    fn preference(&self, _own: MemoryLayout) -> MemoryLayout {
+        MemoryLayout::ChannelsLast
+    }
+
+    fn lower<'a>(
+        &'a self,
+        step: &LoweredStep<'a>,
+        compiler: &mut Compiler<'a>,
+    ) -> Result<(), ProgramError> {
+        let layout = MemoryLayout::ChannelsLast;
+        let source = compiler.operand(step.first, layout)?;
+        let kernel = Box::new(Blocks {
+            from: ImageSize::of(step.shape),
+            block: self.block,
+            to_space: self.to_space,
+        });
+        let result = compiler.bytes(kernel, vec![source], step.output);
+        compiler.finish_movement(step, layout, result)?;
+        Ok(())
+    }
+}
+
+/// Moves blocks of pixels into channels, or back.
+pub(super) struct Blocks {
+    pub(super) from: ImageSize,
+    pub(super) block: usize,
+    pub(super) to_space: Option<BlockOrder>,
+}
+
+impl InstructionKernel for Blocks {
+    fn run(&self, inputs: &[InputSlice], output: OutputSlice) -> Result<(), ProgramError> {
+        let (input, output) = (bytes_of(inputs, 0)?, output.bytes()?);
+        let Blocks {
+            from,
+            block,
+            to_space,
+        } = self;
+        let length = output.len();
+        // Number of input rows that form whole rows of the output.
+        let at_once = if to_space.is_some() { 1 } else { *block };
+        let row = at_once * from.width * from.channels;
+        for (input, output) in images(input, output, from.count(), from.count()) {
+            split_rows(output, row, length, |part, output| {
+                let input = &input[part.start * row..part.end * row];
+                let sizes = [part.len() * at_once, from.width, from.channels];
+                match to_space {
+                    Some(order) => kernels::depth_to_space(input, sizes, *block, *order, output),
+                    None => kernels::space_to_depth(input, sizes, *block, output),
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octet_onnx::schema::{AttributeProto, NodeProto};
+
+    use crate::test_graph::TestGraph;
+
+    fn tested(operator: &str, input: &[usize], output: &[usize]) -> (TestGraph, Vec<f32>) {
+        let mut graph = TestGraph::new(false);
+        let x = graph.input("x", input);
+        let node = NodeProto::new(operator, "n", &["x"], &["y"]);
+        graph.tested(node.with(AttributeProto::int("blocksize", 2)), &[output]);
+        (graph, x)
+    }
+
+    #[test]
+    fn blocks_move_between_channels_and_pixels() {
+        // One block: the channels are its pixels, row by row.
+        for (operator, input, output) in [
+            ("DepthToSpace", [1, 4, 1, 1], [1, 1, 2, 2]),
+            ("SpaceToDepth", [1, 1, 2, 2], [1, 4, 1, 1]),
+        ] {
+            let (graph, x) = tested(operator, &input, &output);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "depth/space");
+            run.assert_near(&x, 0.0);
+        }
+        let (graph, x) = tested("DepthToSpace", &[1, 8, 1, 2], &[1, 2, 2, 4]);
+        // Output [channel, row, column] is input [(row, column) in the block, channel, block].
+        let from = |at: usize| {
+            let (channel, row, column) = (at / 8, at / 4 % 2, at % 4);
+            x[(row * 2 + column % 2) * 4 + channel * 2 + column / 2]
+        };
+        let expected: Vec<f32> = (0..16).map(from).collect();
+        graph.run().assert_near(&expected, 0.0);
+    }
+
+    #[test]
+    fn blocks_that_do_not_fit_are_a_reason() {
+        let (graph, _) = tested("DepthToSpace", &[1, 6, 1, 1], &[1, 1, 2, 3]);
+        let reason = "blocks of size 2 do not fit the shape [1, 6, 1, 1]";
+        assert_eq!(graph.reason("n"), reason);
+    }
+}

@@ -1,0 +1,84 @@
+//! Bytes of floats of any type as f32, and back.
+
+use bytes::Bytes;
+
+use super::half::{narrow_half, widen_half};
+use super::schema::{DataType, TensorProto};
+use super::tensor::TensorError;
+
+impl DataType {
+    /// The numbers in these bytes as f32. Doubles are rounded; other types than floats give none.
+    pub fn floats(self, bytes: &[u8]) -> Vec<f32> {
+        let halves = |widen: fn(u16) -> f32| {
+            let pairs = bytes.as_chunks::<2>().0.iter();
+            pairs.map(|&pair| widen(u16::from_le_bytes(pair))).collect()
+        };
+        match self {
+            DataType::Float => {
+                let quads = bytes.as_chunks::<4>().0;
+                let mut floats = vec![0.0; quads.len()];
+                octet_kernels::decode(quads, &mut floats);
+                floats
+            }
+            DataType::Float16 => halves(widen_half),
+            DataType::Bfloat16 => halves(|bits| f32::from_bits(u32::from(bits) << 16)),
+            DataType::Double => {
+                let eights = bytes.as_chunks::<8>().0.iter();
+                eights
+                    .map(|&eight| f64::from_le_bytes(eight) as f32)
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The bytes of these numbers in a float type, each rounded to the nearest. Other types than
+    /// floats give none.
+    pub fn bytes_of(self, floats: impl Iterator<Item = f32>) -> Vec<u8> {
+        match self {
+            DataType::Float => floats.flat_map(f32::to_le_bytes).collect(),
+            DataType::Float16 => floats.flat_map(|f| narrow_half(f).to_le_bytes()).collect(),
+            DataType::Bfloat16 => {
+                let high = |f: f32| (self.rounded(f).to_bits() >> 16) as u16;
+                floats.flat_map(|f| high(f).to_le_bytes()).collect()
+            }
+            DataType::Double => floats.flat_map(|f| f64::from(f).to_le_bytes()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl TensorProto {
+    /// The bytes of a tensor of floats, in its own type.
+    pub fn float_bytes(&self) -> Result<Bytes, TensorError> {
+        match &self.raw_data {
+            Some(raw) => Ok(raw.clone()),
+            None => {
+                let floats = self.to_f32()?.into_iter();
+                Ok(self.element()?.bytes_of(floats).into())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_of_every_type_round_trip() {
+        let numbers = [0.0, -0.0, 1.0, -2.5, 0.15625, 65504.0];
+        for element in [
+            DataType::Float,
+            DataType::Float16,
+            DataType::Bfloat16,
+            DataType::Double,
+        ] {
+            let bytes = element.bytes_of(numbers.into_iter());
+            assert_eq!(bytes.len() * 8, numbers.len() * element.bits().unwrap());
+            let rounded = numbers.map(|number| element.rounded(number));
+            assert_eq!(element.floats(&bytes), rounded, "{element:?}");
+        }
+        assert_eq!(DataType::Int8.floats(&[1, 2, 3, 4]), []);
+    }
+}

@@ -1,0 +1,318 @@
+//! Block-wise weights of a model whose large constants are still in files.
+//!
+//! The graph is the file's own: only the nodes with quantized weights change. Their constants become
+//! recipes, which are run later. A constant has one recipe for all its nodes with equal settings: the
+//! embedding table of a language model and its head share theirs.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{BlockForm, BlockMethod, BlockSettings, reason};
+use crate::dynamic::plain_gemm;
+use crate::recipe::{MatrixLayout, PlannedRecipe, RecipeKind};
+use crate::rewrite::{NotQuantized, Rewriter};
+use crate::stays_float::StaysFloat;
+use crate::{MICROSOFT, QuantizeError, Quantized};
+use octet_graph::Model;
+use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+
+/// Quantizes the weights of a model in blocks, without their bytes: the recipes compute them.
+///
+/// `of` returns the settings of a node. Nodes in `keep_float` stay float, and so do other operators
+/// than `operators`, if given.
+///
+/// Weights in `refused` stay float, for these reasons.
+pub fn plan_blocks(
+    model: &Model,
+    of: &dyn Fn(&NodeProto) -> BlockSettings,
+    keep_float: &[String],
+    operators: Option<&[String]>,
+    refused: &HashMap<String, StaysFloat>,
+) -> Result<(Quantized, Vec<PlannedRecipe>), QuantizeError> {
+    let mut planned = PlannedBlocks {
+        refused,
+        recipes: Vec::new(),
+        known: HashMap::new(),
+        transposes: BTreeSet::new(),
+    };
+    let mut quantized = Rewriter::new(model, keep_float, operators)?.run(|graph, node| {
+        let settings = of(node);
+        settings.check().map_err(|error| QuantizeError::OfNode {
+            node: node.title().into(),
+            error: Box::new(error.into()),
+        })?;
+        if settings.form != BlockForm::MatMulNBits || settings.method == BlockMethod::Gptq {
+            return Err(StaysFloat::WholeWeightNeeded.into());
+        }
+        match node.is("Gather") && settings.embeddings {
+            true => planned.gather(graph, node, &settings),
+            false => planned.product(graph, node, &settings),
+        }
+    })?;
+    remove_unread(&mut quantized.model, &planned.transposes);
+    Ok((quantized, planned.recipes))
+}
+
+struct PlannedBlocks<'a> {
+    refused: &'a HashMap<String, StaysFloat>,
+    recipes: Vec<PlannedRecipe>,
+    /// Index of the recipe by weight and settings.
+    known: HashMap<(String, String), usize>,
+    /// Outputs of Transposes through which products read their weights.
+    transposes: BTreeSet<String>,
+}
+
+/// A weight and its order.
+struct BlockedWeight<'a> {
+    tensor: &'a TensorProto,
+    layout: MatrixLayout,
+}
+
+impl<'a> BlockedWeight<'a> {
+    fn new(tensor: &'a TensorProto, transposed: bool) -> Result<BlockedWeight<'a>, NotQuantized> {
+        let element = tensor.element()?;
+        if !element.is_half() && element != DataType::Float {
+            return Err(StaysFloat::WeightNotFloat32.into());
+        }
+        let &[first, second] = tensor.shape()?.as_slice() else {
+            return Err(StaysFloat::NotAMatrix.into());
+        };
+        if first == 0 || second == 0 {
+            return Err(StaysFloat::EmptyWeight.into());
+        }
+        let (rows, columns) = match transposed {
+            true => (second, first),
+            false => (first, second),
+        };
+        let layout = MatrixLayout {
+            rows,
+            columns,
+            transposed,
+        };
+        Ok(BlockedWeight { tensor, layout })
+    }
+
+    /// Fails if blocks need more bytes than the source.
+    fn gains(&self, settings: &BlockSettings) -> Result<(), NotQuantized> {
+        let stored = self.tensor.element()?.bits().unwrap_or(0);
+        let padded = self.layout.rows.next_multiple_of(settings.size);
+        match padded * usize::from(settings.bits) < self.layout.rows * stored {
+            true => Ok(()),
+            false => Err(StaysFloat::ShortColumns.into()),
+        }
+    }
+}
+
+impl PlannedBlocks<'_> {
+    /// Rewrites a MatMul or Gemm as MatMulNBits.
+    fn product<'a>(
+        &mut self,
+        graph: &mut Rewriter<'a>,
+        node: &'a NodeProto,
+        settings: &BlockSettings,
+    ) -> Result<(), NotQuantized> {
+        let transposed = match node.operator().as_str() {
+            "MatMul" => false,
+            "Gemm" => node.int("transB").unwrap_or(0) != 0,
+            operator => return Err(reason(operator).into()),
+        };
+        plain_gemm(node)?;
+        let (weight, behind) = weight(graph, node)?;
+        let weight = BlockedWeight::new(weight, transposed != behind.is_some())?;
+        weight.gains(settings)?;
+        let recipe = self.recipe(graph, &weight, settings)?;
+        self.transposes.extend(behind);
+        let names = &self.recipes[recipe].outputs;
+        let mut inputs = vec![node.input_at(0).unwrap_or_default()];
+        inputs.extend(names.iter().map(String::as_str));
+        let output = node.output.first().map_or("", String::as_str);
+        let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
+        let product = match node.input_at(2) {
+            Some(_) => graph.fresh(&format!("{output}_MatMul")),
+            None => output.to_owned(),
+        };
+        let mut multiply = NodeProto {
+            domain: Some(MICROSOFT.to_owned()),
+            ..NodeProto::new("MatMulNBits", &title, &inputs, &[&product])
+        };
+        let attributes = [
+            ("K", weight.layout.rows),
+            ("N", weight.layout.columns),
+            ("bits", settings.bits.into()),
+            ("block_size", settings.size),
+            ("accuracy_level", settings.accuracy_level.into()),
+        ];
+        for (key, value) in attributes {
+            // Some runtimes reject the accuracy level, so 0 leaves it out.
+            if key != "accuracy_level" || value > 0 {
+                multiply.set(AttributeProto::int(key, value as i64));
+            }
+        }
+        graph.push(multiply);
+        if let Some(bias) = node.input_at(2) {
+            let title = graph.fresh(&format!("{}_Add", node.title()));
+            graph.push(NodeProto::new("Add", &title, &[&product, bias], &[output]));
+        }
+        Ok(())
+    }
+
+    /// Rewrites a Gather of rows of a table as GatherBlockQuantized.
+    fn gather<'a>(
+        &mut self,
+        graph: &mut Rewriter<'a>,
+        node: &'a NodeProto,
+        settings: &BlockSettings,
+    ) -> Result<(), NotQuantized> {
+        let constants = &graph.model.graph.initializers;
+        let table = node.input_at(0).and_then(|name| constants.get(name));
+        let table = table.ok_or(StaysFloat::VariableTable)?;
+        if node.int("axis").unwrap_or(0) != 0 {
+            return Err(StaysFloat::GathersNoRows.into());
+        }
+        if !matches!(
+            table.element()?,
+            DataType::Float | DataType::Float16 | DataType::Bfloat16
+        ) {
+            return Err(StaysFloat::TableNotFloat.into());
+        }
+        if settings.method == BlockMethod::Hqq {
+            return Err(StaysFloat::FractionalZeroPoints.into());
+        }
+        // A row of the table is a column of the matrix.
+        let weight = BlockedWeight::new(table, true)?;
+        if weight.layout.rows % settings.size != 0 {
+            return Err(StaysFloat::UnevenRows.into());
+        }
+        weight.gains(settings)?;
+        let recipe = self.recipe(graph, &weight, settings)?;
+        let integers = self.view(graph, recipe, weight.layout, settings)?;
+        let names = &self.recipes[recipe].outputs;
+        let mut inputs = vec![&*integers, node.input_at(1).unwrap_or_default()];
+        inputs.extend(names.iter().skip(1).map(String::as_str));
+        let output = node.output.first().map_or("", String::as_str);
+        let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
+        let mut gather = NodeProto {
+            domain: Some(MICROSOFT.to_owned()),
+            ..NodeProto::new("GatherBlockQuantized", &title, &inputs, &[output])
+        };
+        for (key, value) in [
+            ("gather_axis", 0),
+            ("quantize_axis", 1),
+            ("bits", settings.bits.into()),
+            ("block_size", settings.size),
+        ] {
+            gather.set(AttributeProto::int(key, value as i64));
+        }
+        graph.push(gather);
+        Ok(())
+    }
+
+    /// The integers of a recipe as a matrix: those of MatMulNBits have an axis of blocks.
+    fn view(
+        &mut self,
+        graph: &mut Rewriter,
+        recipe: usize,
+        layout: MatrixLayout,
+        settings: &BlockSettings,
+    ) -> Result<String, NotQuantized> {
+        let planned = &mut self.recipes[recipe];
+        if let Some((name, ..)) = planned.views.first() {
+            return Ok(name.clone());
+        }
+        let name = graph.fresh(&format!("{}_rows", planned.outputs[0]));
+        let bytes = layout.rows * usize::from(settings.bits) / 8;
+        planned
+            .views
+            .push((name.clone(), 0, vec![layout.columns, bytes]));
+        if let Some(constant) = planned.view_placeholder(0)? {
+            graph.constant(constant);
+        }
+        Ok(name)
+    }
+
+    /// The recipe of a weight, which all its nodes with the same settings share.
+    fn recipe(
+        &mut self,
+        graph: &mut Rewriter,
+        weight: &BlockedWeight,
+        settings: &BlockSettings,
+    ) -> Result<usize, NotQuantized> {
+        let name = weight.tensor.name.clone().unwrap_or_default();
+        if let Some(&reason) = self.refused.get(&name) {
+            return Err(reason.into());
+        }
+        let own = BlockSettings {
+            accuracy_level: 0,
+            ..settings.clone()
+        };
+        let key = (name.clone(), format!("{:?} {own:?}", weight.layout));
+        if let Some(&known) = self.known.get(&key) {
+            return Ok(known);
+        }
+        let mut outputs = vec![
+            graph.fresh(&format!("{name}_Q{}", settings.bits)),
+            graph.fresh(&format!("{name}_scales")),
+        ];
+        if !settings.is_symmetric() {
+            outputs.push(graph.fresh(&format!("{name}_zero_points")));
+        }
+        let planned = PlannedRecipe {
+            source: weight.tensor.clone(),
+            kind: RecipeKind::Blocks(weight.layout, own, weight.tensor.element()?),
+            outputs,
+            views: Vec::new(),
+        };
+        for constant in planned.placeholders()? {
+            graph.constant(constant);
+        }
+        self.recipes.push(planned);
+        self.known.insert(key, self.recipes.len() - 1);
+        Ok(self.recipes.len() - 1)
+    }
+}
+
+/// The constant in a node's weight slot, and the output of the Transpose through which the node
+/// reads it.
+fn weight<'a>(
+    graph: &Rewriter<'a>,
+    node: &NodeProto,
+) -> Result<(&'a TensorProto, Option<String>), NotQuantized> {
+    let model = &graph.model.graph;
+    let constant = |name: Option<&str>| model.initializers.get(name?);
+    if constant(node.input_at(0)).is_some() {
+        return Err(StaysFloat::ConstantInput.into());
+    }
+    let name = node.input_at(1).unwrap_or_default();
+    if let Some(weight) = constant(Some(name)) {
+        return Ok((weight, None));
+    }
+    let before = graph.uses.producer(name).map(|place| &model.nodes[place]);
+    let turned = before.filter(|before| {
+        before.is("Transpose") && before.ints("perm").is_none_or(|order| *order == [1, 0])
+    });
+    match turned.and_then(|before| constant(before.input_at(0))) {
+        Some(weight) => Ok((weight, Some(name.to_owned()))),
+        None => Err(StaysFloat::VariableWeight.into()),
+    }
+}
+
+/// Removes Transposes that lost all their readers, and their constants.
+fn remove_unread(model: &mut Model, transposes: &BTreeSet<String>) {
+    let graph = &mut model.graph;
+    let uses = graph.uses();
+    let unread = transposes
+        .iter()
+        .filter(|name| uses.consumers(name).is_empty() && !uses.is_output(name));
+    let places: std::collections::HashSet<usize> =
+        unread.filter_map(|name| uses.producer(name)).collect();
+    let read: Vec<String> = places
+        .iter()
+        .filter_map(|&place| graph.nodes[place].input_at(0).map(str::to_owned))
+        .collect();
+    graph.remove_nodes(&places);
+    let uses = graph.uses();
+    for name in read {
+        if uses.consumers(&name).is_empty() && !uses.is_output(&name) {
+            graph.initializers.remove(&name);
+        }
+    }
+}

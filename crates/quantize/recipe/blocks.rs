@@ -1,0 +1,499 @@
+//! A matrix in blocks, as ONNX Runtime's MatMulNBits stores it: integers [columns, blocks, bytes of
+//! a block], scales [columns, blocks], and packed zero points.
+//!
+//! Rows of the matrix lie along the reduction axis. If a column is contiguous in the source, columns
+//! are computed one after the other. Otherwise a block needs several rows, and the outputs of all
+//! columns grow together. Then the columns are divided into tiles that fit into memory, and each
+//! tile takes a pass over the source.
+
+use std::ops::Range;
+
+use octet_onnx::schema::DataType;
+use rayon::prelude::*;
+
+use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
+use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels, block_grid, packed};
+
+/// Columns that one task computes.
+const TASK: usize = 16;
+
+/// The order of a matrix in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixLayout {
+    /// Size along the reduction axis.
+    pub rows: usize,
+    /// Number of output channels.
+    pub columns: usize,
+    /// True if a column is contiguous.
+    pub transposed: bool,
+}
+
+/// Quantizes a matrix in blocks.
+pub struct BlocksRecipe {
+    matrix: MatrixLayout,
+    source: DataType,
+    settings: BlockSettings,
+    levels: Levels,
+    /// Element type of the scales.
+    scales: DataType,
+    outputs: Vec<RecipeOutput>,
+    slices: Slices,
+    tile: ColumnTile,
+    /// Columns of a tile.
+    tile_columns: usize,
+    summary: RecipeSummary,
+}
+
+/// The columns of the current pass.
+#[derive(Default)]
+struct ColumnTile {
+    /// The first column, and the column behind the last.
+    columns: Range<usize>,
+    /// Rows of the current block, `columns.len()` numbers each.
+    panel: Vec<f32>,
+    /// Index of the current block.
+    block: usize,
+    integers: Vec<u8>,
+    grids: Vec<BlockGrid>,
+}
+
+impl BlocksRecipe {
+    /// Quantizes a matrix of this element type; scales have the type `scales`.
+    pub fn new(
+        matrix: MatrixLayout,
+        source: DataType,
+        settings: &BlockSettings,
+        scales: DataType,
+    ) -> BlocksRecipe {
+        BlocksRecipe::within(MEMORY, matrix, source, settings, scales)
+    }
+
+    /// Like [`Self::new`], with tiles of at most `memory` bytes.
+    fn within(
+        memory: usize,
+        matrix: MatrixLayout,
+        source: DataType,
+        settings: &BlockSettings,
+        scales: DataType,
+    ) -> BlocksRecipe {
+        let blocks = matrix.rows.div_ceil(settings.size);
+        let in_byte = usize::from(8 / settings.bits);
+        let bytes_of_block = settings.size / in_byte;
+        let mut outputs = vec![
+            RecipeOutput::new(DataType::Uint8, &[matrix.columns, blocks, bytes_of_block]),
+            RecipeOutput::new(scales, &[matrix.columns, blocks]),
+        ];
+        if !settings.is_symmetric() {
+            outputs.push(match settings.method {
+                BlockMethod::Hqq => RecipeOutput::new(scales, &[matrix.columns, blocks]),
+                _ => {
+                    RecipeOutput::new(DataType::Uint8, &[matrix.columns, blocks.div_ceil(in_byte)])
+                }
+            });
+        }
+        let size = (source.bits().unwrap_or(32) / 8) as u64;
+        let bytes = matrix.rows as u64 * matrix.columns as u64 * size;
+        let (unit, tile_columns) = match matrix.transposed {
+            true => (matrix.rows as u64 * size, matrix.columns),
+            false => {
+                let result = blocks * (bytes_of_block + size_of::<BlockGrid>());
+                let panel = settings.size * size_of::<f32>();
+                let fitting = (memory / (result + panel)).max(TASK) / TASK * TASK;
+                (matrix.columns as u64 * size, fitting.min(matrix.columns))
+            }
+        };
+        let passes = matrix.columns.div_ceil(tile_columns.max(1));
+        let levels = Levels {
+            bits: settings.bits,
+            symmetric: settings.is_symmetric(),
+        };
+        let mut recipe = BlocksRecipe {
+            matrix,
+            source,
+            settings: settings.clone(),
+            levels,
+            scales,
+            outputs,
+            slices: Slices::new(bytes, unit.max(1), passes),
+            tile: ColumnTile::default(),
+            tile_columns,
+            summary: RecipeSummary::default(),
+        };
+        recipe.begin_tile(0);
+        recipe
+    }
+
+    fn blocks(&self) -> usize {
+        self.matrix.rows.div_ceil(self.settings.size)
+    }
+
+    fn bytes_of_block(&self) -> usize {
+        self.settings.size * usize::from(self.settings.bits) / 8
+    }
+
+    fn begin_tile(&mut self, first: usize) {
+        let columns = first..self.matrix.columns.min(first + self.tile_columns);
+        if self.matrix.transposed {
+            return;
+        }
+        let count = columns.len() * self.blocks();
+        self.tile = ColumnTile {
+            columns,
+            panel: Vec::new(),
+            block: 0,
+            integers: vec![0; count * self.bytes_of_block()],
+            grids: vec![BlockGrid::default(); count],
+        };
+    }
+
+    /// Quantizes one block into its bytes.
+    fn quantize(&self, block: &[f32], bytes: &mut [u8]) -> Result<BlockGrid, RecipeError> {
+        if !block
+            .iter()
+            .fold(true, |all, value| all & value.is_finite())
+        {
+            return Err(RecipeError::NotFinite);
+        }
+        let grid = block_grid(block, self.levels, self.settings.method, self.scales);
+        if !self.scales.rounded(grid.scale).is_finite() {
+            return Err(RecipeError::Scale(self.scales));
+        }
+        let integers: Vec<u8> = block
+            .iter()
+            .map(|&value| grid.integer(value, self.levels))
+            .collect();
+        let packed = packed(&integers, self.settings.bits);
+        bytes[..packed.len()].copy_from_slice(&packed);
+        Ok(grid)
+    }
+
+    /// Quantizes contiguous columns.
+    fn feed_columns(
+        &mut self,
+        values: &[f32],
+        emit: &mut dyn FnMut(Emitted),
+    ) -> Result<(), RecipeError> {
+        let (rows, blocks) = (self.matrix.rows, self.blocks());
+        let first = self.tile.columns.end;
+        let columns = values.len() / rows;
+        let mut integers = vec![0; columns * blocks * self.bytes_of_block()];
+        let mut grids = vec![BlockGrid::default(); columns * blocks];
+        let one = |((column, integers), grids): ((&[f32], &mut [u8]), &mut [BlockGrid])| {
+            let blocks = column.chunks(self.settings.size);
+            let places = integers.chunks_mut(self.bytes_of_block()).zip(grids);
+            for (block, (bytes, grid)) in blocks.zip(places) {
+                *grid = self.quantize(block, bytes)?;
+            }
+            Ok(())
+        };
+        values
+            .par_chunks(rows)
+            .zip(integers.par_chunks_mut(blocks * self.bytes_of_block()))
+            .zip(grids.par_chunks_mut(blocks))
+            .try_for_each(one)?;
+        self.tile.columns = 0..first + columns;
+        self.emit(first, integers, &grids, emit);
+        Ok(())
+    }
+
+    /// Adds rows to the tile.
+    fn feed_rows(&mut self, values: &[f32]) -> Result<(), RecipeError> {
+        let columns = self.tile.columns.clone();
+        for row in values.chunks(self.matrix.columns) {
+            self.tile.panel.extend_from_slice(&row[columns.clone()]);
+            if self.tile.panel.len() == self.settings.size * columns.len() {
+                self.end_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Quantizes the panel, which has the rows of one block.
+    fn end_block(&mut self) -> Result<(), RecipeError> {
+        let mut tile = std::mem::take(&mut self.tile);
+        let (width, blocks, bytes) = (tile.columns.len(), self.blocks(), self.bytes_of_block());
+        let (rows, at) = (tile.panel.len() / width.max(1), tile.block);
+        let task = |(task, (integers, grids)): (usize, (&mut [u8], &mut [BlockGrid]))| {
+            let mut block = vec![0.0; rows];
+            let columns = integers
+                .chunks_mut(blocks * bytes)
+                .zip(grids.chunks_mut(blocks));
+            for (column, (integers, grids)) in columns.enumerate() {
+                let place = task * TASK + column;
+                let values = tile.panel.iter().skip(place).step_by(width);
+                block
+                    .iter_mut()
+                    .zip(values)
+                    .for_each(|(to, &from)| *to = from);
+                grids[at] = self.quantize(&block, &mut integers[at * bytes..][..bytes])?;
+            }
+            Ok(())
+        };
+        tile.integers
+            .par_chunks_mut(TASK * blocks * bytes)
+            .zip(tile.grids.par_chunks_mut(TASK * blocks))
+            .enumerate()
+            .try_for_each(task)?;
+        tile.panel.clear();
+        tile.block += 1;
+        self.tile = tile;
+        Ok(())
+    }
+
+    /// Emits finished columns.
+    fn emit(
+        &mut self,
+        first: usize,
+        integers: Vec<u8>,
+        grids: &[BlockGrid],
+        emit: &mut dyn FnMut(Emitted),
+    ) {
+        for grid in grids {
+            if grid.scale.abs() > self.summary.scale.abs() {
+                self.summary.scale = grid.scale;
+                self.summary.zero_point = grid.zero_point;
+            }
+        }
+        let blocks = self.blocks();
+        let mut at = |output: usize, bytes: Vec<u8>| {
+            let columns = self.matrix.columns.max(1) as u64;
+            let offset = self.outputs[output].bytes / columns * first as u64;
+            emit(Emitted {
+                output,
+                offset,
+                bytes,
+            });
+        };
+        at(0, integers);
+        let scales = grids.iter().map(|grid| grid.scale);
+        at(1, self.scales.bytes_of(scales));
+        if self.levels.symmetric {
+            return;
+        }
+        let zero_points = match self.settings.method {
+            BlockMethod::Hqq => self
+                .scales
+                .bytes_of(grids.iter().map(|grid| grid.zero_point)),
+            _ => {
+                let in_byte = usize::from(8 / self.settings.bits);
+                let filled = blocks.next_multiple_of(in_byte);
+                let column = |grids: &[BlockGrid]| {
+                    let mut column: Vec<u8> =
+                        grids.iter().map(|grid| grid.zero_point as u8).collect();
+                    // The last byte of a column is filled with the middle.
+                    column.resize(filled, self.levels.middle());
+                    packed(&column, self.settings.bits)
+                };
+                grids.chunks(blocks).flat_map(column).collect()
+            }
+        };
+        at(2, zero_points);
+    }
+}
+
+impl Recipe for BlocksRecipe {
+    fn outputs(&self) -> &[RecipeOutput] {
+        &self.outputs
+    }
+
+    fn next(&self) -> Option<Range<u64>> {
+        self.slices.next()
+    }
+
+    fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError> {
+        let ends = self.slices.advance(bytes)?;
+        let values = self.source.floats(bytes);
+        if self.matrix.transposed {
+            return self.feed_columns(&values, emit);
+        }
+        self.feed_rows(&values)?;
+        if !ends {
+            return Ok(());
+        }
+        if !self.tile.panel.is_empty() {
+            self.end_block()?;
+        }
+        let columns = self.tile.columns.clone();
+        let tile = std::mem::take(&mut self.tile);
+        self.emit(columns.start, tile.integers, &tile.grids, emit);
+        if columns.end < self.matrix.columns {
+            self.begin_tile(columns.end);
+        }
+        Ok(())
+    }
+
+    fn bytes_to_read(&self) -> u64 {
+        let tiles = self.matrix.columns.div_ceil(self.tile_columns.max(1));
+        self.slices.bytes * tiles as u64
+    }
+
+    fn summary(&self) -> RecipeSummary {
+        self.summary.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run_in_memory;
+    use super::*;
+
+    fn numbers(count: usize) -> Vec<f32> {
+        let mut state = 7u32;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+        };
+        (0..count).map(|_| random() + random() * random()).collect()
+    }
+
+    /// The outputs of a matrix, column by column.
+    fn reference(
+        values: &[f32],
+        matrix: MatrixLayout,
+        settings: &BlockSettings,
+        scales: DataType,
+    ) -> Vec<Vec<u8>> {
+        let levels = Levels {
+            bits: settings.bits,
+            symmetric: settings.is_symmetric(),
+        };
+        let mut outputs = vec![Vec::new(); 3];
+        for column in 0..matrix.columns {
+            let at = |row: usize| match matrix.transposed {
+                true => values[column * matrix.rows + row],
+                false => values[row * matrix.columns + column],
+            };
+            let column: Vec<f32> = (0..matrix.rows).map(at).collect();
+            let mut zero_points = Vec::new();
+            for block in column.chunks(settings.size) {
+                let grid = block_grid(block, levels, settings.method, scales);
+                let mut integers: Vec<u8> = block
+                    .iter()
+                    .map(|&value| grid.integer(value, levels))
+                    .collect();
+                integers.resize(settings.size, 0);
+                outputs[0].extend(packed(&integers, settings.bits));
+                outputs[1].extend(scales.bytes_of([grid.scale].into_iter()));
+                match settings.method {
+                    BlockMethod::Hqq => {
+                        outputs[2].extend(scales.bytes_of([grid.zero_point].into_iter()))
+                    }
+                    _ => zero_points.push(grid.zero_point as u8),
+                }
+            }
+            let in_byte = usize::from(8 / settings.bits);
+            zero_points.resize(zero_points.len().next_multiple_of(in_byte), levels.middle());
+            outputs[2].extend(packed(&zero_points, settings.bits));
+        }
+        if settings.is_symmetric() {
+            outputs.pop();
+        }
+        outputs
+    }
+
+    #[test]
+    fn tiles_slices_and_the_order_of_the_source_do_not_change_the_bytes() {
+        let (rows, columns) = (100, 75);
+        let values = numbers(rows * columns);
+        for (bits, size, method, symmetric) in [
+            (4, 32, BlockMethod::Rtn, None),
+            (4, 16, BlockMethod::Rtn, Some(false)),
+            (2, 16, BlockMethod::Hqq, None),
+            (8, 64, BlockMethod::Search, Some(false)),
+            (2, 128, BlockMethod::Search, None),
+        ] {
+            let settings = BlockSettings {
+                bits,
+                size,
+                method,
+                symmetric,
+                ..BlockSettings::default()
+            };
+            for transposed in [false, true] {
+                let matrix = MatrixLayout {
+                    rows,
+                    columns,
+                    transposed,
+                };
+                for (source, scales) in [
+                    (DataType::Float, DataType::Float),
+                    (DataType::Float16, DataType::Float16),
+                    (DataType::Bfloat16, DataType::Float),
+                ] {
+                    let bytes = source.bytes_of(values.iter().copied());
+                    let rounded = source.floats(&bytes);
+                    let wanted = reference(&rounded, matrix, &settings, scales);
+                    for memory in [0, 60_000, MEMORY] {
+                        let mut recipe =
+                            BlocksRecipe::within(memory, matrix, source, &settings, scales);
+                        let sizes: Vec<u64> = recipe.outputs().iter().map(|o| o.bytes).collect();
+                        let outputs = run_in_memory(&mut recipe, &bytes).unwrap();
+                        let lengths: Vec<u64> = outputs.iter().map(|o| o.len() as u64).collect();
+                        assert_eq!(sizes, lengths);
+                        assert!(
+                            outputs == wanted,
+                            "{settings:?} {transposed} {source:?} {memory}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_stretch_is_emitted_once_and_passes_are_counted() {
+        let matrix = MatrixLayout {
+            rows: 64,
+            columns: 40,
+            transposed: false,
+        };
+        let settings = BlockSettings::default();
+        let mut recipe =
+            BlocksRecipe::within(0, matrix, DataType::Float, &settings, DataType::Float);
+        let bytes = DataType::Float.bytes_of(numbers(64 * 40).into_iter());
+        // Tiles of 16 columns: three passes.
+        assert_eq!(recipe.bytes_to_read(), 3 * bytes.len() as u64);
+        let mut emitted = vec![Vec::new(); 2];
+        let mut read = 0;
+        while let Some(range) = recipe.next() {
+            read += range.end - range.start;
+            let slice = &bytes[range.start as usize..range.end as usize];
+            recipe
+                .feed(slice, &mut |one| {
+                    emitted[one.output].push(one.offset..one.offset + one.bytes.len() as u64);
+                })
+                .unwrap();
+        }
+        assert_eq!(read, recipe.bytes_to_read());
+        for (stretches, output) in emitted.iter().zip(recipe.outputs()) {
+            let ends: Vec<u64> = stretches.iter().map(|s| s.end).collect();
+            let starts: Vec<u64> = stretches.iter().map(|s| s.start).collect();
+            assert_eq!(starts[0], 0);
+            assert_eq!(starts[1..], ends[..ends.len() - 1]);
+            assert_eq!(ends.last(), Some(&output.bytes));
+        }
+    }
+
+    #[test]
+    fn numbers_without_an_integer_are_an_error() {
+        let matrix = MatrixLayout {
+            rows: 32,
+            columns: 2,
+            transposed: true,
+        };
+        let settings = BlockSettings::default();
+        let run = |value: f32, scales| {
+            let mut values = vec![0.5; 64];
+            values[40] = value;
+            let bytes = DataType::Float.bytes_of(values.into_iter());
+            let mut recipe = BlocksRecipe::new(matrix, DataType::Float, &settings, scales);
+            run_in_memory(&mut recipe, &bytes).map(|_| ())
+        };
+        assert_eq!(run(1.0, DataType::Float), Ok(()));
+        for value in [f32::NAN, f32::INFINITY] {
+            assert_eq!(run(value, DataType::Float), Err(RecipeError::NotFinite));
+        }
+        let half = DataType::Float16;
+        assert_eq!(run(1e7, half), Err(RecipeError::Scale(half)));
+    }
+}

@@ -1,0 +1,53 @@
+//! A constant that stays as it is.
+
+use std::ops::Range;
+
+use octet_onnx::schema::DataType;
+
+use super::{Emitted, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
+
+/// Copies a constant.
+pub struct CopyRecipe {
+    output: [RecipeOutput; 1],
+    slices: Slices,
+}
+
+impl CopyRecipe {
+    /// Copies a constant of this type and shape.
+    pub fn new(element: DataType, shape: &[usize]) -> CopyRecipe {
+        let output = RecipeOutput::new(element, shape);
+        CopyRecipe {
+            slices: Slices::new(output.bytes, 1, 1),
+            output: [output],
+        }
+    }
+}
+
+impl Recipe for CopyRecipe {
+    fn outputs(&self) -> &[RecipeOutput] {
+        &self.output
+    }
+
+    fn next(&self) -> Option<Range<u64>> {
+        self.slices.next()
+    }
+
+    fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError> {
+        let offset = self.slices.position;
+        self.slices.advance(bytes)?;
+        emit(Emitted {
+            output: 0,
+            offset,
+            bytes: bytes.to_vec(),
+        });
+        Ok(())
+    }
+
+    fn bytes_to_read(&self) -> u64 {
+        self.slices.bytes
+    }
+
+    fn summary(&self) -> RecipeSummary {
+        RecipeSummary::default()
+    }
+}

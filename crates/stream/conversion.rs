@@ -1,0 +1,492 @@
+//! The conversion: a plan of all constants, then one after the other from source to result.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use octet_graph::Model;
+use octet_onnx::schema::{ModelProto, StringStringEntryProto, TensorProto};
+use octet_onnx::{Pieces, Stretch, pieces, stretch_of, tensors};
+use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeSummary};
+use octet_quantize::{Quantized, Settings, plan_streamed};
+
+use crate::data_placement::DataPlacement;
+use crate::{OutputFiles, StreamError, WeightsFile};
+
+/// The next thing that the caller does.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ConversionStep {
+    /// Read these bytes of the source and pass them to [`Conversion::feed`].
+    Read(Stretch),
+    /// Write these bytes of the result.
+    Write {
+        /// Index in [`Conversion::files`].
+        file: usize,
+        /// Offset in the file.
+        offset: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// All constants are written: [`Conversion::finish`].
+    Finished,
+}
+
+/// The conversion of one model.
+pub struct Conversion {
+    model: ModelProto,
+    quantized: Quantized,
+    files: Vec<WeightsFile>,
+    /// Recipes in the order in which the source is read.
+    waiting: VecDeque<Work>,
+    current: Option<Current>,
+    writes: VecDeque<ConversionStep>,
+    summaries: Vec<(PlannedRecipe, RecipeSummary)>,
+    bytes_to_read: u64,
+    bytes_read: u64,
+}
+
+/// A recipe, where its source lies, and where its outputs go: file and offset.
+struct Work {
+    planned: PlannedRecipe,
+    source: Option<Stretch>,
+    places: Vec<(usize, u64)>,
+}
+
+struct Current {
+    work: Work,
+    recipe: Box<dyn Recipe>,
+}
+
+/// A finished conversion.
+pub struct Converted {
+    /// The model file. Write it last: its presence says that the constants are complete.
+    pub model: Pieces,
+    /// Nodes and notes.
+    pub quantized: Quantized,
+    /// The recipes that changed a constant, with facts about the outcome.
+    pub summaries: Vec<(PlannedRecipe, RecipeSummary)>,
+}
+
+impl Conversion {
+    /// Plans the conversion of a model whose large constants are external.
+    pub fn new(
+        model: ModelProto,
+        settings: &Settings,
+        output: OutputFiles,
+    ) -> Result<Conversion, StreamError> {
+        let (quantized, recipes) = plan_streamed(&Model::from_proto(model)?, settings)?;
+        let mut model = quantized.model.to_proto();
+        let mut plan = ConstantPlan::new(recipes, output)?;
+        tensors::each_mut(&mut model, &mut |tensor| plan.place(tensor))?;
+        let ConstantPlan {
+            placement,
+            mut work,
+            ..
+        } = plan;
+        // A source is read from its beginning to its end.
+        work.sort_by(|one, other| one.source.cmp(&other.source));
+        let mut bytes_to_read = 0;
+        for one in &work {
+            bytes_to_read += one.planned.start()?.bytes_to_read();
+        }
+        Ok(Conversion {
+            model,
+            quantized,
+            files: placement.files,
+            waiting: work.into(),
+            current: None,
+            writes: VecDeque::new(),
+            summaries: Vec::new(),
+            bytes_to_read,
+            bytes_read: 0,
+        })
+    }
+
+    /// The files of constants, with their final sizes.
+    pub fn files(&self) -> &[WeightsFile] {
+        &self.files
+    }
+
+    /// Nodes and notes of the plan.
+    pub fn quantized(&self) -> &Quantized {
+        &self.quantized
+    }
+
+    /// Bytes of the source that are read, over all passes, and those read so far.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.bytes_read, self.bytes_to_read)
+    }
+
+    /// The next step. A write must be done before the next call.
+    pub fn next(&mut self) -> Result<ConversionStep, StreamError> {
+        loop {
+            if let Some(write) = self.writes.pop_front() {
+                return Ok(write);
+            }
+            let Some(current) = &mut self.current else {
+                let Some(work) = self.waiting.pop_front() else {
+                    return Ok(ConversionStep::Finished);
+                };
+                let recipe = work.planned.start()?;
+                self.current = Some(Current { work, recipe });
+                continue;
+            };
+            let Some(range) = current.recipe.next() else {
+                let Some(Current { work, recipe }) = self.current.take() else {
+                    continue;
+                };
+                self.summaries.push((work.planned, recipe.summary()));
+                continue;
+            };
+            match &current.work.source {
+                Some(stretch) => {
+                    return Ok(ConversionStep::Read(Stretch {
+                        file: stretch.file.clone(),
+                        offset: stretch.offset + range.start,
+                        length: range.end - range.start,
+                    }));
+                }
+                None => {
+                    let data = current
+                        .work
+                        .planned
+                        .source
+                        .raw_data
+                        .clone()
+                        .unwrap_or_default();
+                    let range = range.start as usize..range.end as usize;
+                    self.feed(data.get(range).unwrap_or_default())?;
+                }
+            }
+        }
+    }
+
+    /// Takes the bytes that the last step asked for.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+        let Some(Current { work, recipe }) = &mut self.current else {
+            return Ok(());
+        };
+        let wanted = recipe.next().unwrap_or_default();
+        let missing = (wanted.end - wanted.start).saturating_sub(bytes.len() as u64);
+        if let (Some(stretch), 1..) = (&work.source, missing) {
+            return Err(StreamError::Short {
+                file: stretch.file.clone(),
+                missing,
+            });
+        }
+        self.bytes_read += bytes.len() as u64;
+        let writes = &mut self.writes;
+        let places = &work.places;
+        let mut emit = |emitted: Emitted| {
+            let (file, start) = places[emitted.output];
+            writes.push_back(ConversionStep::Write {
+                file,
+                offset: start + emitted.offset,
+                bytes: emitted.bytes,
+            });
+        };
+        recipe
+            .feed(bytes, &mut emit)
+            .map_err(|source| StreamError::Constant {
+                tensor: work.planned.source.title().to_owned(),
+                source,
+            })
+    }
+
+    /// The model file. All steps must be done.
+    pub fn finish(self) -> Result<Converted, StreamError> {
+        Ok(Converted {
+            model: pieces(&self.model)?,
+            quantized: self.quantized,
+            summaries: self.summaries,
+        })
+    }
+}
+
+/// The places of all external constants.
+struct ConstantPlan {
+    placement: DataPlacement,
+    work: Vec<Work>,
+    /// Recipe and output by the name of a computed constant.
+    computed: HashMap<String, (usize, usize)>,
+    /// Index in `work` of constants that are copied. Those over one stretch are one.
+    copied: BTreeMap<Stretch, usize>,
+}
+
+impl ConstantPlan {
+    fn new(recipes: Vec<PlannedRecipe>, output: OutputFiles) -> Result<ConstantPlan, StreamError> {
+        let mut plan = ConstantPlan {
+            placement: DataPlacement::new(output),
+            work: Vec::new(),
+            computed: HashMap::new(),
+            copied: BTreeMap::new(),
+        };
+        for planned in recipes {
+            for (output, name) in planned.outputs.iter().enumerate() {
+                plan.computed
+                    .insert(name.clone(), (plan.work.len(), output));
+            }
+            for (name, output, _) in &planned.views {
+                plan.computed
+                    .insert(name.clone(), (plan.work.len(), *output));
+            }
+            plan.add(planned)?;
+        }
+        Ok(plan)
+    }
+
+    fn add(&mut self, planned: PlannedRecipe) -> Result<usize, StreamError> {
+        let source = stretch_of(&planned.source)?;
+        let recipe = planned.start()?;
+        let outputs = recipe.outputs().iter();
+        let places = outputs
+            .map(|output| self.placement.place(output.bytes))
+            .collect();
+        self.work.push(Work {
+            planned,
+            source,
+            places,
+        });
+        Ok(self.work.len() - 1)
+    }
+
+    /// Gives an external tensor its place in the result.
+    fn place(&mut self, tensor: &mut TensorProto) -> Result<(), StreamError> {
+        if !tensor.is_external() {
+            return Ok(());
+        }
+        let name = tensor.name.as_deref().unwrap_or_default();
+        let (work, output) = match self.computed.get(name) {
+            Some(&place) if tensor.external_data.is_empty() => place,
+            _ => {
+                let Some(stretch) = stretch_of(tensor)? else {
+                    return Ok(());
+                };
+                let known = self.copied.get(&stretch).copied();
+                let work = match known {
+                    Some(work) => work,
+                    None => self.add(PlannedRecipe::copy(tensor))?,
+                };
+                self.copied.insert(stretch, work);
+                (work, 0)
+            }
+        };
+        let (file, offset) = self.work[work].places[output];
+        let entry = |key: &str, value: String| StringStringEntryProto {
+            key: Some(key.to_owned()),
+            value: Some(value),
+        };
+        tensor.external_data = vec![
+            entry("location", self.placement.files[file].name.clone()),
+            entry("offset", offset.to_string()),
+            entry("length", tensor.stored_bytes()?.to_string()),
+        ];
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SmallTensors;
+    use octet_onnx::schema::{
+        AttributeProto, DataType, GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto,
+    };
+    use octet_onnx::skeleton::SkeletonReader;
+    use octet_onnx::{Dim, TensorType, external, write};
+    use octet_quantize::recipe::run_in_memory;
+
+    const ROWS: usize = 192;
+    const COLUMNS: usize = 160;
+
+    fn port(name: &str, shape: &[usize]) -> ValueInfoProto {
+        let shape = shape.iter().map(|&size| Dim::Known(size)).collect();
+        let kind = TensorType {
+            element: DataType::Float,
+            shape: Some(shape),
+        };
+        ValueInfoProto::new(name, &kind)
+    }
+
+    fn numbers(seed: u32, count: usize) -> Vec<f32> {
+        let mut state = seed;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+        };
+        (0..count).map(|_| random()).collect()
+    }
+
+    /// Two products that share a weight, a Gemm with a transposed one, and an Add of a large constant.
+    fn model() -> ModelProto {
+        let w = TensorProto::from_f32("w", &[ROWS, COLUMNS], &numbers(1, ROWS * COLUMNS));
+        let v = TensorProto::from_f32("v", &[ROWS, COLUMNS], &numbers(2, ROWS * COLUMNS));
+        let table = TensorProto::from_f32("table", &[200, COLUMNS], &numbers(3, 200 * COLUMNS));
+        let bias = TensorProto::from_f32("bias", &[ROWS], &numbers(4, ROWS));
+        let graph = GraphProto {
+            name: Some("g".into()),
+            node: vec![
+                NodeProto::new("MatMul", "one", &["x", "w"], &["a"]),
+                NodeProto::new("MatMul", "two", &["x", "w"], &["b"]),
+                NodeProto::new("Add", "sum", &["a", "b"], &["c"]),
+                NodeProto::new("Add", "far", &["c", "table"], &["d"]),
+                NodeProto::new("Gemm", "three", &["d", "v", "bias"], &["y"])
+                    .with(AttributeProto::int("transB", 1)),
+            ],
+            initializer: vec![w, table, v, bias],
+            input: vec![port("x", &[200, ROWS])],
+            output: vec![port("y", &[200, ROWS])],
+            ..GraphProto::default()
+        };
+        ModelProto {
+            opset_import: vec![OperatorSetIdProto {
+                domain: Some(String::new()),
+                version: Some(17),
+            }],
+            ..ModelProto::from_graph(graph, 17)
+        }
+    }
+
+    /// Converts a file in memory; returns the model file and the files of constants.
+    fn convert(
+        file: &[u8],
+        limit: u64,
+    ) -> Result<(Converted, BTreeMap<String, Vec<u8>>), StreamError> {
+        let mut reader = SkeletonReader::new("m.onnx", file.len() as u64);
+        while let Some((offset, length)) = reader.next() {
+            reader.feed(&file[offset as usize..][..length]).unwrap();
+        }
+        let mut small = SmallTensors::new(reader.finish().unwrap())?;
+        while let Some(stretch) = small.next().cloned() {
+            small.feed(&file[stretch.offset as usize..stretch.end() as usize])?;
+        }
+        let settings = Settings {
+            scheme: octet_quantize::Scheme::Blocks,
+            ..Settings::default()
+        };
+        let output = OutputFiles {
+            model: "m_q4.onnx".into(),
+            limit,
+        };
+        let mut conversion = Conversion::new(small.finish()?, &settings, output)?;
+        let mut files: Vec<Vec<u8>> = conversion
+            .files()
+            .iter()
+            .map(|file| vec![0; file.bytes as usize])
+            .collect();
+        let names: Vec<String> = conversion.files().iter().map(|f| f.name.clone()).collect();
+        loop {
+            match conversion.next()? {
+                ConversionStep::Read(stretch) => {
+                    let end = (stretch.end() as usize).min(file.len());
+                    conversion.feed(&file[stretch.offset as usize..end])?;
+                }
+                ConversionStep::Write {
+                    file,
+                    offset,
+                    bytes,
+                } => {
+                    files[file][offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+                }
+                ConversionStep::Finished => break,
+            }
+        }
+        let (read, all) = conversion.progress();
+        assert_eq!(read, all);
+        Ok((conversion.finish()?, names.into_iter().zip(files).collect()))
+    }
+
+    fn attached(converted: &Converted, files: &BTreeMap<String, Vec<u8>>) -> ModelProto {
+        let bytes = converted.model.as_slice().concat();
+        let mut model = octet_onnx::read(bytes.into()).unwrap();
+        let files = files
+            .iter()
+            .map(|(name, bytes)| (name.clone(), bytes.clone().into()));
+        external::attach(&mut model, &files.collect()).unwrap();
+        model
+    }
+
+    #[test]
+    fn a_streamed_model_has_the_bytes_of_its_recipes_and_the_rest_of_the_file() {
+        let source = model();
+        let file = write(&source).unwrap();
+        let (converted, files) = convert(&file, u64::MAX).unwrap();
+        assert_eq!(Vec::from_iter(files.keys()), ["m_q4.onnx_data"]);
+        let result = attached(&converted, &files);
+        let graph = result.graph.as_ref().unwrap();
+        let operators: Vec<_> = graph
+            .node
+            .iter()
+            .filter_map(|n| n.op_type.as_deref())
+            .collect();
+        assert_eq!(
+            operators,
+            [
+                "MatMulNBits",
+                "MatMulNBits",
+                "Add",
+                "Add",
+                "MatMulNBits",
+                "Add"
+            ]
+        );
+        assert_eq!(
+            graph.node[0].input, graph.node[1].input,
+            "one weight for both"
+        );
+        let by_name = |graph: &GraphProto, name: &str| {
+            let mut tensors = graph.initializer.iter();
+            tensors.find(|t| t.name.as_deref() == Some(name)).cloned()
+        };
+        let before = source.graph.as_ref().unwrap();
+        assert_eq!(by_name(graph, "table"), by_name(before, "table"));
+        assert_eq!(by_name(graph, "bias"), by_name(before, "bias"));
+        assert_eq!(by_name(graph, "w"), None);
+        for (planned, _) in converted
+            .summaries
+            .iter()
+            .filter(|(p, _)| p.outputs.len() == 2)
+        {
+            let name = planned.source.title();
+            let data = by_name(before, name).unwrap().raw_data.unwrap();
+            let wanted = run_in_memory(planned.start().unwrap().as_mut(), &data).unwrap();
+            for (output, wanted) in planned.outputs.iter().zip(wanted) {
+                let tensor = by_name(graph, output).unwrap();
+                assert!(tensor.raw_data.unwrap() == wanted, "{output}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_files_hold_the_same_constants_as_one() {
+        let file = write(&model()).unwrap();
+        let (one, whole) = convert(&file, u64::MAX).unwrap();
+        let (several, parts) = convert(&file, 100_000).unwrap();
+        assert!(parts.len() > 1, "{:?}", parts.keys());
+        assert_eq!(attached(&one, &whole), attached(&several, &parts));
+    }
+
+    #[test]
+    fn a_file_that_ends_early_is_named() {
+        let file = write(&model()).unwrap();
+        let mut reader = SkeletonReader::new("m.onnx", file.len() as u64);
+        while let Some((offset, length)) = reader.next() {
+            reader.feed(&file[offset as usize..][..length]).unwrap();
+        }
+        let settings = Settings {
+            scheme: octet_quantize::Scheme::Blocks,
+            ..Settings::default()
+        };
+        let output = OutputFiles {
+            model: "o.onnx".into(),
+            limit: u64::MAX,
+        };
+        let mut conversion = Conversion::new(reader.finish().unwrap(), &settings, output).unwrap();
+        let ConversionStep::Read(stretch) = conversion.next().unwrap() else {
+            panic!("the first step is a read");
+        };
+        let error = conversion
+            .feed(&vec![0; stretch.length as usize - 7])
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("m.onnx ended 7 bytes early"), "{text}");
+    }
+}

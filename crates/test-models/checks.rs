@@ -1,0 +1,53 @@
+//! Checks of a model, and views on it.
+
+use std::collections::HashSet;
+
+use octet_graph::Model;
+use octet_onnx::schema::NodeProto;
+
+/// The node that produces a value.
+pub fn producer<'a>(model: &'a Model, value: &str) -> &'a NodeProto {
+    let mut nodes = model.graph.nodes.iter();
+    nodes.find(|n| n.output.iter().any(|o| o == value)).unwrap()
+}
+
+/// The operators of the nodes, in order; one of another domain has that as a prefix.
+pub fn operators(model: &Model) -> Vec<String> {
+    model.graph.nodes.iter().map(NodeProto::operator).collect()
+}
+
+/// Asserts that every value is produced once and before its use, that names are unique, and that
+/// every output is produced.
+pub fn assert_valid(model: &Model) {
+    let graph = &model.graph;
+    let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
+    let mut known: HashSet<String> = HashSet::new();
+    for name in inputs.chain(graph.initializers.iter().filter_map(|t| t.name.clone())) {
+        assert!(known.insert(name.clone()), "{name} is there twice");
+    }
+    let mut titles = HashSet::new();
+    for node in &graph.nodes {
+        let name = node.name.as_deref().unwrap_or_default();
+        assert!(
+            name.is_empty() || titles.insert(name),
+            "two nodes are named {name}"
+        );
+        let captured = node.captured();
+        for name in node.input.iter().chain(&captured).filter(|n| !n.is_empty()) {
+            let title = node.title();
+            assert!(
+                known.contains(name),
+                "{title} uses {name} before it is made"
+            );
+        }
+        for name in node.output.iter().filter(|n| !n.is_empty()) {
+            assert!(known.insert(name.clone()), "{name} is made twice");
+        }
+    }
+    for output in graph.outputs.iter().filter_map(|v| v.name.as_ref()) {
+        assert!(known.contains(output), "the output {output} is not made");
+    }
+    for tensor in graph.initializers.iter() {
+        tensor.check().unwrap();
+    }
+}

@@ -1,0 +1,73 @@
+//! Rounding to integers and back, in float arithmetic.
+//!
+//! QuantizeLinear followed by DequantizeLinear turns x into `(clamp(round(x/s) + z, low, high) -
+//! z)·s`. Integers of at most 16 bits are exact in float32, so this equals `clamp(round(x/s), low -
+//! z, high - z)·s`. Div, Round (half to even, as QuantizeLinear), Clip and Mul compute the same
+//! bits.
+
+use crate::graph::Model;
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// Rounding of a value to its quantization grid.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FakeQuantization {
+    pub(super) scale: f32,
+    /// Smallest and largest integer, minus the zero point.
+    low: f32,
+    high: f32,
+}
+
+impl FakeQuantization {
+    /// The rounding of a QuantizeLinear or DequantizeLinear with a single scale and at most 16 bits.
+    pub(super) fn from_node(model: &Model, node: &NodeProto) -> Option<FakeQuantization> {
+        let constant = |slot| model.graph.initializers.get(node.input_at(slot)?);
+        let scale = constant(1)?.to_f32().ok()?;
+        let (element, zero_point) = match constant(2) {
+            Some(tensor) => (tensor.element().ok()?, tensor.to_i64().ok()?),
+            None => (DataType::Uint8, vec![0]),
+        };
+        let (low, high) = match element {
+            DataType::Uint8 => (0, 255),
+            DataType::Int8 => (-128, 127),
+            DataType::Uint16 => (0, 65_535),
+            DataType::Int16 => (-32_768, 32_767),
+            _ => return None,
+        };
+        let ([scale], [zero_point]) = (scale.as_slice(), zero_point.as_slice()) else {
+            return None;
+        };
+        Some(FakeQuantization {
+            scale: *scale,
+            low: (low - zero_point) as f32,
+            high: (high - zero_point) as f32,
+        })
+    }
+
+    /// The range of reals that the integers represent.
+    pub(super) fn range(&self) -> (f32, f32) {
+        (self.low * self.scale, self.high * self.scale)
+    }
+
+    /// Nodes that round `input` into `output`. Adds their constants to the model.
+    pub(super) fn nodes(&self, model: &mut Model, input: &str, output: &str) -> Vec<NodeProto> {
+        let mut constant = |word: &str, value: f32| {
+            let name = format!("{output}/{word}");
+            let tensor = TensorProto::from_f32(&name, &[], &[value]);
+            model.graph.initializers.insert(tensor);
+            name
+        };
+        let (scale, low, high) = (
+            constant("scale", self.scale),
+            constant("low", self.low),
+            constant("high", self.high),
+        );
+        let step = |word: &str| format!("{output}/{word}");
+        let (steps, whole, inside) = (step("steps"), step("whole"), step("inside"));
+        vec![
+            NodeProto::new("Div", &steps, &[input, &scale], &[&steps]),
+            NodeProto::new("Round", &whole, &[&steps], &[&whole]),
+            NodeProto::new("Clip", &inside, &[&whole, &low, &high], &[&inside]),
+            NodeProto::new("Mul", output, &[&inside, &scale], &[output]),
+        ]
+    }
+}

@@ -1,0 +1,108 @@
+// @ts-check
+/** Actions on the samples: add them with their labels, remove them, change how images are read. */
+
+import { plural } from '../../library/format.js';
+import { stopMeasuring } from '../../state/background-task.js';
+import { fail, problem, say } from '../../state/messages.js';
+import { model, noSamples, randomData, samples, settings } from '../../state/page.js';
+import { start } from '../../state/session.js';
+import { classesOf, labelled, mayBeLabels } from './labels.js';
+import { checkSamples } from './sample-check.js';
+import { preview, unusable } from './state.js';
+
+/** @import { NamedFile, SampleRef } from '../../types.js' */
+/** @import { PageSettings, Samples } from '../../state/page.js' */
+
+/**
+ * Adds samples, and files with their labels.
+ *
+ * @param {NamedFile[]} files
+ * @param {Partial<Pick<Samples, 'source' | 'labels' | 'names' | 'characters'>>} [about] what a demo says of its own
+ */
+export async function addSamples(files, about) {
+  const before = samples.peek();
+  const replaced = (/** @type {NamedFile} */ old) => files.some((file) => file.path === old.path);
+  const all = [...before.files.filter((old) => !replaced(old)), ...files];
+  const lists = [...before.labelFiles.filter((old) => !replaced(old)), ...files.filter(mayBeLabels)];
+  try {
+    const octet = await start();
+    const others = all.filter((file) => !lists.includes(file));
+    // Files that turn out not to hold labels are refused with a message.
+    const refs = await octet.group((others.length > 0 ? others : all).map((file) => file.path));
+    const read = await labelsFrom(refs, lists);
+    const unread = lists.filter((file) => !read.used.includes(file.path));
+    if (unread.length > 0) await octet.group([...others, ...unread].map((file) => file.path));
+    problem.value = null;
+    stopMeasuring();
+    samples.value = {
+      ...noSamples, files: others, refs, skipped: before.skipped.filter((one) => !one.files.some(replaced)), labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
+    };
+    say(`${plural(refs.length, 'sample')} ready.${read.failure || read.source ? ` ${read.failure || read.source}` : ''}`);
+    await checkSamples();
+  } catch (error) {
+    fail('These samples cannot be used', error, 'The previous samples are kept.');
+  }
+}
+
+/** @param {SampleRef[]} refs @param {NamedFile[]} lists */
+async function labelsFrom(refs, lists) {
+  const texts = await Promise.all(lists.filter(({ blob }) => blob.size <= mostText).map(async ({ path, blob }) => ({ path, text: await blob.text() })));
+  return labelled(refs, texts, classesOf(model.peek()?.card.outputs[0]?.shape));
+}
+/** Largest size of a label file. */
+const mostText = 20e6;
+
+/** Labels are read again for another model, which may have other classes. */
+export async function relabel() {
+  const { refs, labelFiles, source } = samples.peek();
+  if (refs.length === 0 || source) return;
+  const read = await labelsFrom(refs, labelFiles);
+  samples.value = { ...samples.peek(), labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names };
+}
+
+/** Adds random samples, marked as such wherever they are shown. */
+export async function addRandomSamples() {
+  const open = model.peek();
+  if (!open) return;
+  try {
+    const files = await open.demoSamples(randomSamples);
+    samples.value = noSamples;
+    await addSamples(files, { source: randomData });
+  } catch (error) {
+    fail('Random samples could not be generated', error, 'Add samples of your own.');
+  }
+}
+
+/** Removes one sample. @param {string} name */
+export async function removeSample(name) {
+  const { files, refs, ...about } = samples.peek();
+  const parts = new Set(refs.find((ref) => ref.name === name)?.parts);
+  const left = files.filter((file) => !parts.has(file.path));
+  if (left.length === 0) return clearSamples();
+  stopMeasuring();
+  samples.value = { files: left, refs: refs.filter((ref) => ref.name !== name), ...about };
+  say(`${name} is removed; ${plural(samples.peek().refs.length, 'sample')} remain.`);
+  await checkSamples();
+}
+
+/** Restores samples that were left out. @param {Samples['skipped']} which */
+export function useAgain(which) {
+  return addSamples(which.flatMap((one) => one.files));
+}
+
+export function clearSamples() {
+  stopMeasuring();
+  samples.value = noSamples;
+  unusable.value = [];
+  preview.value = null;
+  say('Samples removed.');
+}
+
+/** The number of random samples: enough to see a run, and fast. */
+const randomSamples = 8;
+
+/** Changes how images are read. @param {Partial<Pick<PageSettings, 'preset' | 'image'>>} change */
+export function setPreprocessing(change) {
+  settings.value = { ...settings.peek(), ...change };
+  checkSamples();
+}

@@ -1,0 +1,111 @@
+// @ts-check
+/** The header: name, privacy, capabilities of the browser with reasons, theme. */
+
+import { h } from '../../library/dom.js';
+import { effect, signal } from '../../library/signals.js';
+import { abilities, capabilities, engine, settings } from '../../state/page.js';
+import { deleteStored } from '../storage/persistence.js';
+
+const themes = [
+  ['auto', 'Theme: as the system'],
+  ['light', 'Theme: light'],
+  ['dark', 'Theme: dark'],
+];
+
+class Header extends HTMLElement {
+  connectedCallback() {
+    this.append(
+      h('header', { class: 'bar' },
+        h('a', { class: 'brand', href: './' }, h('img', { src: new URL('../../icon.svg', import.meta.url).href, alt: '', width: 28, height: 28 }), h('span', {}, 'Octet')),
+        h('span', { class: 'tagline' }, 'ONNX models to int8, in this page'),
+        h('span', { class: 'spring' }),
+        privacy(),
+        abilitySheet(),
+        theme(),
+      ),
+    );
+  }
+}
+
+function privacy() {
+  return h('details', { class: 'menu', name: 'menu' },
+    h('summary', {}, h('span', { class: 'dot good', 'aria-hidden': 'true' }), 'Nothing leaves this machine'),
+    h('div', { class: 'sheet' },
+      h('p', {}, 'Your model and your samples are read by this page and go nowhere else. There is no upload, no account and no analytics.'),
+      h('p', {}, 'You can check it: the page and its worker carry the policy ', h('code', {}, "connect-src 'self'"), ', under which the browser refuses to send anything to another site. The network tab of the developer tools stays empty during a run.'),
+      h('p', {}, 'So that a reload loses nothing, this browser keeps the model, the samples, the settings and the last result in its own storage, on this machine.'),
+      h('div', { class: 'row' }, h('button', { type: 'button', id: 'forget', onclick: () => void deleteStored() }, 'Forget everything')),
+    ),
+  );
+}
+
+function abilitySheet() {
+  const short = () => {
+    const { state, noThreads } = engine.value;
+    if (state === 'failed' || !capabilities.variant) return 'Engine: not running';
+    if (state === 'starting') return 'Engine: starting';
+    const used = noThreads ? 1 : Math.min(settings.value.threads, capabilities.threads);
+    const threads = used > 1 ? `${used} threads` : '1 thread';
+    return `${capabilities.variant === 'threads' ? 'Full build' : 'Baseline build'}, ${threads}`;
+  };
+  const level = () => {
+    if (engine.value.state === 'failed') return 'dot bad';
+    return abilities.value.every((one) => one.has) ? 'dot good' : 'dot fair';
+  };
+  return h('details', { class: 'menu', name: 'menu' },
+    h('summary', {}, h('span', { class: level, 'aria-hidden': 'true' }), short),
+    h('div', { class: 'sheet' },
+      h('p', {}, () => engine.value.message || capabilities.reason),
+      h('ul', { class: 'abilities' },
+        () => abilities.value.map(({ name, has, why }) =>
+          h('li', {}, h('span', { class: has ? 'mark good' : 'mark fair' }, has ? 'Yes' : 'No'), h('strong', {}, name), h('span', { class: 'why' }, why)),
+        ),
+      ),
+    ),
+  );
+}
+
+function theme() {
+  const chosen = signal(stored());
+  effect(() => {
+    const root = document.documentElement;
+    if (chosen.value === 'auto') root.removeAttribute('data-theme');
+    else root.setAttribute('data-theme', chosen.value);
+  });
+  return h('select', {
+    class: 'theme', 'aria-label': 'Theme', value: () => chosen.value,
+    onchange: (/** @type {Event} */ event) => {
+      chosen.value = /** @type {HTMLSelectElement} */ (event.target).value;
+      try {
+        localStorage.setItem('theme', chosen.value);
+      } catch {
+        // A private window may refuse storage; the choice then lasts until the page closes.
+      }
+    },
+  }, ...themes.map(([value, text]) => h('option', { value }, text)));
+}
+
+function stored() {
+  try {
+    return localStorage.getItem('theme') ?? 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+// An open menu closes on a click elsewhere or on Escape.
+document.addEventListener('pointerdown', (event) => {
+  for (const menu of document.querySelectorAll('details.menu[open]')) {
+    if (event.target instanceof Node && !menu.contains(event.target)) menu.removeAttribute('open');
+  }
+});
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape') return;
+  const menu = document.querySelector('details.menu[open]');
+  if (!menu) return;
+  event.preventDefault();
+  menu.removeAttribute('open');
+  menu.querySelector('summary')?.focus();
+});
+
+customElements.define('octet-header', Header);

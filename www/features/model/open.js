@@ -1,0 +1,129 @@
+// @ts-check
+/** Opens models, adds their external data, and gives every file that is dropped to its panel. */
+
+import { baseName, isModel } from '../../files.js';
+import { unlessAborted } from '../../octet.js';
+import { plural } from '../../library/format.js';
+import { batch } from '../../library/signals.js';
+import { stopMeasuring } from '../../state/background-task.js';
+import { fail, problem, say } from '../../state/messages.js';
+import { comparison, done, model, modelChanged, opening, run, runHistory, selected, settings, timing } from '../../state/page.js';
+import { start } from '../../state/session.js';
+import { asChosen } from '../data/image-settings.js';
+import { checkSamples } from '../data/sample-check.js';
+import { addSamples, relabel } from '../data/samples.js';
+
+/** @import { NamedFile } from '../../types.js' */
+
+/** @type {AbortController | null} */
+let loading = null;
+
+/** Sorts files from any source: model, external data, samples. @param {NamedFile[]} files */
+export async function take(files) {
+  if (files.length === 0) return;
+  if (run.peek()) return say('A run is in progress; cancel it before adding files.');
+  const wanted = new Set(model.peek()?.wanted ?? []);
+  const beside = files.filter(({ path }) => wanted.has(path) || wanted.has(baseName(path)));
+  const models = files.filter((file) => isModel(file) && !beside.includes(file));
+  const rest = files.filter((file) => !beside.includes(file) && !models.includes(file));
+  if (beside.length > 0) return attach(beside);
+  if (models.length > 0) {
+    await open(models[0]);
+    const now = model.peek();
+    const needed = new Set((now?.wanted ?? []).map(baseName));
+    const data = rest.filter(({ path }) => needed.has(baseName(path)));
+    if (data.length > 0) await attach(data);
+    const left = rest.filter((file) => !data.includes(file));
+    if (now && left.length > 0) await addSamples(left);
+    return;
+  }
+  if (!model.peek()) {
+    // Opening an unknown file fails with an explanation.
+    return open(rest[0]);
+  }
+  return addSamples(rest);
+}
+
+/** @param {NamedFile} file */
+export async function open({ path, blob }) {
+  const name = baseName(path);
+  loading?.abort();
+  stopMeasuring();
+  const mine = (loading = new AbortController());
+  const before = model.peek();
+  batch(() => {
+    problem.value = null;
+    opening.value = { name, progress: { stage: 'Reading the file', done: 0, of: blob.size, unit: 'bytes' } };
+  });
+  say(`Opening ${name}.`);
+  try {
+    const octet = await unlessAborted(start(), mine.signal);
+    const opened = await octet.open(blob, {
+      name,
+      signal: mine.signal,
+      onProgress: (progress) => {
+        if (loading === mine) opening.value = { name, progress };
+      },
+    });
+    before?.close().catch(() => {});
+    batch(() => {
+      model.value = opened;
+      modelChanged.value += 1;
+      const proposed = opened.card.pictures;
+      if (proposed) settings.value = { ...settings.peek(), ...asChosen(proposed) };
+      done.value = null;
+      opening.value = null;
+      clearForModel();
+    });
+    say(`${name} is open: ${plural(opened.card.parameters, 'parameter')}.`);
+    await relabel();
+    await checkSamples();
+  } catch (error) {
+    if (loading !== mine) return;
+    opening.value = null;
+    fail(`${name} could not be opened`, error, 'Choose another file; nothing else was changed.', () => open({ path, blob }));
+  } finally {
+    if (loading === mine) loading = null;
+  }
+}
+
+/**
+ * Clears the run history and the settings by node and tensor, which don't apply to another model.
+ */
+function clearForModel() {
+  runHistory.value = [];
+  comparison.value = null;
+  timing.value = null;
+  selected.value = '';
+  const { by_node, by_name, tensors, float, ...document } = settings.peek().document;
+  if (by_node || by_name || tensors || float) settings.value = { ...settings.peek(), document };
+}
+
+export function cancelOpening() {
+  loading?.abort();
+}
+
+/** @param {NamedFile[]} files */
+async function attach(files) {
+  const open = model.peek();
+  if (!open) return;
+  const wanted = open.wanted;
+  const attached = files.flatMap((file) => {
+    const path = wanted.find((name) => name === file.path) ?? wanted.find((name) => baseName(name) === baseName(file.path));
+    return path ? [{ path, blob: file.blob }] : [];
+  });
+  beside = [...beside.filter((old) => !attached.some((file) => file.path === old.path)), ...attached];
+  const missing = wanted.filter((name) => !beside.some((file) => file.path === name));
+  if (missing.length > 0) return say(`Still missing: ${missing.join(', ')}.`);
+  try {
+    await open.attach(beside);
+    say('The model’s external data is attached.');
+  } catch (error) {
+    fail('The model’s external data could not be attached', error, 'Choose the files that were saved together with this model.');
+  }
+  beside = [];
+  modelChanged.value += 1;
+  await checkSamples();
+}
+/** @type {NamedFile[]} external data attached so far, while more is missing */
+let beside = [];

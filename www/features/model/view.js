@@ -1,0 +1,85 @@
+// @ts-check
+/** The model: a short form at the side, all details in the centre, and its missing files. */
+
+import { named } from '../../files.js';
+import { h } from '../../library/dom.js';
+import { pick } from '../../library/file-picker.js';
+import { bytes, count, plural } from '../../library/format.js';
+import { fact, table } from '../../library/table.js';
+import { model, modelChanged, run } from '../../state/page.js';
+import { take } from './open.js';
+
+const busy = () => run.value !== null;
+
+export function view() {
+  return h('section', { class: 'panel', 'aria-labelledby': 'model-title' },
+    h('h2', { id: 'model-title', tabindex: -1, 'data-focus': 'ready' }, 'Model'),
+    () => {
+      const open = model.value;
+      modelChanged.value;
+      if (!open) return null;
+      const { card } = open;
+      return [
+        h('p', { class: 'file' }, h('strong', {}, card.name)),
+        h('p', { class: 'note' }, `${bytes(whole(card))}, ${plural(card.parameters, 'parameter')}`),
+      ];
+    },
+    h('div', { class: 'row' }, ...pick('Open another model', { id: 'choose-model', accept: '.onnx', multiple: true, disabled: busy }, (files) => take(named(files)))),
+  );
+}
+
+/** Asks for the external data files by name. */
+export function wantedFiles() {
+  modelChanged.value;
+  const wanted = model.value?.wanted ?? [];
+  if (wanted.length === 0) return null;
+  return h('section', { class: 'panel asks' },
+    h('h2', {}, 'This model keeps its weights in external files'),
+    h('p', {}, 'Add these files, which were saved together with the model:'),
+    h('ul', {}, ...wanted.map((name) => h('li', {}, h('code', {}, name)))),
+    h('div', { class: 'row' }, ...pick(wanted.length === 1 ? 'Choose the file' : 'Choose the files', { class: 'primary', id: 'choose-external', multiple: true }, (files) => take(named(files)))),
+  );
+}
+
+export function modelCard() {
+  modelChanged.value;
+  const open = model.value;
+  if (!open) return null;
+  const { card } = open;
+  const nodes = card.operators.reduce((sum, [, times]) => sum + times, 0);
+  return h('section', { class: 'panel', 'aria-labelledby': 'card-title' },
+    h('h2', { id: 'card-title' }, 'Model details'),
+    ...card.warnings.map((text) => h('p', { class: 'callout fair' }, text)),
+    h('dl', { class: 'facts' },
+      ...fact('Size', bytes(whole(card))),
+      ...fact('Parameters', count(card.parameters)),
+      ...fact('Operators', count(nodes)),
+      ...fact('Opset', String(card.opset)),
+      ...fact('Producer', card.producer || 'unknown'),
+    ),
+    h('p', { class: 'forecast' }, meter(card.quantizable, nodes), h('span', {}, h('strong', {}, `${count(card.quantizable)} of ${count(nodes)}`), ' operators can be quantized.')),
+    h('h3', {}, 'Inputs and outputs'),
+    table(['', 'Name', 'Type', 'Shape'], [
+      ...card.inputs.map((port) => ['in', h('code', {}, port.name), port.element, port.shape]),
+      ...card.outputs.map((port) => ['out', h('code', {}, port.name), port.element, port.shape]),
+    ]),
+    card.float.length > 0 && h('h3', {}, 'Stays float'),
+    card.float.length > 0 && table(['Operator', 'Nodes', 'Why'], card.float.map((one) => [one.operator, count(one.count), one.reason]), [1]),
+    h('details', {},
+      h('summary', {}, `All ${plural(card.operators.length, 'operator type')}`),
+      table(['Operator', 'Nodes'], card.operators.map(([name, times]) => [name, count(times)]), [1]),
+    ),
+    h('details', {},
+      h('summary', {}, 'Checksum and IR version'),
+      h('dl', { class: 'facts wide' }, ...fact('SHA-256', h('code', { class: 'long' }, card.sha256)), ...fact('IR version', String(card.irVersion))),
+    ),
+  );
+}
+
+/** The size of the model with its external data. @param {import('../../types.js').ModelSummary} card */
+const whole = (card) => card.dataFiles.reduce((sum, file) => sum + file.bytes, card.bytes);
+
+/** @param {number} part @param {number} whole */
+function meter(part, whole) {
+  return h('meter', { min: 0, max: Math.max(1, whole), value: String(part), 'aria-hidden': 'true' });
+}

@@ -1,0 +1,33 @@
+// @ts-check
+/** The forecast of a run, and the reason why a run is impossible. */
+
+import { needsSamples } from '../../settings-document.js';
+import { computed, signal } from '../../library/signals.js';
+import { engine, model, modelChanged, opening, run, samples, settings } from '../../state/page.js';
+import { unusable } from '../data/state.js';
+
+/** @import { Forecast } from '../../types.js' */
+
+/**
+ * The forecast of a run; `told` is `null` while it is unknown.
+ *
+ * @type {import('../../library/signals.js').Signal<{ told: Forecast | null, failure: string } | null>}
+ */
+export const forecast = signal(/** @type {any} */ (null));
+
+/** The reason why Run is disabled; empty if it is enabled. */
+export const blocked = computed(() => {
+  modelChanged.value;
+  if (run.value) return 'A run is in progress.';
+  if (engine.value.state === 'failed') return engine.value.message;
+  const open = model.value;
+  if (opening.value || !open) return opening.value ? 'The model is still being read.' : 'Open a model first.';
+  if (open.wanted.length > 0) return `Add the model’s external data first: ${open.wanted.join(', ')}.`;
+  if (open.card.alreadyQuantized) return 'This model is already quantized; open the float model it was made from.';
+  if (!needsSamples(settings.value.document)) return '';
+  if (samples.value.refs.length === 0) return 'Add at least one sample: calibration needs it to measure ranges.';
+  if (forecast.value?.told?.refusal) return forecast.value.told.refusal;
+  const [bad] = unusable.value;
+  if (bad && unusable.value.length >= samples.value.refs.length) return `None of the samples can be used with the current preprocessing. ${bad.sample}: ${bad.reason}${/[.!?]$/.test(bad.reason) ? '' : '.'}`;
+  return '';
+});

@@ -1,0 +1,42 @@
+// @ts-check
+/** The engine that the page uses: started once, for all panels. */
+
+import { Octet } from '../octet.js';
+import { batch } from '../library/signals.js';
+import { say } from './messages.js';
+import { engine, presets, settings } from './page.js';
+
+/** @type {Promise<Octet> | null} */
+let starting = null;
+/** Starts the worker once. @returns {Promise<Octet>} */
+export function start() {
+  starting ??= Octet.start({ threads: settings.peek().threads, onOneThread }).then(
+    async (octet) => {
+      presets.value = await octet.presets();
+      engine.value = { ...engine.peek(), state: 'ready', message: '' };
+      return octet;
+    },
+    (error) => {
+      starting = null;
+      engine.value = { ...engine.peek(), state: 'failed', message: `The engine could not start: ${error.message}` };
+      throw error;
+    },
+  );
+  return starting;
+}
+
+/** @param {string} why */
+function onOneThread(why) {
+  batch(() => {
+    engine.value = { ...engine.peek(), noThreads: why };
+    settings.value = { ...settings.peek(), threads: 1 };
+  });
+  say('The worker threads did not start; everything runs on one thread.');
+}
+
+/** Another number of threads; the engine starts again with it. @param {number} threads */
+export function setThreads(threads) {
+  settings.value = { ...settings.peek(), threads };
+  engine.value = { ...engine.peek(), noThreads: '' };
+  start().then((octet) => (octet.threads = settings.peek().threads), () => {});
+}

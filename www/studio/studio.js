@@ -1,0 +1,92 @@
+// @ts-check
+/**
+ * Everything below the header: the welcome view without a model, otherwise the regions of the
+ * studio.
+ */
+
+import { h } from '../library/dom.js';
+import { computed, effect, signal, untracked } from '../library/signals.js';
+import { builtWhenShown, tabs } from '../library/tabs.js';
+import { problem } from '../state/messages.js';
+import { model, opening, phase, selected, tab } from '../state/page.js';
+import { openingPanel } from '../features/model/opening.js';
+import { problemPanel } from '../features/status/problem.js';
+import { at, loadAtStart, panel, panels } from './panels.js';
+
+class Studio extends HTMLElement {
+  connectedCallback() {
+    const hasModel = computed(() => model.value !== null);
+    const isOpening = computed(() => opening.value !== null);
+    this.replaceChildren(
+      h('div', { class: 'problems' }, () => problem.value && problemPanel(problem.value)),
+      h('div', { class: 'whole' }, () => {
+        if (!hasModel.value) return isOpening.value ? [h('h1', { class: 'unseen' }, 'Opening a model'), openingPanel()] : panels('welcome');
+        return untracked(() => regions(isOpening));
+      }),
+    );
+    // Focus follows the state, so that it is never left on a removed button.
+    /** @param {string} selector */
+    const go = (selector) => queueMicrotask(() => /** @type {HTMLElement | null} */ (this.querySelector(selector))?.focus());
+    let before = '';
+    effect(() => {
+      const now = problem.value ? 'problem' : isOpening.value ? 'opening' : hasModel.value ? phase.value : 'empty';
+      if (now === before) return;
+      /** @type {Record<string, string>} */
+      const targets = {
+        problem: '[data-focus=problem]', opening: '[data-focus=opening]', running: '[data-focus=running]', done: '[data-focus=done]',
+        ready: before === 'running' ? '#run' : '[data-focus=ready]',
+      };
+      // A new run or model is shown on the overview.
+      if (now === 'running' || now === 'opening') tab.value = 'overview';
+      const target = targets[now];
+      if (before !== '' && target) go(target);
+      before = now;
+    });
+  }
+}
+
+/** The panels of the sidebar in words. */
+function sideTitle() {
+  const titles = at('side').map(({ title = '' }, index) => (index === 0 ? title : title.toLowerCase()));
+  return new Intl.ListFormat('en-GB').format(titles);
+}
+
+/** @param {{ readonly value: boolean }} isOpening */
+function regions(isOpening) {
+  const titles = sideTitle();
+  /** True if the left region is open on narrow screens. */
+  const sheet = signal(false);
+  const toggle = h('button', {
+    type: 'button', class: 'sheet-toggle', 'aria-controls': 'left', 'aria-expanded': () => String(sheet.value), onclick: () => (sheet.value = !sheet.peek()),
+  }, () => (sheet.value ? `Close ${titles.toLowerCase()}` : titles));
+  /** @param {KeyboardEvent} event */
+  const escape = (event) => {
+    if (event.key !== 'Escape' || !sheet.peek()) return;
+    event.preventDefault();
+    sheet.value = false;
+    toggle.focus();
+  };
+  effect(() => {
+    if (phase.value === 'running') sheet.value = false;
+  });
+  /** True if the open tab can select a layer. */
+  const selects = computed(() => at('tab').some(({ name, selects: can }) => can && name === tab.value));
+  return h('div', { class: () => `studio phase-${phase.value}`, 'data-tab': () => tab.value },
+    h('h1', { class: 'unseen' }, () => `${model.value?.name ?? ''} in the studio`),
+    h('div', { class: 'side' },
+      toggle,
+      h('div', { class: 'sheet-body', id: 'left', 'data-open': () => sheet.value, onkeydown: escape }, ...panels('side')),
+      ...panels('run'),
+    ),
+    h('div', { class: 'centre' },
+      h('div', {}, () => isOpening.value && openingPanel()),
+      ...tabs('Views', tab, at('tab').map((feature) => [feature.name, feature.title ?? feature.name, () => panel(feature)])),
+    ),
+    ...at('aside').map((feature) => builtWhenShown(
+      h('aside', { class: 'right', 'aria-label': 'The selected layer', hidden: () => selected.value === '' || !selects.value }), () => selects.value, () => panel(feature))),
+    ...panels('foot'),
+  );
+}
+
+await loadAtStart();
+customElements.define('octet-studio', Studio);
