@@ -73,6 +73,16 @@ impl Operator {
     }
 }
 
+impl Operator {
+    /// True unless the shapes of the node's inputs contradict one another.
+    pub fn shapes_fit(&self, node: &NodeProto, types: &Types) -> bool {
+        // Checks of shapes read no opset.
+        let opset = 0;
+        let ctx = NodeContext { node, types, opset };
+        self.check_shapes.is_none_or(|check| check(&ctx).is_ok())
+    }
+}
+
 impl<'a> NodeContext<'a> {
     /// Fails if an output has more than [`MAX_ELEMENTS`] elements.
     pub(crate) fn outputs(&self) -> Validation {

@@ -29,14 +29,31 @@ pub(super) fn rewrite<'a>(
         let blocks = quantize_matrix(&matrix, settings)?;
         Ok(write(graph, name, &blocks, matrix.columns, settings))
     })?;
-    let mut inputs = vec![
-        node.input_at(0).unwrap_or_default(),
-        &weight.integers,
-        &weight.scale,
-    ];
-    if !settings.is_symmetric() {
-        inputs.push(&weight.zero_point);
-    }
+    let zero_point = (!settings.is_symmetric()).then_some(&weight.zero_point);
+    let weight = [&weight.integers, &weight.scale]
+        .into_iter()
+        .chain(zero_point);
+    multiply(
+        graph,
+        node,
+        weight.map(String::as_str),
+        [matrix.rows, matrix.columns],
+        settings,
+    );
+    Ok(())
+}
+
+/// Adds a MatMulNBits by a weight of this many rows and columns, whose parts are values of these
+/// names, and the Add of a Gemm's bias.
+pub(super) fn multiply<'n>(
+    graph: &mut Rewriter,
+    node: &'n NodeProto,
+    weight: impl Iterator<Item = &'n str>,
+    [rows, columns]: [usize; 2],
+    settings: &BlockSettings,
+) {
+    let mut inputs = vec![node.input_at(0).unwrap_or_default()];
+    inputs.extend(weight);
     let output = node.output.first().map_or("", String::as_str);
     let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
     let product = match node.input_at(2) {
@@ -48,8 +65,8 @@ pub(super) fn rewrite<'a>(
         ..NodeProto::new("MatMulNBits", &title, &inputs, &[&product])
     };
     let attributes = [
-        ("K", matrix.rows),
-        ("N", matrix.columns),
+        ("K", rows),
+        ("N", columns),
         ("bits", settings.bits.into()),
         ("block_size", settings.size),
         ("accuracy_level", settings.accuracy_level.into()),
@@ -65,7 +82,6 @@ pub(super) fn rewrite<'a>(
         let title = graph.fresh(&format!("{}_Add", node.title()));
         graph.push(NodeProto::new("Add", &title, &[&product, bias], &[output]));
     }
-    Ok(())
 }
 
 fn write(

@@ -129,17 +129,22 @@ fn in_memory(
     }
 }
 
+/// True if the weight of a MatMul or Gemm is `[columns, rows]`. Other operators stay float.
+fn is_transposed(node: &NodeProto) -> Result<bool, NotQuantized> {
+    match node.operator().as_str() {
+        "MatMul" => Ok(false),
+        "Gemm" => Ok(node.int("transB").unwrap_or(0) != 0),
+        operator => Err(reason(operator).into()),
+    }
+}
+
 /// The name and matrix of a MatMul's or Gemm's weight.
 fn matrix_of<'a>(
     graph: &Rewriter<'a>,
     node: &'a NodeProto,
     seen: Option<&'a CalibrationStatistics>,
 ) -> Result<(&'a str, BlockMatrix<'a>), NotQuantized> {
-    let transposed = match node.operator().as_str() {
-        "MatMul" => false,
-        "Gemm" => node.int("transB").unwrap_or(0) != 0,
-        operator => return Err(reason(operator).into()),
-    };
+    let transposed = is_transposed(node)?;
     let weight = graph.weight(node, 1)?;
     let &[first, second] = weight.shape.as_slice() else {
         return Err(StaysFloat::NotAMatrix.into());

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{BlockForm, BlockMethod, BlockSettings, reason};
+use super::matmul_nbits::multiply;
+use super::{BlockForm, BlockMethod, BlockSettings, is_transposed};
 use crate::dynamic::plain_gemm;
 use crate::recipe::{MatrixLayout, PlannedRecipe, RecipeKind};
 use crate::rewrite::{NotQuantized, Rewriter};
@@ -110,48 +111,16 @@ impl PlannedBlocks<'_> {
         node: &'a NodeProto,
         settings: &BlockSettings,
     ) -> Result<(), NotQuantized> {
-        let transposed = match node.operator().as_str() {
-            "MatMul" => false,
-            "Gemm" => node.int("transB").unwrap_or(0) != 0,
-            operator => return Err(reason(operator).into()),
-        };
+        let transposed = is_transposed(node)?;
         plain_gemm(node)?;
         let (weight, behind) = weight(graph, node)?;
         let weight = BlockedWeight::new(weight, transposed != behind.is_some())?;
         weight.gains(settings)?;
         let recipe = self.recipe(graph, &weight, settings)?;
         self.transposes.extend(behind);
-        let names = &self.recipes[recipe].outputs;
-        let mut inputs = vec![node.input_at(0).unwrap_or_default()];
-        inputs.extend(names.iter().map(String::as_str));
-        let output = node.output.first().map_or("", String::as_str);
-        let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
-        let product = match node.input_at(2) {
-            Some(_) => graph.fresh(&format!("{output}_MatMul")),
-            None => output.to_owned(),
-        };
-        let mut multiply = NodeProto {
-            domain: Some(MICROSOFT.to_owned()),
-            ..NodeProto::new("MatMulNBits", &title, &inputs, &[&product])
-        };
-        let attributes = [
-            ("K", weight.layout.rows),
-            ("N", weight.layout.columns),
-            ("bits", settings.bits.into()),
-            ("block_size", settings.size),
-            ("accuracy_level", settings.accuracy_level.into()),
-        ];
-        for (key, value) in attributes {
-            // Some runtimes reject the accuracy level, so 0 leaves it out.
-            if key != "accuracy_level" || value > 0 {
-                multiply.set(AttributeProto::int(key, value as i64));
-            }
-        }
-        graph.push(multiply);
-        if let Some(bias) = node.input_at(2) {
-            let title = graph.fresh(&format!("{}_Add", node.title()));
-            graph.push(NodeProto::new("Add", &title, &[&product, bias], &[output]));
-        }
+        let names = self.recipes[recipe].outputs.iter().map(String::as_str);
+        let extents = [weight.layout.rows, weight.layout.columns];
+        multiply(graph, node, names, extents, settings);
         Ok(())
     }
 

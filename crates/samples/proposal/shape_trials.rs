@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::super::InputSpec;
 use super::super::image_placement::Axes;
-use octet_graph::operators::{Operator, Property};
+use octet_graph::operators::Operator;
 use octet_graph::prepare::{Types, infer_from};
 use octet_graph::{Graph, Model};
 use octet_onnx::schema::NodeProto;
@@ -51,81 +51,15 @@ impl ShapeMismatch {
 }
 
 fn refusal(node: &NodeProto, types: &Types) -> Option<ShapeMismatch> {
-    let shapes = || -> Option<Vec<Vec<usize>>> {
-        let names = node.input.iter().filter(|name| !name.is_empty());
-        names.map(|name| types.get(name)?.sizes()).collect()
-    };
-    let fit = match node.operator().as_str() {
-        _ if Operator::of(node).has(Property::Broadcasts) => broadcast(&shapes()?),
-        "Concat" => joined(&shapes()?, node.int("axis")?),
-        "MatMul" => multiplied(&shapes()?),
-        "Gemm" => {
-            let all = shapes()?;
-            let turned = |key| node.int(key).unwrap_or(0) != 0;
-            let inner = |shape: &[usize], second: bool| shape.get(usize::from(second)).copied();
-            inner(all.first()?, !turned("transA")) == inner(all.get(1)?, turned("transB"))
-        }
-        "Reshape" => reshaped(node, types)?,
-        _ => true,
-    };
-    (!fit).then(|| ShapeMismatch {
+    if Operator::of(node).shapes_fit(node, types) {
+        return None;
+    }
+    let names = node.input.iter().filter(|name| !name.is_empty());
+    let shapes: Option<_> = names.map(|name| types.get(name)?.sizes()).collect();
+    Some(ShapeMismatch {
         operator: node.operator(),
         node: node.title().to_string(),
-        shapes: shapes().unwrap_or_default(),
-    })
-}
-
-fn broadcast(shapes: &[Vec<usize>]) -> bool {
-    let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
-    (0..rank).all(|from_end| {
-        let mut sizes = shapes
-            .iter()
-            .filter_map(|shape| shape.len().checked_sub(from_end + 1).map(|at| shape[at]))
-            .filter(|&size| size != 1);
-        let first = sizes.next();
-        sizes.all(|size| Some(size) == first)
-    })
-}
-
-fn joined(shapes: &[Vec<usize>], axis: i64) -> bool {
-    let Some(first) = shapes.first() else {
-        return true;
-    };
-    let rank = first.len() as i64;
-    let axis = if axis < 0 { axis + rank } else { axis };
-    shapes.iter().all(|shape| {
-        let mut sizes = shape.iter().zip(first).enumerate();
-        shape.len() == first.len() && sizes.all(|(at, (a, b))| at as i64 == axis || a == b)
-    })
-}
-
-fn multiplied(shapes: &[Vec<usize>]) -> bool {
-    let [a, b] = shapes else { return true };
-    let (Some(columns), Some(rows)) = (a.last(), b.get(b.len().saturating_sub(2))) else {
-        return true;
-    };
-    columns == rows
-}
-
-/// True if the element count stays the same; `None` if that is unknown.
-fn reshaped(node: &NodeProto, types: &Types) -> Option<bool> {
-    let from = types.get(node.input_at(0)?)?.sizes()?;
-    let expected = types.get(node.input_at(1)?)?.integers.clone()?;
-    let expected: Vec<i64> = expected.into_iter().collect::<Option<_>>()?;
-    let zero_is_zero = node.int("allowzero").unwrap_or(0) != 0;
-    let mut fixed: usize = 1;
-    let mut open = false;
-    for (at, &size) in expected.iter().enumerate() {
-        match size {
-            -1 => open = true,
-            0 if !zero_is_zero => fixed = fixed.saturating_mul(*from.get(at)?),
-            size => fixed = fixed.saturating_mul(usize::try_from(size).ok()?),
-        }
-    }
-    let count = octet_graph::prepare::count(&from);
-    Some(match open {
-        true => fixed != 0 && count.is_multiple_of(fixed),
-        false => fixed == count,
+        shapes: shapes?,
     })
 }
 
