@@ -1,6 +1,6 @@
 //! Arithmetic on several inputs that are broadcast to a common shape.
 
-use super::Property::{Broadcasts, EndsClassifier, IdleWithOneInput, PassesInfinity};
+use super::Property::{EndsClassifier, IdleWithOneInput, PassesInfinity};
 use super::descriptor::ALL_INPUTS;
 use super::elements::{two, two_floats};
 use super::node_context::{NodeContext, Validation, ensure, refuse};
@@ -13,15 +13,12 @@ use octet_onnx::schema::NodeProto;
 
 const fn broadcasting(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .with(&[Broadcasts])
         .checks_shapes(|ctx| ctx.inputs_broadcast())
         .infers(computed)
 }
 
 const fn bitwise(name: &'static str) -> Operator {
-    Operator::onnx(name)
-        .with(&[Broadcasts])
-        .checks_shapes(|ctx| ctx.inputs_broadcast())
+    Operator::onnx(name).checks_shapes(|ctx| ctx.inputs_broadcast())
 }
 
 pub(super) static OPERATORS: &[Operator] = &[

@@ -13,6 +13,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[ChangesType, ChangesForm])
         .stays_float(IDLE),
     Operator::onnx("Identity")
+        .rewrites_sequences(|to, node| {
+            let all = to.known(node)?;
+            to.record(node, all)
+        })
         .infers(|ctx| ctx.input(0).cloned())
         .with(&[MovesData, ChangesForm, KeepsIndices])
         .stays_float(IDLE)

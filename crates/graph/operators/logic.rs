@@ -1,6 +1,6 @@
 //! Comparisons, conditions and choices by condition.
 
-use super::Property::{Broadcasts, PassesInfinity};
+use super::Property::PassesInfinity;
 use super::arithmetic::align;
 use super::elements::two;
 use super::quantization::SHAPES;
@@ -9,7 +9,6 @@ use octet_onnx::schema::DataType;
 
 const fn condition(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .with(&[Broadcasts])
         .checks_shapes(|ctx| ctx.inputs_broadcast())
         .infers(|ctx| {
             let element = ctx.input(0).or(ctx.input(1))?.element;
@@ -18,9 +17,7 @@ const fn condition(name: &'static str) -> Operator {
 }
 
 const fn comparison(name: &'static str) -> Operator {
-    let compare = Operator::onnx(name)
-        .with(&[Broadcasts])
-        .checks_shapes(|ctx| ctx.inputs_broadcast());
+    let compare = Operator::onnx(name).checks_shapes(|ctx| ctx.inputs_broadcast());
     compare.infers(|ctx| Some(ctx.broadcast(DataType::Bool)))
 }
 
@@ -58,7 +55,6 @@ pub(super) static OPERATORS: &[Operator] = &[
         .stays_float(SHAPES),
     Operator::onnx("Where")
         .requires(3)
-        .with(&[Broadcasts])
         .checks_shapes(|ctx| ctx.inputs_broadcast())
         .infers(|ctx| {
             let element = ctx.input(1).or(ctx.input(2))?.element;

@@ -1,6 +1,6 @@
 //! Reductions of axes, and sums and products along an axis.
 
-use super::Property::{KeepsRange, MovesData, Reduces};
+use super::Property::{KeepsRange, MovesData};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::node_context::{NodeContext, Validation};
 use super::opset_context::as_input;
@@ -11,7 +11,6 @@ use octet_onnx::schema::DataType;
 
 const fn reduction(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .with(&[Reduces])
         .shape_from(&[1])
         .moved(&[("axes", 18)])
         .checks(axes)

@@ -1,6 +1,6 @@
 //! Functions of one value, applied to each element.
 
-use super::Property::{Gates, KeepsIndices, Squashes, Unary};
+use super::Property::{Gates, KeepsIndices, Squashes};
 use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
@@ -12,12 +12,12 @@ use crate::inferred_value::InferredValue;
 use octet_onnx::schema::NodeProto;
 
 const fn unary(name: &'static str) -> Operator {
-    Operator::onnx(name).with(&[Unary]).infers(computed)
+    Operator::onnx(name).infers(computed)
 }
 
 /// A function of one value whose output is not inferred.
 const fn unary_of_unknown_shape(name: &'static str) -> Operator {
-    Operator::onnx(name).with(&[Unary])
+    Operator::onnx(name)
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
