@@ -23,8 +23,8 @@ const fn bitwise(name: &'static str) -> Operator {
 
 pub(super) static OPERATORS: &[Operator] = &[
     broadcasting("Add")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_add(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a + b))
         .with(&[PassesInfinity, EndsClassifier])
@@ -37,9 +37,9 @@ pub(super) static OPERATORS: &[Operator] = &[
     bitwise("BitwiseOr"),
     bitwise("BitwiseXor"),
     broadcasting("Div")
+        .requires(2)
         .changed(&[(7, align)])
         .checks(no_zero)
-        .requires(2)
         // Truncates towards zero, as in C.
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_div(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a / b))
@@ -60,12 +60,12 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized_here(Treatment::Elementwise)
         .channels(ChannelRole::Adds),
     broadcasting("Mod")
-        .checks(no_zero)
         .requires(2)
+        .checks(no_zero)
         .integers(remainder),
     broadcasting("Mul")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_mul(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a * b))
         .quantized(Treatment::Elementwise)
@@ -73,17 +73,17 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Multiplies),
     broadcasting("PRelu")
+        .requires(2)
         .changed(&[(7, align_slope)])
         .checks_shapes(slopes)
-        .requires(2)
         .infers_same()
         .quantized_here(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Commutes),
-    broadcasting("Pow").changed(&[(7, align)]).requires(2),
+    broadcasting("Pow").requires(2).changed(&[(7, align)]),
     broadcasting("Sub")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_sub(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a - b))
         .with(&[PassesInfinity])

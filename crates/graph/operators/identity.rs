@@ -13,11 +13,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[ChangesType, ChangesForm])
         .stays_float(IDLE),
     Operator::onnx("Identity")
+        .infers(|ctx| ctx.input(0).cloned())
         .rewrites_sequences(|to, node| {
             let all = to.known(node)?;
             to.record(node, all)
         })
-        .infers(|ctx| ctx.input(0).cloned())
         .with(&[MovesData, ChangesForm, KeepsIndices])
         .stays_float(IDLE)
         .same_type(1),

@@ -23,34 +23,34 @@ const fn comparison(name: &'static str) -> Operator {
 
 pub(super) static OPERATORS: &[Operator] = &[
     condition("And")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 && b != 0).into()))
         .stays_float(SHAPES),
     comparison("Equal")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a == b).into()))
         .stays_float(SHAPES),
     comparison("Greater")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a > b).into()))
         .stays_float(SHAPES),
     comparison("GreaterOrEqual")
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a >= b).into())),
     comparison("Less")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a < b).into()))
         .stays_float(SHAPES),
     comparison("LessOrEqual")
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a <= b).into())),
     condition("Or")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 || b != 0).into()))
         .stays_float(SHAPES),
     Operator::onnx("Where")
@@ -70,5 +70,5 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[PassesInfinity])
         .quantized(Treatment::Where)
         .qlinear_microsoft("QLinearWhere", QLinearInputs::Where),
-    condition("Xor").changed(&[(7, align)]).requires(2),
+    condition("Xor").requires(2).changed(&[(7, align)]),
 ];

@@ -11,11 +11,11 @@ use octet_onnx::schema::DataType;
 
 const fn reduction(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .shape_from(&[1])
         .moved(&[("axes", 18)])
-        .checks(axes)
         .changed(&[(18, |to, node| as_input(to, node, "axes"))])
+        .checks(axes)
         .infers(reduce)
+        .shape_from(&[1])
 }
 
 /// A reduction to the largest or smallest element.
@@ -55,8 +55,8 @@ pub(super) static OPERATORS: &[Operator] = &[
     reduction("ReduceProd")
         .reduces_integers(|all| all.iter().try_fold(1i64, |a, &v| a.checked_mul(v))),
     reduction("ReduceSum")
-        .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .moved(&[("axes", 13)])
+        .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .reduces_integers(|all| all.iter().try_fold(0i64, |a, &v| a.checked_add(v)))
         .quantized_here(Treatment::Elementwise),
     reduction("ReduceSumSquare"),
