@@ -12,14 +12,14 @@ use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Gemm")
+        .requires(2)
+        .at_most(3)
         .changed(&[(7, |to, mut node| {
             node.take("broadcast");
             to.write(node);
             Ok(())
         })])
         .checks_shapes(depths)
-        .requires(2)
-        .at_most(3)
         .infers(product)
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::OfGemm))

@@ -14,6 +14,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         .stays_float(IDLE),
     Operator::onnx("Identity")
         .infers(|ctx| ctx.input(0).cloned())
+        .rewrites_sequences(|to, node| {
+            let all = to.known(node)?;
+            to.record(node, all)
+        })
         .with(&[MovesData, ChangesForm, KeepsIndices])
         .stays_float(IDLE)
         .same_type(1),

@@ -51,6 +51,7 @@ mod resize;
 mod scatter;
 mod selection;
 mod sequence;
+mod sequence_rewriter;
 mod shape;
 mod shape_context;
 mod signal;
@@ -77,6 +78,7 @@ pub use octet::REGION;
 pub(crate) use opset_context::OpsetContext;
 pub use properties::{ChannelPosition, ChannelRole, Float16, MacRule, OutputType, Property};
 pub use quantization::{Treatment, WeightAxis};
+pub(crate) use sequence_rewriter::SequenceRewriter;
 pub use slice::slice_bounds;
 
 use std::collections::HashMap;

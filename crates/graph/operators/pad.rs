@@ -11,10 +11,10 @@ use crate::inferred_value::{InferredValue, positions};
 use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Pad")
-    .changed(&[(11, pads_as_input)])
-    .checks(pads_fit)
     .scalars(&[2])
     .moved(&[("pads", 11)])
+    .changed(&[(11, pads_as_input)])
+    .checks(pads_fit)
     .infers(padded)
     .with(&[KeepsRange])
     .quantized(Treatment::Pad)

@@ -1,6 +1,6 @@
 //! Functions of one value, applied to each element.
 
-use super::Property::{Gates, KeepsIndices, Squashes, Unary};
+use super::Property::{Gates, KeepsIndices, Squashes};
 use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
@@ -12,12 +12,7 @@ use crate::inferred_value::InferredValue;
 use octet_onnx::schema::NodeProto;
 
 const fn unary(name: &'static str) -> Operator {
-    Operator::onnx(name).with(&[Unary]).infers(computed)
-}
-
-/// A function of one value whose output is not inferred.
-const fn unary_of_unknown_shape(name: &'static str) -> Operator {
-    Operator::onnx(name).with(&[Unary])
+    Operator::onnx(name).infers(computed)
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -25,23 +20,23 @@ pub(super) static OPERATORS: &[Operator] = &[
         .integers(|_, row| one(row)?.checked_abs())
         .floats(|row| Some(row.first()?.abs()))
         .channels(ChannelRole::Commutes),
-    unary_of_unknown_shape("Acos"),
-    unary_of_unknown_shape("Acosh"),
-    unary_of_unknown_shape("Asin"),
-    unary_of_unknown_shape("Asinh"),
-    unary_of_unknown_shape("Atan"),
-    unary_of_unknown_shape("Atanh"),
+    Operator::onnx("Acos"),
+    Operator::onnx("Acosh"),
+    Operator::onnx("Asin"),
+    Operator::onnx("Asinh"),
+    Operator::onnx("Atan"),
+    Operator::onnx("Atanh"),
     Operator::onnx("BitwiseNot"),
     unary("Ceil").floats(|row| Some(row.first()?.ceil())),
     unary("Celu").float16(NOT_IN_EVERY_OPSET),
     unary("Clip")
-        .changed(&[(11, limits_as_inputs)])
         .scalars(&[1, 2])
+        .changed(&[(11, limits_as_inputs)])
         .infers_same()
         .with(&[KeepsIndices])
         .quantized(Treatment::Clamp),
     unary("Cos"),
-    unary_of_unknown_shape("Cosh"),
+    Operator::onnx("Cosh"),
     unary("Elu").quantized_here(Treatment::Elementwise),
     unary("Erf")
         .quantized_here(Treatment::Elementwise)
@@ -81,7 +76,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Commutes),
     unary("Round"),
     unary("Selu"),
-    unary_of_unknown_shape("Shrink"),
+    Operator::onnx("Shrink"),
     unary("Sigmoid")
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
@@ -89,13 +84,13 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(1),
     unary("Sign"),
     unary("Sin"),
-    unary_of_unknown_shape("Sinh"),
+    Operator::onnx("Sinh"),
     unary("Softplus"),
     unary("Softsign"),
     unary("Sqrt").floats(|row| Some(row.first()?.sqrt())),
-    unary_of_unknown_shape("Swish")
-        .fused(|to, node| to.sigmoid_gate(node, 1.0))
-        .checks_shapes(|ctx| ctx.inputs_broadcast()),
+    Operator::onnx("Swish")
+        .checks_shapes(|ctx| ctx.inputs_broadcast())
+        .fused(|to, node| to.sigmoid_gate(node, 1.0)),
     unary("Tan"),
     unary("Tanh")
         .with(&[Gates])

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use crate::operators::{ChannelPosition, ChannelRole, Operator};
 use crate::{Graph, LayerWeightLayout, Names, Uses};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 use octet_onnx::tensor::TensorError;
@@ -64,12 +65,16 @@ fn scaled_slot(graph: &Graph, node: &NodeProto) -> Option<usize> {
         node.input_at(slot)
             .is_some_and(|name| graph.initializers.contains(name))
     };
-    match node.operator().as_str() {
-        "BatchNormalization" if node.int("training_mode") != Some(1) => Some(0),
-        "Mul" | "Add" if constant(1) => Some(0),
-        "Mul" | "Add" if constant(0) => Some(1),
-        "Sub" | "Div" if constant(1) => Some(0),
-        _ => None,
+    if node.is("BatchNormalization") {
+        return (node.int("training_mode") != Some(1)).then_some(0);
+    }
+    let role = Operator::of(node).channels;
+    let commutes = role == ChannelRole::Multiplies || node.is("Add");
+    let reads_first = commutes || role == ChannelRole::Divides || node.is("Sub");
+    if reads_first && constant(1) {
+        Some(0)
+    } else {
+        (commutes && constant(0)).then_some(1)
     }
 }
 
@@ -166,10 +171,10 @@ fn affine(
         return Ok(None);
     };
     let (zeros, ones) = (vec![0.0; count], vec![1.0; count]);
-    let (factor, shift) = match node.operator().as_str() {
-        "Mul" => (numbers, zeros.clone()),
-        "Div" => (numbers.into_iter().map(f64::recip).collect(), zeros.clone()),
-        "Add" => (ones, numbers),
+    let (factor, shift) = match Operator::of(node).channels {
+        ChannelRole::Multiplies => (numbers, zeros.clone()),
+        ChannelRole::Divides => (numbers.into_iter().map(f64::recip).collect(), zeros.clone()),
+        _ if node.is("Add") => (ones, numbers),
         _ => (ones, numbers.into_iter().map(|n| -n).collect()),
     };
     Ok(Some(ChannelAffine {
@@ -197,8 +202,8 @@ fn folded(
     };
     let shape = weight.shape()?;
     // A MatMul has no bias that could take the shift.
-    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| !layer.is("MatMul"))
-    else {
+    let is_matmul = Operator::of(layer).channels == ChannelRole::Layer(ChannelPosition::Last);
+    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| !is_matmul) else {
         return Ok(None);
     };
     let count = joins.outputs;
