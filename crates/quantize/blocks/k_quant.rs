@@ -20,7 +20,7 @@ const LANES: usize = 8;
 /// Groups up to which NumPy does not divide a sum.
 const UNDIVIDED: usize = 16;
 
-type WeightGroup = [f32; LANES];
+type EightFloats = [f32; LANES];
 
 /// Scale and zero point of a block. Missing rows of the last block of a column count as zeros, up to
 /// `size`.
@@ -69,7 +69,7 @@ fn fit(block: &[f32], (low, high): (f32, f32), inverse: f32, highest: f32) -> Af
     let count = block.len();
     let [squares] = sums(0, count, &mut |at| [block[at].map(|value| value * value)]);
     let mean = (squares / (count * LANES) as f32).sqrt();
-    let weights: Vec<WeightGroup> = block
+    let weights: Vec<EightFloats> = block
         .iter()
         .map(|group| group.map(|value| mean + value.abs()))
         .collect();
@@ -78,9 +78,9 @@ fn fit(block: &[f32], (low, high): (f32, f32), inverse: f32, highest: f32) -> Af
         levels[at] = block[at].map(|value| nearest(inverse * (value - low), highest));
         [weights[at], product(weights[at], block[at])]
     });
-    let error = |fit: &AffineFit, levels: &[WeightGroup]| {
+    let error = |fit: &AffineFit, levels: &[EightFloats]| {
         let [error] = sums(0, count, &mut |at| {
-            let off: WeightGroup = std::array::from_fn(|lane| {
+            let off: EightFloats = std::array::from_fn(|lane| {
                 fit.scale * levels[at][lane] + fit.minimum - block[at][lane]
             });
             [product(weights[at], product(off, off))]
@@ -129,12 +129,12 @@ fn nearest(value: f32, highest: f32) -> f32 {
     value.clamp(0.0, highest) + TO_INTEGER - TO_INTEGER
 }
 
-fn product(one: WeightGroup, other: WeightGroup) -> WeightGroup {
+fn product(one: EightFloats, other: EightFloats) -> EightFloats {
     std::array::from_fn(|lane| one[lane] * other[lane])
 }
 
 /// Sums of f32 in the order of NumPy's pairwise summation. `terms` returns a group of each.
-fn sums<const N: usize, F: FnMut(usize) -> [WeightGroup; N]>(
+fn sums<const N: usize, F: FnMut(usize) -> [EightFloats; N]>(
     start: usize,
     count: usize,
     terms: &mut F,
