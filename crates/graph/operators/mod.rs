@@ -230,6 +230,14 @@ mod tests {
     }
 
     #[test]
+    fn changes_between_opsets_ascend() {
+        for operator in Operator::all() {
+            let ascends = operator.changes.is_sorted_by(|one, next| one.0 < next.0);
+            assert!(ascends, "{}", operator.name);
+        }
+    }
+
+    #[test]
     fn an_operator_is_one_of_its_domain() {
         let mut node = NodeProto::new("Gelu", "n", &["x"], &["y"]);
         assert!(!Operator::of(&node).has(Property::Fused));
