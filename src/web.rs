@@ -19,6 +19,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::compare::Comparing;
 use crate::profile::Repeats;
+use crate::runtime::FloatKernels;
 use crate::samples::{self, Encoded};
 use crate::session::{self, ErrorKind, ModelFile, OrderError};
 use crate::stats::Method;
@@ -275,8 +276,11 @@ impl ModelSession {
         warm_up: u32,
         kernels: Option<String>,
     ) -> Result<JsValue, JsValue> {
-        let kernels = kernels.as_deref().map(str::parse).transpose();
-        let kernels = kernels.map_err(|cause: String| failure(ErrorKind::Settings, &cause))?;
+        let kernels = kernels
+            .as_deref()
+            .map(str::parse::<FloatKernels>)
+            .transpose();
+        let kernels = kernels.map_err(|cause| failure(ErrorKind::Settings, &cause.to_string()))?;
         let inputs = match Reflect::has(&sample.get(0), &"data".into()).unwrap_or(false) {
             true => tensors::from_js(&sample, &self.inner.input_specs())?,
             false => self.decoded("sample", &sample, settings).await?,
