@@ -1,6 +1,8 @@
 //! Arithmetic on several inputs that are broadcast to a common shape.
 
-use super::Property::{Broadcasts, EndsClassifier, IdleWithOneInput, PassesInfinity};
+use super::Property::{
+    Activation, Arithmetic, Broadcasts, EndsClassifier, IdleWithOneInput, PassesInfinity,
+};
 use super::descriptor::ALL_INPUTS;
 use super::elements::{two, two_floats};
 use super::node_context::{NodeContext, Validation, ensure, refuse};
@@ -18,6 +20,10 @@ const fn broadcasting(name: &'static str) -> Operator {
         .infers(computed)
 }
 
+const fn arithmetic(name: &'static str) -> Operator {
+    broadcasting(name).with(&[Arithmetic])
+}
+
 const fn bitwise(name: &'static str) -> Operator {
     Operator::onnx(name)
         .with(&[Broadcasts])
@@ -25,7 +31,7 @@ const fn bitwise(name: &'static str) -> Operator {
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
-    broadcasting("Add")
+    arithmetic("Add")
         .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_add(b)))
@@ -39,7 +45,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     bitwise("BitwiseAnd"),
     bitwise("BitwiseOr"),
     bitwise("BitwiseXor"),
-    broadcasting("Div")
+    arithmetic("Div")
         .changed(&[(7, align)])
         .checks(no_zero)
         .requires(2)
@@ -49,7 +55,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized_here(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Divides),
-    broadcasting("Max")
+    arithmetic("Max")
         .integers(|_, row| all(row)?.into_iter().max())
         .with(&[IdleWithOneInput])
         .quantized_here(Treatment::Elementwise)
@@ -57,7 +63,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     broadcasting("Mean")
         .with(&[IdleWithOneInput])
         .channels(ChannelRole::Adds),
-    broadcasting("Min")
+    arithmetic("Min")
         .integers(|_, row| all(row)?.into_iter().min())
         .with(&[IdleWithOneInput])
         .quantized_here(Treatment::Elementwise)
@@ -66,7 +72,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .checks(no_zero)
         .requires(2)
         .integers(remainder),
-    broadcasting("Mul")
+    arithmetic("Mul")
         .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_mul(b)))
@@ -76,6 +82,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Multiplies),
     broadcasting("PRelu")
+        .with(&[Activation])
         .changed(&[(7, align_slope)])
         .checks_shapes(slopes)
         .requires(2)
@@ -83,8 +90,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized_here(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Commutes),
-    broadcasting("Pow").changed(&[(7, align)]).requires(2),
-    broadcasting("Sub")
+    arithmetic("Pow").changed(&[(7, align)]).requires(2),
+    arithmetic("Sub")
         .changed(&[(7, align)])
         .requires(2)
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_sub(b)))

@@ -1,6 +1,6 @@
 //! Normalizations.
 
-use super::Property::Fused;
+use super::Property::{ChangesVectors, Fused};
 use super::descriptor::ALL_INPUTS;
 use super::float16::NO_KERNEL;
 use super::node_context::{NodeContext, Validation, ensure};
@@ -38,6 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Norm(ChannelPosition::Second)),
     Operator::onnx("LRN").ranks(&[(0, 2)]).infers_same(),
     Operator::onnx("LayerNormalization")
+        .with(&[ChangesVectors])
         .checks_shapes(broadcasts_over_input)
         .checks(|ctx| ctx.axis_in_range())
         .requires(2)
@@ -55,7 +56,12 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("MeanVarianceNormalization")
         .infers_same()
         .float16(NO_KERNEL),
-    Operator::onnx("RMSNormalization").ranks(&[(0, 1)]),
+    Operator::onnx("RMSNormalization")
+        .with(&[ChangesVectors])
+        .ranks(&[(0, 1)]),
+    // ONNX Runtime has it in both domains.
+    Operator::onnx("SimplifiedLayerNormalization").with(&[ChangesVectors]),
+    Operator::microsoft("SimplifiedLayerNormalization").with(&[ChangesVectors]),
     Operator::microsoft("SkipLayerNormalization").with(&[Fused]),
     Operator::microsoft("SkipSimplifiedLayerNormalization"),
 ];

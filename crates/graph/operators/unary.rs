@@ -1,6 +1,6 @@
 //! Functions of one value, applied to each element.
 
-use super::Property::{Fused, Gates, KeepsIndices, Squashes, Unary};
+use super::Property::{Activation, Fused, Gates, KeepsIndices, Squashes, Unary};
 use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
@@ -20,8 +20,13 @@ const fn unary_of_unknown_shape(name: &'static str) -> Operator {
     Operator::onnx(name).with(&[Unary])
 }
 
+/// A function of one value that networks apply as an activation, or as a part of one.
+const fn activation(name: &'static str) -> Operator {
+    unary(name).with(&[Activation])
+}
+
 pub(super) static OPERATORS: &[Operator] = &[
-    unary("Abs")
+    activation("Abs")
         .integers(|_, row| one(row)?.checked_abs())
         .floats(|row| Some(row.first()?.abs()))
         .channels(ChannelRole::Commutes),
@@ -33,8 +38,8 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary_of_unknown_shape("Atanh"),
     Operator::onnx("BitwiseNot"),
     unary("Ceil").floats(|row| Some(row.first()?.ceil())),
-    unary("Celu").float16(NOT_IN_EVERY_OPSET),
-    unary("Clip")
+    activation("Celu").float16(NOT_IN_EVERY_OPSET),
+    activation("Clip")
         .changed(&[(11, limits_as_inputs)])
         .scalars(&[1, 2])
         .infers_same()
@@ -42,31 +47,31 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized(Treatment::Clamp),
     unary("Cos"),
     unary_of_unknown_shape("Cosh"),
-    unary("Elu").quantized_here(Treatment::Elementwise),
-    unary("Erf")
+    activation("Elu").quantized_here(Treatment::Elementwise),
+    activation("Erf")
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
-    unary("Exp"),
+    activation("Exp"),
     unary("Floor").floats(|row| Some(row.first()?.floor())),
-    unary("Gelu")
+    activation("Gelu")
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
-    unary("HardSigmoid")
+    activation("HardSigmoid")
         .with(&[Squashes, Gates])
         .quantized_here(Treatment::Elementwise),
-    unary("HardSwish")
+    activation("HardSwish")
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
     Operator::onnx("IsInf").float16(NOT_IN_EVERY_OPSET),
     Operator::onnx("IsNaN"),
-    unary("LeakyRelu")
+    activation("LeakyRelu")
         .quantized(Treatment::Elementwise)
         .qlinear_microsoft("QLinearLeakyRelu", QLinearInputs::Unary)
         .same_type(1)
         .channels(ChannelRole::Commutes),
-    unary("Log"),
-    unary("Mish"),
-    unary("Neg")
+    activation("Log"),
+    activation("Mish"),
+    activation("Neg")
         .integers(|_, row| one(row)?.checked_neg())
         .floats(|row| row.first().map(|value| -value))
         .channels(ChannelRole::Commutes),
@@ -75,14 +80,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         .integers(|_, row| Some((one(row)? == 0).into()))
         .stays_float(SHAPES),
     unary("Reciprocal"),
-    unary("Relu")
+    activation("Relu")
         .quantized(Treatment::Clamp)
         .same_type(1)
         .channels(ChannelRole::Commutes),
     unary("Round"),
-    unary("Selu"),
+    activation("Selu"),
     unary_of_unknown_shape("Shrink"),
-    unary("Sigmoid")
+    activation("Sigmoid")
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
         .qlinear_microsoft("QLinearSigmoid", QLinearInputs::Unary)
@@ -90,18 +95,18 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary("Sign"),
     unary("Sin"),
     unary_of_unknown_shape("Sinh"),
-    unary("Softplus"),
+    activation("Softplus"),
     unary("Softsign"),
-    unary("Sqrt").floats(|row| Some(row.first()?.sqrt())),
+    activation("Sqrt").floats(|row| Some(row.first()?.sqrt())),
     unary_of_unknown_shape("Swish")
         .checks_shapes(|ctx| ctx.inputs_broadcast())
-        .with(&[Fused]),
+        .with(&[Fused, Activation]),
     unary("Tan"),
-    unary("Tanh")
+    activation("Tanh")
         .with(&[Gates])
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
-    unary("ThresholdedRelu"),
+    activation("ThresholdedRelu"),
 ];
 
 /// The function of each element, where the elements are known.
