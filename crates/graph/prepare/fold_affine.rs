@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use crate::operators::{ChannelRole, Operator, Treatment};
 use crate::{Graph, LayerWeightLayout, Names, Uses};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 use octet_onnx::tensor::TensorError;
@@ -64,11 +65,14 @@ fn scaled_slot(graph: &Graph, node: &NodeProto) -> Option<usize> {
         node.input_at(slot)
             .is_some_and(|name| graph.initializers.contains(name))
     };
-    match node.operator().as_str() {
-        "BatchNormalization" if node.int("training_mode") != Some(1) => Some(0),
-        "Mul" | "Add" if constant(1) => Some(0),
-        "Mul" | "Add" if constant(0) => Some(1),
-        "Sub" | "Div" if constant(1) => Some(0),
+    if node.is("BatchNormalization") {
+        return (node.int("training_mode") != Some(1)).then_some(0);
+    }
+    let role = Operator::of(node).channels;
+    let swaps = role == ChannelRole::Multiplies || node.is("Add");
+    match swaps || role == ChannelRole::Divides || node.is("Sub") {
+        true if constant(1) => Some(0),
+        true if swaps && constant(0) => Some(1),
         _ => None,
     }
 }
@@ -166,10 +170,10 @@ fn affine(
         return Ok(None);
     };
     let (zeros, ones) = (vec![0.0; count], vec![1.0; count]);
-    let (factor, shift) = match node.operator().as_str() {
-        "Mul" => (numbers, zeros.clone()),
-        "Div" => (numbers.into_iter().map(f64::recip).collect(), zeros.clone()),
-        "Add" => (ones, numbers),
+    let (factor, shift) = match Operator::of(node).channels {
+        ChannelRole::Multiplies => (numbers, zeros.clone()),
+        ChannelRole::Divides => (numbers.into_iter().map(f64::recip).collect(), zeros.clone()),
+        _ if node.is("Add") => (ones, numbers),
         _ => (ones, numbers.into_iter().map(|n| -n).collect()),
     };
     Ok(Some(ChannelAffine {
@@ -196,9 +200,10 @@ fn folded(
         return Ok(None);
     };
     let shape = weight.shape()?;
-    // A MatMul has no bias that could take the shift.
-    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| !layer.is("MatMul"))
-    else {
+    // The bias takes the shift.
+    let treatment = Operator::of(layer).treatment;
+    let has_bias = matches!(treatment, Some(Treatment::Weighted(_)));
+    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| has_bias) else {
         return Ok(None);
     };
     let count = joins.outputs;
