@@ -2,14 +2,54 @@
 
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
-use super::FusedOperatorDecomposer;
+use super::{FusedOperatorDecomposer, FusedOperatorRule};
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 /// The first opset with the Gelu operator.
 const OPSET_WITH_GELU: i64 = 20;
 
 /// Default factor in the sigmoid of QuickGelu.
-pub(super) const QUICK_GELU_ALPHA: f32 = 1.702;
+const QUICK_GELU_ALPHA: f32 = 1.702;
+
+pub(super) const RULES: &[FusedOperatorRule] = &[
+    FusedOperatorRule {
+        operators: &["com.microsoft::FusedConv"],
+        write: |to, node, _, _| to.fused_activation(node, "Conv"),
+    },
+    FusedOperatorRule {
+        operators: &["com.microsoft::FusedGemm"],
+        write: |to, node, _, _| to.fused_activation(node, "Gemm"),
+    },
+    FusedOperatorRule {
+        operators: &["com.microsoft::Gelu"],
+        write: |to, node, x, output| {
+            to.gelu(x, node.title(), output, false);
+            Some(())
+        },
+    },
+    FusedOperatorRule {
+        operators: &["com.microsoft::BiasGelu"],
+        write: |to, node, x, output| to.biased_gelu(node, x, output, false),
+    },
+    FusedOperatorRule {
+        operators: &["com.microsoft::FastGelu"],
+        write: |to, node, x, output| to.biased_gelu(node, x, output, true),
+    },
+    FusedOperatorRule {
+        operators: &["com.microsoft::QuickGelu"],
+        write: |to, node, x, output| {
+            to.sigmoid_gate(node, x, QUICK_GELU_ALPHA, output);
+            Some(())
+        },
+    },
+    FusedOperatorRule {
+        operators: &["Swish"],
+        write: |to, node, x, output| {
+            to.sigmoid_gate(node, x, 1.0, output);
+            Some(())
+        },
+    },
+];
 
 impl FusedOperatorDecomposer<'_> {
     /// A Conv or Gemm, an optional addend, and the fused activation.
@@ -44,6 +84,23 @@ impl FusedOperatorDecomposer<'_> {
         let name = self.steps.names.fresh(&name);
         self.steps
             .last(activation, &inputs, &name, output, attributes);
+        Some(())
+    }
+
+    /// The GELU of x plus an optional bias.
+    fn biased_gelu(
+        &mut self,
+        node: &NodeProto,
+        x: &str,
+        output: &str,
+        approximate: bool,
+    ) -> Option<()> {
+        let title = node.title();
+        let sum = match node.input_at(1) {
+            Some(bias) => self.steps.step("Add", &[x, bias], title, "biased"),
+            None => x.to_owned(),
+        };
+        self.gelu(&sum, title, output, approximate);
         Some(())
     }
 

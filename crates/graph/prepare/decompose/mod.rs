@@ -19,8 +19,23 @@ use crate::shapes;
 use crate::{Dim, Graph, Model, Steps};
 use octet_onnx::schema::{DataType, NodeProto};
 
-/// The operator whose second output holds the token counts that Attention reads.
-const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
+/// The decomposition of some operators.
+struct FusedOperatorRule {
+    /// The operators, with their domain if it is not ONNX's own.
+    operators: &'static [&'static str],
+    /// Writes other nodes in place of a node with this first input and first output. `None` if its
+    /// variant is unsupported.
+    write: fn(&mut FusedOperatorDecomposer, &NodeProto, &str, &str) -> Option<()>,
+}
+
+/// All decompositions.
+const ALL: [&[FusedOperatorRule]; 5] = [
+    activation::RULES,
+    attention::RULES,
+    matmul::RULES,
+    norm::RULES,
+    onnx_attention::RULES,
+];
 
 /// True for an operator, named with its domain, that this pass decomposes.
 pub fn is_fused(operator: &str) -> bool {
@@ -42,11 +57,7 @@ pub(super) fn decompose(model: &mut Model) -> usize {
 
 fn pass(model: &mut Model) -> usize {
     let opset = model.opset();
-    // ONNX Runtime's optimizer also writes LayerNormalization into models whose opset lacks it.
-    let fused = |node: &NodeProto| {
-        let early = opset < norm::OPSET_WITH_NORM && node.is("LayerNormalization");
-        early || is_fused(&node.operator())
-    };
+    let fused = |node: &NodeProto| norm::is_early(node, opset) || is_fused(&node.operator());
     if !model.graph.nodes.iter().any(fused) {
         return 0;
     }
@@ -55,7 +66,7 @@ fn pass(model: &mut Model) -> usize {
     let nodes = std::mem::take(&mut model.graph.nodes);
     let embeddings = nodes
         .iter()
-        .filter(|node| node.operator() == EMBEDDING)
+        .filter(|node| node.operator() == attention::EMBEDDING)
         .filter_map(|node| node.output.get(1).cloned());
     let mut decomposer = FusedOperatorDecomposer {
         opset,
@@ -99,41 +110,13 @@ impl FusedOperatorDecomposer<'_> {
             Some(known) => known.element == DataType::Float,
             None => true,
         };
-        let title = node.title();
         if !of_floats {
             return None;
         }
-        match node.op_type.as_deref()? {
-            "FusedConv" => self.fused_activation(node, "Conv"),
-            "FusedGemm" => self.fused_activation(node, "Gemm"),
-            "FusedMatMul" | "TransposeMatMul" => self.matmul(node),
-            "Gelu" => {
-                self.gelu(first, title, output, false);
-                Some(())
-            }
-            "BiasGelu" | "FastGelu" => {
-                let is_fast = node.op_type.as_deref() == Some("FastGelu");
-                let sum = match node.input_at(1) {
-                    Some(bias) => self.steps.step("Add", &[first, bias], title, "biased"),
-                    None => first.to_owned(),
-                };
-                self.gelu(&sum, title, output, is_fast);
-                Some(())
-            }
-            "QuickGelu" => {
-                self.sigmoid_gate(node, first, activation::QUICK_GELU_ALPHA, output);
-                Some(())
-            }
-            "Swish" => {
-                self.sigmoid_gate(node, first, 1.0, output);
-                Some(())
-            }
-            "SkipLayerNormalization" => self.norm_of_sum(node),
-            "LayerNormalization" => self.early_norm(node),
-            "Attention" if node.is("Attention") => self.onnx_attention(node),
-            "Attention" => self.attention(node),
-            _ => None,
-        }
+        let operator = node.operator();
+        let mut all = ALL.iter().copied().flatten();
+        let rule = all.find(|rule| rule.operators.contains(&operator.as_str()))?;
+        (rule.write)(self, node, first, output)
     }
 
     /// Inferred type and shape of a value.
@@ -143,5 +126,24 @@ impl FusedOperatorDecomposer<'_> {
 
     fn shape(&self, name: Option<&str>) -> Option<&[Dim]> {
         self.known(name)?.shape.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fused_operator_has_one_rule() {
+        let rules = || ALL.iter().copied().flatten();
+        let listed: Vec<&str> = rules().flat_map(|rule| rule.operators).copied().collect();
+        for operator in Operator::all().filter(|one| one.has(Property::Fused)) {
+            let name = match operator.domain {
+                "" => operator.name.to_owned(),
+                domain => format!("{domain}::{}", operator.name),
+            };
+            let count = listed.iter().filter(|&&one| one == name).count();
+            assert_eq!(count, 1, "{name}");
+        }
     }
 }
