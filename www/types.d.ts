@@ -39,9 +39,10 @@ export type BlockForm = 'matmul_nbits' | 'dequantize';
  * - "hqq": Half-quadratic (HQQ): a fractional zero point that fits most numbers and ignores a few
  * outliers.
  * - "search": A search over scales; errors of large numbers count more.
+ * - "k_quant": ONNX Runtime's k-quant: scale and zero point by weighted least squares, for several roundings.
  * - "gptq": The scales of `search`, with GPTQ's rounding.
  */
-export type BlockMethod = 'rtn' | 'hqq' | 'search' | 'gptq';
+export type BlockMethod = 'rtn' | 'hqq' | 'search' | 'k_quant' | 'gptq';
 
 /** The settings of block-wise weights. */
 export interface BlockSettings {
@@ -49,15 +50,25 @@ export interface BlockSettings {
   accuracy_level?: number;
   /** Bits of one number: 2, 4 or 8. */
   bits?: number;
+  /**
+   * Quantizes tables that a Gather reads, such as embeddings, as ONNX Runtime's
+   * GatherBlockQuantized. A table that is also the model's head is stored once.
+   */
+  embeddings?: boolean;
   /** The representation in the file. */
   form?: BlockForm;
   /** The method that computes scales and zero points. */
   method?: BlockMethod;
+  /**
+   * Eight bits for the weights that count most, by their roles in the graph: `k_quant_mixed`, or a
+   * budget. Layers with `bits` of their own keep them. Default: none.
+   */
+  mixed?: MixedBits;
   /** The numbers that share a scale: a power of two from 16 to 256. */
   size?: number;
   /**
    * The zero point is the middle of the integers, and the file has no zero points. By default
-   * true for every method but `hqq`, which computes zero points.
+   * true for every method but `hqq` and `k_quant`, which compute zero points.
    */
   symmetric?: boolean;
 }
@@ -451,6 +462,20 @@ export interface Memory {
 /** A calibration method. `ort-entropy` needs at least as many bins as levels, which the pattern does not check. */
 export type Method = string;
 
+/**
+ * The choice of weights that get 8 bits.
+ * - "k_quant_mixed": Those of onnxruntime-genai's rule: the head, and the value and down projections of the first
+ * and last eighth of the layers and of every third between.
+ * - null: As many as fit, by importance, while all constants of the result take at most this many bytes.
+ * - null: As many as fit, by importance, while the weights in blocks take at most this many bits each on
+ * average, with scales and zero points.
+ */
+export type MixedBits = 'k_quant_mixed' | {
+  bytes: number;
+} | {
+  average_bits: number;
+};
+
 /** Identity and contents of a model. */
 export interface ModelSummary {
   /** True if the model contains quantized operators. */
@@ -489,6 +514,8 @@ export interface ModelSummary {
 
 /** The decision about a node. */
 export interface NodeChoice {
+  /** The role for which its weight has more bits than others, in the scheme `blocks`. */
+  mixed?: string;
   /** The name of the node. */
   node: string;
   /** The operator of the node. */

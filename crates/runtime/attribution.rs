@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::steps::PlanStep;
+use super::plan_step::PlanStep;
 use octet_graph::operators::{Operator, Property};
 use octet_graph::{Graph, Uses, is_random};
 

@@ -30,6 +30,8 @@ mod operator_inputs;
 mod operators;
 mod panics;
 mod plan;
+mod plan_step;
+mod run_context;
 mod steps;
 mod tract_graph;
 mod typed;
@@ -40,11 +42,12 @@ mod weights;
 
 pub use cost_estimate::CostEstimate;
 pub use engine::{Engine, Probe};
-pub use execute::StepClock;
 pub use float::{FloatKernels, UnknownFloatKernels};
 pub use invariant::EngineInvariant;
 pub use octet_int8::FusedNode;
-pub use steps::{PlanStep, PlanSteps, StepValue, Timing};
+pub use plan_step::{PlanStep, StepValue};
+pub use run_context::StepClock;
+pub use steps::{PlanSteps, Timing};
 pub use types::{infer_types, infer_types_of};
 pub use validate::validate_unrun;
 

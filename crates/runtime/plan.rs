@@ -10,11 +10,11 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan::SimplePlan;
 
 use super::cost_estimate::{self, CostEstimate};
-use super::execute::RunContext;
 use super::inference::SizeMismatch;
 use super::int8::{GraphData, matmul_nbits};
 use super::load::{WeightMode, load};
 use super::panics::caught;
+use super::run_context::RunContext;
 use super::steps::{self, RegionSteps};
 use super::{EngineError, Watched, chain, dedup_im2col, float, infer_types_of, typed, weights};
 use octet_graph::Model;

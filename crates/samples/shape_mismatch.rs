@@ -1,5 +1,5 @@
-//! The first node of a model that rejects inputs of certain shapes. Inferred shapes are checked
-//! against each other; nothing is planned or run.
+//! Shapes that a model rejects. Inferred shapes are checked against each other wherever values
+//! combine. Our own shape rules suffice; nothing is planned or run.
 
 use std::fmt;
 

@@ -174,7 +174,15 @@ fn list(schema: &Value, root: &Value) -> String {
 fn mapping(schema: &Value, root: &Value) -> String {
     match schema.get("additionalProperties") {
         Some(value) if value.is_object() => format!("name → {}", allowed(value, root)),
-        _ => "keys".into(),
+        _ => {
+            let properties = schema["properties"].as_object();
+            match properties.map(|all| all.iter().collect::<Vec<_>>()) {
+                Some(one) if one.len() == 1 => {
+                    format!("`{{{}: {}}}`", one[0].0, allowed(one[0].1, root))
+                }
+                _ => "keys".into(),
+            }
+        }
     }
 }
 

@@ -76,7 +76,13 @@ fn comment(schema: &Value, indent: &str) -> String {
     let values = schema["oneOf"].as_array().into_iter().flatten();
     for value in values.filter(|value| value["description"].is_string()) {
         let meaning = value["description"].as_str().unwrap_or_default();
-        text += &format!("\n- {}: {meaning}", value["const"]);
+        // A choice with a value of its own is an object with one key.
+        let keys = value["properties"].as_object();
+        let name = match keys.and_then(|keys| keys.keys().next()) {
+            Some(key) => format!("{key:?}"),
+            None => value["const"].to_string(),
+        };
+        text += &format!("\n- {name}: {meaning}");
     }
     let lines: Vec<&str> = text.lines().collect();
     match lines.as_slice() {

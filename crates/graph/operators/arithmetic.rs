@@ -1,8 +1,6 @@
 //! Arithmetic on several inputs that are broadcast to a common shape.
 
-use super::Property::{
-    Activation, Arithmetic, Broadcasts, EndsClassifier, IdleWithOneInput, PassesInfinity,
-};
+use super::Property::{Activation, Arithmetic, EndsClassifier, IdleWithOneInput, PassesInfinity};
 use super::descriptor::ALL_INPUTS;
 use super::elements::{two, two_floats};
 use super::node_context::{NodeContext, Validation, ensure, refuse};
@@ -15,7 +13,6 @@ use octet_onnx::schema::NodeProto;
 
 const fn broadcasting(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .with(&[Broadcasts])
         .checks_shapes(|ctx| ctx.inputs_broadcast())
         .infers(computed)
 }
@@ -25,15 +22,13 @@ const fn arithmetic(name: &'static str) -> Operator {
 }
 
 const fn bitwise(name: &'static str) -> Operator {
-    Operator::onnx(name)
-        .with(&[Broadcasts])
-        .checks_shapes(|ctx| ctx.inputs_broadcast())
+    Operator::onnx(name).checks_shapes(|ctx| ctx.inputs_broadcast())
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
     arithmetic("Add")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_add(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a + b))
         .with(&[PassesInfinity, EndsClassifier])
@@ -46,9 +41,9 @@ pub(super) static OPERATORS: &[Operator] = &[
     bitwise("BitwiseOr"),
     bitwise("BitwiseXor"),
     arithmetic("Div")
+        .requires(2)
         .changed(&[(7, align)])
         .checks(no_zero)
-        .requires(2)
         // Truncates towards zero, as in C.
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_div(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a / b))
@@ -69,12 +64,12 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized_here(Treatment::Elementwise)
         .channels(ChannelRole::Adds),
     broadcasting("Mod")
-        .checks(no_zero)
         .requires(2)
+        .checks(no_zero)
         .integers(remainder),
     arithmetic("Mul")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_mul(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a * b))
         .quantized(Treatment::Elementwise)
@@ -83,17 +78,17 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Multiplies),
     broadcasting("PRelu")
         .with(&[Activation])
+        .requires(2)
         .changed(&[(7, align_slope)])
         .checks_shapes(slopes)
-        .requires(2)
         .infers_same()
         .quantized_here(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Commutes),
-    arithmetic("Pow").changed(&[(7, align)]).requires(2),
+    arithmetic("Pow").requires(2).changed(&[(7, align)]),
     arithmetic("Sub")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_sub(b)))
         .floats(|row| two_floats(row).map(|(a, b)| a - b))
         .with(&[PassesInfinity])

@@ -1,6 +1,6 @@
 //! Attention and other operators of language models.
 
-use super::Property::{Attention, ChangesVectors, Fused, OnlyQuantized, WideActivation};
+use super::Property::{Attention, ChangesVectors, OnlyQuantized, WideActivation};
 use super::{Operator, QLinearInputs, Treatment};
 
 /// An attention of ONNX Runtime that the pass `prepare` leaves whole.
@@ -9,11 +9,13 @@ const fn attention(name: &'static str) -> Operator {
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
-    Operator::onnx("Attention").with(&[Fused, Attention]),
+    Operator::onnx("Attention")
+        .with(&[Attention])
+        .fused(|to, node| to.onnx_attention(node)),
     Operator::onnx("LinearAttention"),
     Operator::onnx("RotaryEmbedding"),
     Operator::onnx("SwiGLU"),
-    Operator::microsoft("Attention").with(&[Fused]),
+    Operator::microsoft("Attention").fused(|to, node| to.attention(node)),
     attention("DecoderMaskedMultiHeadAttention"),
     Operator::microsoft("EmbedLayerNormalization")
         .quantized(Treatment::Elementwise)

@@ -28,9 +28,9 @@ pub(super) static OPERATORS: &[Operator] = &[
         .output_type(OutputType::Value),
     Operator::onnx("EyeLike").float16(NO_KERNEL),
     Operator::onnx("Range")
-        .checks(length)
         .requires(3)
         .scalars(&[0, 1, 2])
+        .checks(length)
         .infers(range)
         .stays_float(SHAPES)
         .shape_from(&[0, 1, 2])

@@ -13,10 +13,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[HoldsGraphs])
         .stays_float(SUBGRAPHS),
     Operator::onnx("Scan")
+        .requires(0)
         .changed(&[(9, |_, _| {
             Err("Scan had another form before opset 9".to_owned())
         })])
-        .requires(0)
         .with(&[HoldsGraphs])
         .stays_float(SUBGRAPHS),
 ];

@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
+use super::Property::{EndsClassifier, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
 use super::window::{self, WindowKind};
@@ -10,10 +10,10 @@ use super::{DynamicForm, Operator, QLinearInputs, Treatment, WeightAxis};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("CausalConvWithState"),
     Operator::onnx("Conv")
-        .checks_shapes(|ctx| ctx.per_channel(&[2], ctx.size(1, 0)))
-        .checks(|ctx| window_check::validate(ctx, Some(1), WindowKind::Convolution))
         .requires(2)
         .at_most(3)
+        .checks(|ctx| window_check::validate(ctx, Some(1), WindowKind::Convolution))
+        .checks_shapes(|ctx| ctx.per_channel(&[2], ctx.size(1, 0)))
         .infers(|ctx| window::infer(ctx, WindowKind::Convolution))
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::Fixed(0)))
@@ -24,16 +24,16 @@ pub(super) static OPERATORS: &[Operator] = &[
         .macs(MacRule::Conv(1))
         .channels(ChannelRole::Layer(ChannelPosition::Second)),
     Operator::onnx("ConvInteger")
-        .checks(|ctx| window_check::validate(ctx, Some(1), WindowKind::Convolution))
         .requires(2)
         .at_most(4)
+        .checks(|ctx| window_check::validate(ctx, Some(1), WindowKind::Convolution))
         .with(&[MatrixProduct, SaturatesPairs, OnlyQuantized])
         .weights(&[1])
         .macs(MacRule::Conv(1)),
     Operator::onnx("ConvTranspose")
-        .checks(|ctx| window_check::validate(ctx, Some(1), WindowKind::Transposed))
         .requires(2)
         .at_most(3)
+        .checks(|ctx| window_check::validate(ctx, Some(1), WindowKind::Transposed))
         .infers(|ctx| window::infer(ctx, WindowKind::Transposed))
         .with(&[MatrixProduct])
         .quantized(Treatment::Weighted(WeightAxis::Fixed(1)))
@@ -45,14 +45,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         .checks(|ctx| window_check::validate(ctx, Some(1), WindowKind::Convolution))
         .infers(|ctx| window::infer(ctx, WindowKind::Convolution)),
     Operator::onnx("QLinearConv")
-        .checks(|ctx| window_check::validate(ctx, Some(3), WindowKind::Convolution))
         .requires(8)
         .at_most(9)
+        .checks(|ctx| window_check::validate(ctx, Some(3), WindowKind::Convolution))
         .with(&[MatrixProduct, SaturatesPairs, OnlyQuantized])
         .weights(&[3])
         .macs(MacRule::Conv(3)),
     Operator::microsoft("FusedConv")
-        .with(&[Fused])
+        .fused(|to, node| to.fused_activation(node, "Conv"))
         .macs(MacRule::Conv(1)),
 ];
 

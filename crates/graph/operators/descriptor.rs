@@ -2,6 +2,7 @@
 //! only what differs from the defaults.
 
 use super::Treatment;
+use super::decomposer::FusedDecomposition;
 use super::elements::{OfFloats, OfIntegers};
 use super::input_rule::InputRule;
 use super::integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
@@ -9,6 +10,7 @@ use super::node_context::Check;
 use super::opset_context::Change;
 use super::properties::{ChannelRole, Float16, MacRule, OutputType, Properties, Property};
 use super::quantization::{FOREIGN, NO_INTEGER_FORM};
+use super::sequence_rewriter::SequenceRewrite;
 use super::shape_context::{SAME, ShapeContext, ShapeRule};
 use crate::MICROSOFT;
 use crate::inferred_value::InferredValue;
@@ -43,6 +45,8 @@ pub struct Operator {
     pub output_type: OutputType,
     /// Role in equalization.
     pub channels: ChannelRole,
+    pub(super) sequence_rewrite: Option<SequenceRewrite>,
+    pub(super) decomposition: Option<FusedDecomposition>,
     /// The operator on integers that replaces it in the QOperator format.
     pub qlinear: Option<QLinearForm>,
     /// Its form in dynamic quantization.
@@ -83,6 +87,8 @@ impl Operator {
             float16: Float16::Converts,
             output_type: OutputType::Implied,
             channels: ChannelRole::Blocks,
+            sequence_rewrite: None,
+            decomposition: None,
             qlinear: None,
             dynamic: None,
             activations: &[],
@@ -176,6 +182,23 @@ impl Operator {
     /// Role in equalization.
     pub(super) const fn channels(mut self, role: ChannelRole) -> Operator {
         self.channels = role;
+        self
+    }
+
+    /// Is rewritten where the elements of its sequences are known.
+    pub(super) const fn rewrites_sequences(mut self, rewrite: SequenceRewrite) -> Operator {
+        self.sequence_rewrite = Some(rewrite);
+        self
+    }
+
+    /// Is decomposed into ONNX's basic operators.
+    pub(super) const fn fused(self, decomposition: FusedDecomposition) -> Operator {
+        self.with(&[Property::Fused]).decomposes(decomposition)
+    }
+
+    /// Is decomposed in opsets that lack it.
+    pub(super) const fn decomposes(mut self, decomposition: FusedDecomposition) -> Operator {
+        self.decomposition = Some(decomposition);
         self
     }
 

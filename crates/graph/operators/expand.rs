@@ -11,17 +11,17 @@ use crate::inferred_value::InferredValue;
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Expand")
         .with(&[SelectsElements])
-        .checks(|ctx| ctx.output_sizes(1))
-        .checks_shapes(fits)
         .requires(2)
         .integer_list()
+        .checks(|ctx| ctx.output_sizes(1))
+        .checks_shapes(fits)
         .infers(expand)
         .with(&[MovesData, KeepsIndices, PassesInfinity])
         .shape_from(&[1]),
     Operator::onnx("Tile")
         .with(&[SelectsElements])
-        .checks(|ctx| ctx.output_sizes(1))
         .integer_list()
+        .checks(|ctx| ctx.output_sizes(1))
         .infers(tile)
         .shape_from(&[1]),
 ];

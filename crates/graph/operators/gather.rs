@@ -10,10 +10,10 @@ use crate::inferred_value::{InferredValue, LARGEST, count, position};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Gather")
         .with(&[SelectsElements, CarriesIntegers])
-        .checks(indices)
         .requires(2)
         .at_most(2)
         .ranks(&[(0, 1)])
+        .checks(indices)
         .infers(gather)
         .with(&[MovesData])
         .quantized(Treatment::Gather)
@@ -22,9 +22,9 @@ pub(super) static OPERATORS: &[Operator] = &[
         .integers_since(1),
     Operator::onnx("GatherElements")
         .with(&[SelectsElements, CarriesIntegers])
-        .checks(indices_by_element)
         .requires(2)
         .ranks(&[(0, 1)])
+        .checks(indices_by_element)
         .infers(|ctx| {
             let shape = ctx.input(1)?.shape.clone();
             Some(InferredValue::new(ctx.input(0)?.element, shape))
@@ -32,9 +32,9 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized(Treatment::Gather)
         .integers_since(1),
     Operator::onnx("GatherND")
-        .checks(indices_of_rows)
         .requires(2)
         .ranks(&[(0, 1), (1, 1)])
+        .checks(indices_of_rows)
         .infers(gather_nd),
 ];
 

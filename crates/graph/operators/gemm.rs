@@ -1,6 +1,6 @@
 //! Products of two matrices with a bias.
 
-use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
+use super::Property::{EndsClassifier, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::node_context::{NodeContext, Validation, ensure};
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
@@ -8,17 +8,18 @@ use super::shape_context::ShapeContext;
 use super::{DynamicForm, Operator, QLinearInputs, Treatment, WeightAxis};
 use crate::Dim;
 use crate::inferred_value::InferredValue;
+use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Gemm")
+        .requires(2)
+        .at_most(3)
         .changed(&[(7, |to, mut node| {
             node.take("broadcast");
             to.write(node);
             Ok(())
         })])
         .checks_shapes(depths)
-        .requires(2)
-        .at_most(3)
         .infers(product)
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::OfGemm))
@@ -28,28 +29,45 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(ALL_INPUTS)
         .macs(MacRule::Gemm)
         .channels(ChannelRole::Layer(ChannelPosition::Second)),
-    Operator::microsoft("FusedGemm").with(&[Fused, EndsClassifier]),
+    Operator::microsoft("FusedGemm")
+        .fused(|to, node| to.fused_activation(node, "Gemm"))
+        .with(&[EndsClassifier]),
     Operator::microsoft("QGemm")
         .with(&[MatrixProduct, SaturatesPairs, OnlyQuantized])
         .weights(&[3]),
 ];
 
+/// The attributes that shapes depend on.
+struct GemmAttributes {
+    /// The first matrix is transposed.
+    trans_a: bool,
+    /// The second matrix is transposed.
+    trans_b: bool,
+}
+
+impl GemmAttributes {
+    fn read(node: &NodeProto) -> GemmAttributes {
+        let is_set = |key| node.int(key).unwrap_or(0) != 0;
+        GemmAttributes {
+            trans_a: is_set("transA"),
+            trans_b: is_set("transB"),
+        }
+    }
+}
+
 fn product(ctx: &ShapeContext) -> Option<InferredValue> {
-    let side = |slot: usize, key: &str, axis: usize| {
-        let axis = if ctx.node.int(key).unwrap_or(0) != 0 {
-            1 - axis
-        } else {
-            axis
-        };
-        ctx.input(slot)
-            .and_then(|k| k.shape.as_ref()?.get(axis).cloned())
-            .unwrap_or(Dim::Unknown)
+    let GemmAttributes { trans_a, trans_b } = GemmAttributes::read(ctx.node);
+    let size = |slot: usize, axis: usize| {
+        let input = ctx.input(slot);
+        let size = input.and_then(|k| k.shape.as_ref()?.get(axis).cloned());
+        size.unwrap_or(Dim::Unknown)
     };
     let element = ctx.input(0).or(ctx.input(1))?.element;
-    Some(InferredValue::new(
-        element,
-        Some(vec![side(0, "transA", 0), side(1, "transB", 1)]),
-    ))
+    let shape = vec![
+        size(0, usize::from(trans_a)),
+        size(1, usize::from(!trans_b)),
+    ];
+    Some(InferredValue::new(element, Some(shape)))
 }
 
 fn depths(ctx: &NodeContext) -> Validation {
@@ -59,8 +77,11 @@ fn depths(ctx: &NodeContext) -> Validation {
     let expected = "two matrices";
     let two = left.len() == 2 && right.len() == 2;
     ensure(two, "the shape of its inputs", [left, right], expected)?;
-    let turned = |key: &str| usize::from(ctx.node.int(key).unwrap_or(0) != 0);
-    let (a, b) = (turned("transA"), turned("transB"));
+    let attributes = GemmAttributes::read(ctx.node);
+    let (a, b) = (
+        usize::from(attributes.trans_a),
+        usize::from(attributes.trans_b),
+    );
     if let (Dim::Known(first), Dim::Known(second)) = (&left[1 - a], &right[b]) {
         let expected =
             "as many columns in the first as rows in the second, as transA and transB say";

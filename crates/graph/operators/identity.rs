@@ -15,6 +15,10 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Identity")
         .with(&[CarriesIntegers])
         .infers(|ctx| ctx.input(0).cloned())
+        .rewrites_sequences(|to, node| {
+            let all = to.known(node)?;
+            to.record(node, all)
+        })
         .with(&[MovesData, ChangesForm, KeepsIndices])
         .stays_float(IDLE)
         .same_type(1),

@@ -1,6 +1,6 @@
 //! Comparisons, conditions and choices by condition.
 
-use super::Property::{Broadcasts, MergesInputs, PassesInfinity};
+use super::Property::{MergesInputs, PassesInfinity};
 use super::arithmetic::align;
 use super::elements::two;
 use super::quantization::SHAPES;
@@ -9,7 +9,6 @@ use octet_onnx::schema::DataType;
 
 const fn condition(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .with(&[Broadcasts])
         .checks_shapes(|ctx| ctx.inputs_broadcast())
         .infers(|ctx| {
             let element = ctx.input(0).or(ctx.input(1))?.element;
@@ -18,48 +17,45 @@ const fn condition(name: &'static str) -> Operator {
 }
 
 const fn comparison(name: &'static str) -> Operator {
-    let compare = Operator::onnx(name)
-        .with(&[Broadcasts])
-        .checks_shapes(|ctx| ctx.inputs_broadcast());
+    let compare = Operator::onnx(name).checks_shapes(|ctx| ctx.inputs_broadcast());
     compare.infers(|ctx| Some(ctx.broadcast(DataType::Bool)))
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
     condition("And")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 && b != 0).into()))
         .stays_float(SHAPES),
     comparison("Equal")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a == b).into()))
         .stays_float(SHAPES),
     comparison("Greater")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a > b).into()))
         .stays_float(SHAPES),
     comparison("GreaterOrEqual")
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a >= b).into())),
     comparison("Less")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a < b).into()))
         .stays_float(SHAPES),
     comparison("LessOrEqual")
         .requires(2)
         .integers(|_, row| two(row).map(|(a, b)| (a <= b).into())),
     condition("Or")
-        .changed(&[(7, align)])
         .requires(2)
+        .changed(&[(7, align)])
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 || b != 0).into()))
         .stays_float(SHAPES),
     Operator::onnx("Where")
         .with(&[MergesInputs])
         .requires(3)
-        .with(&[Broadcasts])
         .checks_shapes(|ctx| ctx.inputs_broadcast())
         .infers(|ctx| {
             let element = ctx.input(1).or(ctx.input(2))?.element;
@@ -75,5 +71,5 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[PassesInfinity])
         .quantized(Treatment::Where)
         .qlinear_microsoft("QLinearWhere", QLinearInputs::Where),
-    condition("Xor").changed(&[(7, align)]).requires(2),
+    condition("Xor").requires(2).changed(&[(7, align)]),
 ];

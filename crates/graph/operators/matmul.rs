@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use super::Property::{EndsClassifier, Fused, MatrixProduct, OnlyQuantized, SaturatesPairs};
+use super::Property::{EndsClassifier, MatrixProduct, OnlyQuantized, SaturatesPairs};
 use super::descriptor::ALL_INPUTS;
 use super::node_context::{NodeContext, Validation, broadcasts, ensure};
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
@@ -12,10 +12,10 @@ use crate::inferred_value::InferredValue;
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Einsum").with(&[MatrixProduct]),
     Operator::onnx("MatMul")
-        .checks_shapes(depths)
         .requires(2)
         .at_most(2)
         .ranks(&[(0, 1), (1, 1)])
+        .checks_shapes(depths)
         .infers(product)
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::MatMul)
@@ -26,8 +26,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         .macs(MacRule::Product)
         .channels(ChannelRole::Layer(ChannelPosition::Last)),
     Operator::onnx("MatMulInteger")
-        .checks_shapes(depths)
         .requires(2)
+        .checks_shapes(depths)
         .with(&[MatrixProduct, SaturatesPairs, OnlyQuantized])
         .weights(&[1])
         .macs(MacRule::Product),
@@ -39,10 +39,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[MatrixProduct, OnlyQuantized])
         .macs(MacRule::Product),
     Operator::microsoft("FusedMatMul")
-        .with(&[Fused])
+        .fused(|to, node| to.matmul(node))
         .macs(MacRule::Product),
     Operator::microsoft("MatMulIntegerToFloat").with(&[MatrixProduct, OnlyQuantized]),
-    Operator::microsoft("TransposeMatMul").with(&[Fused]),
+    Operator::microsoft("TransposeMatMul").fused(|to, node| to.matmul(node)),
 ];
 
 fn product(ctx: &ShapeContext) -> Option<InferredValue> {

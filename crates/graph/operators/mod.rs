@@ -10,11 +10,15 @@ mod concat;
 mod constant;
 mod control_flow;
 mod convolution;
+mod decomposer;
 mod descriptor;
 mod elements;
 mod expand;
 mod float16;
 mod fused_activation;
+mod fused_attention;
+mod fused_matmul;
+mod fused_norm;
 mod gather;
 mod gemm;
 mod identity;
@@ -30,6 +34,7 @@ mod node_context;
 mod normalization;
 mod octet;
 mod one_hot;
+mod onnx_attention;
 mod opset_context;
 mod pad;
 mod pooling;
@@ -46,6 +51,7 @@ mod resize;
 mod scatter;
 mod selection;
 mod sequence;
+mod sequence_rewriter;
 mod shape;
 mod shape_context;
 mod signal;
@@ -63,13 +69,16 @@ mod window;
 mod window_check;
 
 pub(crate) use constant::constant_value;
+pub(crate) use decomposer::FusedOperatorDecomposer;
 pub use descriptor::Operator;
+pub(crate) use fused_norm::OPSET_WITH_NORM;
 pub use integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
 pub(crate) use node_context::NodeContext;
 pub use octet::REGION;
 pub(crate) use opset_context::OpsetContext;
 pub use properties::{ChannelPosition, ChannelRole, Float16, MacRule, OutputType, Property};
 pub use quantization::{Treatment, WeightAxis};
+pub(crate) use sequence_rewriter::SequenceRewriter;
 pub use slice::slice_bounds;
 
 use std::collections::HashMap;
@@ -217,6 +226,14 @@ mod tests {
                 "{}",
                 operator.name
             );
+        }
+    }
+
+    #[test]
+    fn changes_between_opsets_ascend() {
+        for operator in Operator::all() {
+            let ascends = operator.changes.is_sorted_by(|one, next| one.0 < next.0);
+            assert!(ascends, "{}", operator.name);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Normalizations.
 
-use super::Property::{ChangesVectors, Fused};
+use super::Property::ChangesVectors;
 use super::descriptor::ALL_INPUTS;
 use super::float16::NO_KERNEL;
 use super::node_context::{NodeContext, Validation, ensure};
@@ -12,26 +12,26 @@ use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("BatchNormalization")
-        .changed(&[(9, without_training), (14, inference_only)])
-        .checks_shapes(|ctx| ctx.per_channel(&[1, 2, 3, 4], ctx.size(0, 1)))
         .requires(5)
         .at_most(5)
         .ranks(&[(0, 2)])
+        .changed(&[(9, without_training), (14, inference_only)])
+        .checks_shapes(|ctx| ctx.per_channel(&[1, 2, 3, 4], ctx.size(0, 1)))
         .infers_same()
         .quantized(Treatment::Normalize)
         .channels(ChannelRole::Norm(ChannelPosition::Second)),
     Operator::onnx("GroupNormalization")
+        .requires(3)
         .changed(&[(21, |_, _| {
             Err("its scale and bias belonged to groups, not channels, before opset 21".to_owned())
         })])
-        .requires(3)
         .infers_same()
         .quantized_here(Treatment::Normalize),
     Operator::onnx("InstanceNormalization")
-        .checks_shapes(|ctx| ctx.per_channel(&[1, 2], ctx.size(0, 1)))
         .requires(3)
         .at_most(3)
         .ranks(&[(0, 2)])
+        .checks_shapes(|ctx| ctx.per_channel(&[1, 2], ctx.size(0, 1)))
         .infers_same()
         .quantized(Treatment::Normalize)
         .same_type(ALL_INPUTS)
@@ -39,19 +39,20 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("LRN").ranks(&[(0, 2)]).infers_same(),
     Operator::onnx("LayerNormalization")
         .with(&[ChangesVectors])
-        .checks_shapes(broadcasts_over_input)
-        .checks(|ctx| ctx.axis_in_range())
         .requires(2)
         .ranks(&[(0, 1)])
+        .checks(|ctx| ctx.axis_in_range())
+        .checks_shapes(broadcasts_over_input)
         .infers_same()
+        .decomposes(|to, node| to.early_norm(node))
         .quantized(Treatment::Normalize)
         .float16(Float16::StaysWithMoreOutputs(
             "its statistics are always float32",
         ))
         .channels(ChannelRole::Norm(ChannelPosition::Last)),
     Operator::onnx("LpNormalization")
-        .checks(|ctx| ctx.axis_in_range())
         .ranks(&[(0, 1)])
+        .checks(|ctx| ctx.axis_in_range())
         .infers_same(),
     Operator::onnx("MeanVarianceNormalization")
         .infers_same()
@@ -62,7 +63,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     // ONNX Runtime has it in both domains.
     Operator::onnx("SimplifiedLayerNormalization").with(&[ChangesVectors]),
     Operator::microsoft("SimplifiedLayerNormalization").with(&[ChangesVectors]),
-    Operator::microsoft("SkipLayerNormalization").with(&[Fused]),
+    Operator::microsoft("SkipLayerNormalization").fused(|to, node| to.norm_of_sum(node)),
     Operator::microsoft("SkipSimplifiedLayerNormalization"),
 ];
 

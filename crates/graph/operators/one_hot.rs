@@ -7,11 +7,11 @@ use crate::Dim;
 use crate::inferred_value::{InferredValue, position};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("OneHot")
+    .scalars(&[1])
     .checks(|ctx| match (ctx.shape(0), ctx.input(1)) {
         (Some(shape), Some(_)) => ctx.axis_attribute(shape.len() + 1, false),
         _ => Ok(()),
     })
-    .scalars(&[1])
     .infers(one_hot)
     .stays_float(SHAPES)
     .shape_from(&[1])];

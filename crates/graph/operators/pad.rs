@@ -12,10 +12,10 @@ use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Pad")
     .with(&[CarriesIntegers])
-    .changed(&[(11, pads_as_input)])
-    .checks(pads_fit)
     .scalars(&[2])
     .moved(&[("pads", 11)])
+    .changed(&[(11, pads_as_input)])
+    .checks(pads_fit)
     .infers(padded)
     .with(&[KeepsRange])
     .quantized(Treatment::Pad)

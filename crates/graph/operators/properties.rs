@@ -13,12 +13,6 @@ pub enum Property {
     ChangesForm,
     /// Values stay and only the element type may change.
     ChangesType,
-    /// A function of one value, applied to each element.
-    Unary,
-    /// Inputs are broadcast to a common shape.
-    Broadcasts,
-    /// Reduces axes that the attribute or input `axes` lists.
-    Reduces,
     /// The output differs from run to run.
     Random,
     /// The number of output elements depends on the values of the inputs.
@@ -27,6 +21,8 @@ pub enum Property {
     OfShapes,
     /// Attributes hold graphs that the operator runs.
     HoldsGraphs,
+    /// Works on sequences or optional values.
+    OfSequences,
     /// Its work is a matrix product.
     MatrixProduct,
     /// ONNX Runtime multiplies its integers in pairs, which saturate on processors without VNNI.
@@ -71,7 +67,7 @@ pub enum Property {
 
 /// A set of properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Properties(u64);
+pub(super) struct Properties(u32);
 
 impl Properties {
     pub(super) const NONE: Properties = Properties(0);

@@ -13,8 +13,8 @@ use octet_onnx::schema::{AttributeProto, NodeProto};
 /// A recurrent layer. The fifth input holds the lengths of sequences.
 const fn recurrent(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .changed(&[(7, optional_outputs)])
         .requires(3)
+        .changed(&[(7, optional_outputs)])
         .infers_all(steps_and_states)
         .stays_float("recurrent layers lose too much accuracy with fixed scales")
         .weights(&[1, 2])

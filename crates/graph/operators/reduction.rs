@@ -1,6 +1,6 @@
 //! Reductions of axes, and sums and products along an axis.
 
-use super::Property::{CarriesIntegers, KeepsRange, MovesData, Reduces};
+use super::Property::{CarriesIntegers, KeepsRange, MovesData};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::node_context::{NodeContext, Validation};
 use super::opset_context::as_input;
@@ -11,12 +11,11 @@ use octet_onnx::schema::DataType;
 
 const fn reduction(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .with(&[Reduces])
-        .shape_from(&[1])
         .moved(&[("axes", 18)])
-        .checks(axes)
         .changed(&[(18, |to, node| as_input(to, node, "axes"))])
+        .checks(axes)
         .infers(reduce)
+        .shape_from(&[1])
 }
 
 /// A reduction to the largest or smallest element.
@@ -35,7 +34,11 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("ArgMin")
         .checks(|ctx| ctx.axis_in_range())
         .infers(place),
-    Operator::onnx("CumProd"),
+    Operator::onnx("CumProd")
+        .requires(2)
+        .scalars(&[1])
+        .ranks(&[(0, 1)])
+        .infers_same(),
     Operator::onnx("CumSum")
         .scalars(&[1])
         .ranks(&[(0, 1)])
@@ -52,8 +55,8 @@ pub(super) static OPERATORS: &[Operator] = &[
     reduction("ReduceProd")
         .reduces_integers(|all| all.iter().try_fold(1i64, |a, &v| a.checked_mul(v))),
     reduction("ReduceSum")
-        .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .moved(&[("axes", 13)])
+        .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .reduces_integers(|all| all.iter().try_fold(0i64, |a, &v| a.checked_add(v)))
         .quantized_here(Treatment::Elementwise),
     reduction("ReduceSumSquare"),

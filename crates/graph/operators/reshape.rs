@@ -26,15 +26,15 @@ pub(super) const fn reshaping(name: &'static str) -> Operator {
 
 pub(super) static OPERATORS: &[Operator] = &[
     reshaping("Flatten")
-        .checks(splits)
         .at_most(1)
+        .checks(splits)
         .infers(flatten),
     reshaping("Reshape")
+        .integer_list()
         .changed(&[(5, shape_as_input)])
         .checks_shapes(fits)
-        .integer_list()
-        .shape_from(&[1])
-        .infers(reshape),
+        .infers(reshape)
+        .shape_from(&[1]),
 ];
 
 fn flatten(ctx: &ShapeContext) -> Option<InferredValue> {

@@ -14,9 +14,9 @@ pub(super) static OPERATORS: &[Operator] = &[
         .infers_same(),
     Operator::onnx("ScatterElements")
         .with(&[MergesInputs])
-        .checks(indices_by_element)
         .requires(3)
         .ranks(&[(0, 1)])
+        .checks(indices_by_element)
         .infers_same(),
     Operator::onnx("ScatterND")
         .with(&[MergesInputs])

@@ -33,11 +33,11 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[DataDependentShape])
         .stays_float(SHAPES),
     Operator::onnx("TopK")
-        .changed(&[(10, k_as_input)])
-        .checks(|ctx| ctx.axis_in_range().and_then(|()| size_of_selection(ctx)))
         .scalars(&[1])
         .ranks(&[(0, 1)])
         .moved(&[("k", 10)])
+        .changed(&[(10, k_as_input)])
+        .checks(|ctx| ctx.axis_in_range().and_then(|()| size_of_selection(ctx)))
         .infers_all(top_k)
         .with(&[SelectsBoxes])
         .quantized(Treatment::Share)

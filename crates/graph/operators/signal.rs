@@ -12,12 +12,12 @@ const fn signal(name: &'static str) -> Operator {
 pub(super) static OPERATORS: &[Operator] = &[
     signal("BlackmanWindow"),
     signal("DFT")
+        .scalars(&[1, 2])
+        .ranks(&[(0, 1)])
         .changed(&[(20, |_, _| {
             Err("its axis was an attribute before opset 20".to_owned())
         })])
-        .checks(whole_axis)
-        .scalars(&[1, 2])
-        .ranks(&[(0, 1)]),
+        .checks(whole_axis),
     signal("HammingWindow"),
     signal("HannWindow"),
     signal("MelWeightMatrix"),

@@ -12,9 +12,9 @@ use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Slice")
     .with(&[SelectsElements, CarriesIntegers])
+    .moved(&[("axes", 10), ("ends", 10), ("starts", 10)])
     .changed(&[(10, bounds_as_inputs)])
     .checks(bounds)
-    .moved(&[("axes", 10), ("ends", 10), ("starts", 10)])
     .infers(slice)
     .with(&[MovesData, KeepsRange, PassesInfinity])
     .quantized(Treatment::Share)

@@ -7,10 +7,10 @@ use octet_onnx::schema::{AttributeProto, NodeProto};
 
 const fn along_axis(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .infers_same()
-        .changed(&[(13, along_last_axis)])
         .ranks(&[(0, 1)])
+        .changed(&[(13, along_last_axis)])
         .checks(|ctx| ctx.axis_in_range())
+        .infers_same()
 }
 
 pub(super) static OPERATORS: &[Operator] = &[

@@ -15,12 +15,12 @@ const fn blocks(name: &'static str) -> Operator {
 
 pub(super) static OPERATORS: &[Operator] = &[
     blocks("DepthToSpace")
-        .checks(|ctx| divides(ctx, true))
         .at_most(1)
+        .checks(|ctx| divides(ctx, true))
         .infers(|ctx| moved(ctx, true)),
     blocks("SpaceToDepth")
-        .checks(|ctx| divides(ctx, false))
         .at_most(1)
+        .checks(|ctx| divides(ctx, false))
         .infers(|ctx| moved(ctx, false)),
 ];
 

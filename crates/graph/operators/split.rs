@@ -11,6 +11,8 @@ use octet_onnx::schema::{AttributeProto, NodeProto};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Split")
     .with(&[SelectsElements, CarriesIntegers])
+    .integer_list()
+    .moved(&[("split", 13)])
     .changed(&[
         (2, |_, _| {
             Err("opset 1 did not define its meaning".to_owned())
@@ -19,8 +21,6 @@ pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Split")
         (18, number_of_outputs),
     ])
     .checks(|ctx| ctx.axis_in_range().and_then(|()| sum_of_parts(ctx)))
-    .integer_list()
-    .moved(&[("split", 13)])
     .infers_all(parts)
     .with(&[MovesData, KeepsRange])
     .quantized(Treatment::Split)

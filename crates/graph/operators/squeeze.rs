@@ -10,19 +10,19 @@ use crate::inferred_value::{InferredValue, positions};
 
 pub(super) static OPERATORS: &[Operator] = &[
     reshaping("Squeeze")
+        .integer_list()
+        .moved(&[("axes", 13)])
         .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .checks(squeezable)
+        .infers(squeeze)
+        .shape_from(&[1]),
+    reshaping("Unsqueeze")
         .integer_list()
         .moved(&[("axes", 13)])
-        .shape_from(&[1])
-        .infers(squeeze),
-    reshaping("Unsqueeze")
         .changed(&[(13, |to, node| as_input(to, node, "axes"))])
         .checks(unsqueezable)
-        .integer_list()
-        .moved(&[("axes", 13)])
-        .shape_from(&[1])
-        .infers(unsqueeze),
+        .infers(unsqueeze)
+        .shape_from(&[1]),
 ];
 
 fn squeeze(ctx: &ShapeContext) -> Option<InferredValue> {

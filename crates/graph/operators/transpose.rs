@@ -12,8 +12,8 @@ use crate::inferred_value::{InferredValue, LARGEST, count, positions};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Transpose")
     .with(&[CarriesIntegers])
-    .checks(permutes)
     .at_most(1)
+    .checks(permutes)
     .infers(permuted)
     .with(&[MovesData, KeepsRange, ChangesForm, KeepsIndices])
     .with(&[PassesInfinity])

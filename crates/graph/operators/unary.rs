@@ -1,6 +1,6 @@
 //! Functions of one value, applied to each element.
 
-use super::Property::{Activation, Fused, Gates, KeepsIndices, Squashes, Unary};
+use super::Property::{Activation, Gates, KeepsIndices, Squashes};
 use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
@@ -12,12 +12,7 @@ use crate::inferred_value::InferredValue;
 use octet_onnx::schema::NodeProto;
 
 const fn unary(name: &'static str) -> Operator {
-    Operator::onnx(name).with(&[Unary]).infers(computed)
-}
-
-/// A function of one value whose output is not inferred.
-const fn unary_of_unknown_shape(name: &'static str) -> Operator {
-    Operator::onnx(name).with(&[Unary])
+    Operator::onnx(name).infers(computed)
 }
 
 /// A function of one value that networks apply as an activation, or as a part of one.
@@ -30,23 +25,23 @@ pub(super) static OPERATORS: &[Operator] = &[
         .integers(|_, row| one(row)?.checked_abs())
         .floats(|row| Some(row.first()?.abs()))
         .channels(ChannelRole::Commutes),
-    unary_of_unknown_shape("Acos"),
-    unary_of_unknown_shape("Acosh"),
-    unary_of_unknown_shape("Asin"),
-    unary_of_unknown_shape("Asinh"),
-    unary_of_unknown_shape("Atan"),
-    unary_of_unknown_shape("Atanh"),
+    Operator::onnx("Acos"),
+    Operator::onnx("Acosh"),
+    Operator::onnx("Asin"),
+    Operator::onnx("Asinh"),
+    Operator::onnx("Atan"),
+    Operator::onnx("Atanh"),
     Operator::onnx("BitwiseNot"),
     unary("Ceil").floats(|row| Some(row.first()?.ceil())),
     activation("Celu").float16(NOT_IN_EVERY_OPSET),
     activation("Clip")
-        .changed(&[(11, limits_as_inputs)])
         .scalars(&[1, 2])
+        .changed(&[(11, limits_as_inputs)])
         .infers_same()
         .with(&[KeepsIndices])
         .quantized(Treatment::Clamp),
     unary("Cos"),
-    unary_of_unknown_shape("Cosh"),
+    Operator::onnx("Cosh"),
     activation("Elu").quantized_here(Treatment::Elementwise),
     activation("Erf")
         .quantized_here(Treatment::Elementwise)
@@ -86,7 +81,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Commutes),
     unary("Round"),
     activation("Selu"),
-    unary_of_unknown_shape("Shrink"),
+    Operator::onnx("Shrink"),
     activation("Sigmoid")
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
@@ -94,13 +89,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(1),
     unary("Sign"),
     unary("Sin"),
-    unary_of_unknown_shape("Sinh"),
+    Operator::onnx("Sinh"),
     activation("Softplus"),
     unary("Softsign"),
     activation("Sqrt").floats(|row| Some(row.first()?.sqrt())),
-    unary_of_unknown_shape("Swish")
+    Operator::onnx("Swish")
+        .with(&[Activation])
         .checks_shapes(|ctx| ctx.inputs_broadcast())
-        .with(&[Fused, Activation]),
+        .fused(|to, node| to.sigmoid_gate(node, 1.0)),
     unary("Tan"),
     activation("Tanh")
         .with(&[Gates])

@@ -1,7 +1,7 @@
 //! Validation of sliding windows: kernels, strides, dilations, pads, groups and output sizes.
 
 use super::node_context::{MAX_ELEMENTS, MAX_SIZE, NodeContext, Validation, ensure, refuse};
-use super::window::WindowKind;
+use super::window::{WindowAttributes, WindowKind};
 use crate::inferred_value::{InferredValue, count};
 use crate::{Around, Dim, SlidingWindow};
 
@@ -11,10 +11,11 @@ const MAX_TAPS: usize = 1 << 26;
 /// Checks kernels, strides, dilations, pads, groups and output sizes; `weight` is the slot of a
 /// convolution's weight.
 pub(super) fn validate(ctx: &NodeContext, weight: Option<usize>, kind: WindowKind) -> Validation {
+    let attributes = WindowAttributes::read(ctx.node);
     let convolves = weight.is_some();
     let weight = weight.and_then(|slot| ctx.input(slot));
     let weight = weight.and_then(InferredValue::sizes);
-    let kernel_shape = ctx.node.ints("kernel_shape");
+    let kernel_shape = attributes.kernel_shape;
     let kernel: Option<Vec<i64>> = match (&weight, kernel_shape) {
         (Some(weight), _) => {
             ensure(
@@ -42,7 +43,7 @@ pub(super) fn validate(ctx: &NodeContext, weight: Option<usize>, kind: WindowKin
         )?;
     }
     if let Some(kernel_shape) = kernel_shape {
-        sizes_list(ctx, "kernel_shape", spatial, 1)?;
+        sizes_list("kernel_shape", Some(kernel_shape), spatial, 1)?;
         if let (Some(kernel), true) = (&kernel, weight.is_some()) {
             let expected = format!("{kernel:?}, as the shape of its weight");
             ensure(
@@ -53,22 +54,18 @@ pub(super) fn validate(ctx: &NodeContext, weight: Option<usize>, kind: WindowKin
             )?;
         }
     }
-    sizes_list(ctx, "strides", spatial, 1)?;
-    sizes_list(ctx, "dilations", spatial, 1)?;
-    sizes_list(ctx, "pads", 2 * spatial, 0)?;
-    sizes_list(ctx, "output_padding", spatial, 0)?;
-    sizes_list(ctx, "output_shape", spatial, 1)?;
-    if let Some(pad) = ctx.node.text("auto_pad") {
+    sizes_list("strides", attributes.strides, spatial, 1)?;
+    sizes_list("dilations", attributes.dilations, spatial, 1)?;
+    sizes_list("pads", attributes.pads, 2 * spatial, 0)?;
+    sizes_list("output_padding", attributes.output_padding, spatial, 0)?;
+    sizes_list("output_shape", attributes.output_shape, spatial, 1)?;
+    if let Some(pad) = attributes.auto_pad {
         let known = ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"];
         let expected = format!("one of {known:?}");
         ensure(known.contains(&pad), "auto_pad", pad, expected)?;
         // ONNX allows one of the two. ONNX Runtime rejects a convolution with both, even with
         // pads of 0, and uses `auto_pad` for a pooling.
-        if let Some(pads) = ctx
-            .node
-            .ints("pads")
-            .filter(|_| convolves && pad != "NOTSET")
-        {
+        if let Some(pads) = attributes.pads.filter(|_| convolves && pad != "NOTSET") {
             let expected = format!("absent, because auto_pad is {pad}");
             refuse("pads", pads, expected)?;
         }
@@ -90,14 +87,14 @@ pub(super) fn validate(ctx: &NodeContext, weight: Option<usize>, kind: WindowKin
         return Ok(());
     };
     match kind {
-        WindowKind::Transposed => transposed(ctx, &slides),
+        WindowKind::Transposed => transposed(ctx, &attributes, &slides),
         _ => positions(ctx, &slides, weight.is_none()),
     }
 }
 
 /// Checks a list attribute: `length` sizes of at least `least`.
-fn sizes_list(ctx: &NodeContext, key: &str, length: usize, least: i64) -> Validation {
-    let Some(list) = ctx.node.ints(key) else {
+fn sizes_list(key: &str, list: Option<&[i64]>, length: usize, least: i64) -> Validation {
+    let Some(list) = list else {
         return Ok(());
     };
     let expected = format!("{length} numbers");
@@ -179,9 +176,13 @@ fn positions(ctx: &NodeContext, slides: &[SlidingWindow], pools: bool) -> Valida
 }
 
 /// Checks a transposed convolution: its pads leave some of the output.
-fn transposed(ctx: &NodeContext, slides: &[SlidingWindow]) -> Validation {
-    let extra = ctx.node.ints("output_padding");
-    let shape = ctx.node.ints("output_shape");
+fn transposed(
+    ctx: &NodeContext,
+    attributes: &WindowAttributes,
+    slides: &[SlidingWindow],
+) -> Validation {
+    let extra = attributes.output_padding;
+    let shape = attributes.output_shape;
     for (axis, slide) in slides.iter().enumerate() {
         let more = extra.map_or(0, |extra| extra[axis]);
         let least = slide.stride.max(slide.dilation);

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::operators::{ChannelRole, Operator, Treatment};
+use crate::operators::{ChannelPosition, ChannelRole, Operator};
 use crate::{Graph, LayerWeightLayout, Names, Uses};
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 use octet_onnx::tensor::TensorError;
@@ -69,11 +69,12 @@ fn scaled_slot(graph: &Graph, node: &NodeProto) -> Option<usize> {
         return (node.int("training_mode") != Some(1)).then_some(0);
     }
     let role = Operator::of(node).channels;
-    let swaps = role == ChannelRole::Multiplies || node.is("Add");
-    match swaps || role == ChannelRole::Divides || node.is("Sub") {
-        true if constant(1) => Some(0),
-        true if swaps && constant(0) => Some(1),
-        _ => None,
+    let commutes = role == ChannelRole::Multiplies || node.is("Add");
+    let reads_first = commutes || role == ChannelRole::Divides || node.is("Sub");
+    if reads_first && constant(1) {
+        Some(0)
+    } else {
+        (commutes && constant(0)).then_some(1)
     }
 }
 
@@ -200,10 +201,9 @@ fn folded(
         return Ok(None);
     };
     let shape = weight.shape()?;
-    // The bias takes the shift.
-    let treatment = Operator::of(layer).treatment;
-    let has_bias = matches!(treatment, Some(Treatment::Weighted(_)));
-    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| has_bias) else {
+    // A MatMul has no bias that could take the shift.
+    let is_matmul = Operator::of(layer).channels == ChannelRole::Layer(ChannelPosition::Last);
+    let Some(joins) = LayerWeightLayout::from_node(layer, &shape).filter(|_| !is_matmul) else {
         return Ok(None);
     };
     let count = joins.outputs;

@@ -9,6 +9,8 @@ mod blocks;
 mod copy;
 mod half;
 mod planned;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 

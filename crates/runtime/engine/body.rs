@@ -3,7 +3,7 @@
 use super::control_node::{LiveValues, NodeLabel};
 use super::submodel::{ExecutionMode, Submodel};
 use crate::EngineError;
-use crate::execute::RunContext;
+use crate::run_context::RunContext;
 use octet_graph::Model;
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};

@@ -12,7 +12,7 @@ use super::loop_node::LoopNode;
 use super::scan_node::ScanNode;
 use super::submodel::ExecutionMode;
 use crate::EngineError;
-use crate::execute::RunContext;
+use crate::run_context::RunContext;
 use octet_graph::Model;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::NodeProto;

@@ -4,7 +4,7 @@ use super::body::BodyGraph;
 use super::control_node::{LiveValues, NodeLabel};
 use super::submodel::ExecutionMode;
 use crate::EngineError;
-use crate::execute::RunContext;
+use crate::run_context::RunContext;
 use octet_graph::Model;
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::NodeProto;

@@ -9,7 +9,7 @@ use super::control_node::{LiveValues, NodeLabel, describe};
 use super::slices;
 use super::submodel::ExecutionMode;
 use crate::EngineError;
-use crate::execute::RunContext;
+use crate::run_context::RunContext;
 use octet_graph::{Dim, Model, tensor_type_of};
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::{NodeProto, ValueInfoProto};

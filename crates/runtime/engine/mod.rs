@@ -18,8 +18,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
-use crate::execute::{RunContext, StepClock};
 use crate::plan::{ExecutionPlan, ModelPlanner, RunPlan};
+use crate::run_context::{RunContext, StepClock};
 use crate::steps::{self, PlanSteps, Timing};
 use crate::{EngineError, Watched};
 use control_node::MAX_ITERATIONS;

@@ -6,7 +6,7 @@ use super::loop_node::{keep, stacked};
 use super::slices;
 use super::submodel::ExecutionMode;
 use crate::EngineError;
-use crate::execute::RunContext;
+use crate::run_context::RunContext;
 use octet_graph::prepare::position;
 use octet_graph::{Model, tensor_type_of};
 use octet_onnx::in_memory::Tensor;

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Engine;
-use crate::execute::RunContext;
 use crate::invariant::EngineInvariant;
+use crate::run_context::RunContext;
 use crate::{EngineError, Watched};
 use octet_graph::prepare::prepare;
 use octet_graph::{Dim, Model, TensorType};

@@ -1,9 +1,7 @@
-//! Image sizes that a model accepts. Inferred shapes are checked against each other wherever values
-//! combine. Our own shape rules suffice; nothing is planned or run.
+//! Image sizes that a model accepts.
 
-use super::super::InputSpec;
 use super::super::image_placement::Axes;
-use super::super::shape_mismatch::ShapeMismatch;
+use super::super::{InputSpec, ShapeMismatch};
 use octet_graph::{Graph, Model};
 
 /// Maximum number of nodes for such trials, since each trial infers the shapes of all.

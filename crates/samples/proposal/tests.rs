@@ -1,4 +1,5 @@
 use super::*;
+use crate::ShapeMismatch;
 use octet_graph::TensorType;
 use octet_onnx::schema::{
     AttributeProto, DataType, GraphProto, ModelProto, NodeProto, StringStringEntryProto,
@@ -263,11 +264,8 @@ fn a_model_that_divides_by_255_takes_pixels() {
 #[test]
 fn sides_are_multiples_of_the_total_stride() {
     let graph = model(pyramid(), &[]).graph;
-    assert_eq!(
-        crate::ShapeMismatch::find(&graph, &[&[1, 3, 96, 160]]),
-        None
-    );
-    let refusal = crate::ShapeMismatch::find(&graph, &[&[1, 3, 427, 640]]).unwrap();
+    assert_eq!(ShapeMismatch::find(&graph, &[&[1, 3, 96, 160]]), None);
+    let refusal = ShapeMismatch::find(&graph, &[&[1, 3, 427, 640]]).unwrap();
     assert_eq!(
         (refusal.operator.as_str(), refusal.node.as_str()),
         ("Concat", "join")

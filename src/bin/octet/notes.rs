@@ -1,6 +1,8 @@
 //! Notes for a terminal: notes that differ only in names and numbers become one line, and at most
 //! [`MOST`] lines are shown.
 
+use octet::session::Forecast;
+
 /// The largest number of lines.
 const MOST: usize = 5;
 
@@ -61,6 +63,21 @@ fn kind(note: &str) -> String {
         number = digit;
     }
     kind
+}
+
+/// The forecast as one line.
+pub fn forecast_line(forecast: &Forecast) -> String {
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let refusal = forecast
+        .refusal
+        .as_ref()
+        .map_or(String::new(), |why| format!("; {why}"));
+    format!(
+        "it will take about {:.0} MB of memory and {:.1} s, and the result will have about {:.1} MB{refusal}\n",
+        mb(forecast.peak_bytes),
+        forecast.ms / 1e3,
+        mb(forecast.output_bytes)
+    )
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::images::ImageOptions;
 use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
-use super::stream::StreamOptions;
+use super::stream::{self, StreamOptions};
 use super::{Failure, files, notes, open, ranges, targets, threads};
 
 /// Limit in bytes for samples that are read ahead to keep all threads busy.
@@ -111,7 +111,16 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     targets::check(&targets, &options.model, &[])?;
     let threads = threads::start(options.threads)?;
     if options.stream.applies(&options.model, &settings) {
-        return stream(options, &out, &settings);
+        let unsupported = [
+            (options.report.is_some(), "--report"),
+            (options.forecast, "--forecast"),
+            (options.json, "--json"),
+            (options.save_prepared.is_some(), "--save-prepared"),
+        ];
+        stream::refuse(&unsupported)?;
+        let done = options.stream.run(&options.model, &out, &settings)?;
+        print_notes(&Progress::new(0), &done.notes, options);
+        return files::print(&done.line);
     }
     let samples = Samples::new(&options.samples, options.demo)?;
 
@@ -156,12 +165,12 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
             progress.clear();
             return files::print(&match options.json {
                 true => serde_json::to_string_pretty(forecast)? + "\n",
-                false => forecast_line(forecast),
+                false => notes::forecast_line(forecast),
             });
         }
         match &forecast.refusal {
             Some(why) => progress.note(why),
-            None => progress.tell(forecast_line(forecast).trim_end()),
+            None => progress.tell(notes::forecast_line(forecast).trim_end()),
         }
     } else if options.forecast {
         return Err(Failure::usage(
@@ -258,30 +267,6 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     ))
 }
 
-/// Quantizes a model piece by piece.
-fn stream(
-    options: &QuantizeOptions,
-    out: &Path,
-    settings: &octet::quantize::Settings,
-) -> Result<(), Failure> {
-    let unsupported = [
-        (options.report.is_some(), "--report"),
-        (options.forecast, "--forecast"),
-        (options.json, "--json"),
-        (options.save_prepared.is_some(), "--save-prepared"),
-    ];
-    if let Some((_, option)) = unsupported.iter().find(|(given, _)| *given) {
-        return Err(Failure::usage(format!(
-            "{option} is not for models that are read piece by piece: leave it out"
-        )));
-    }
-    let (line, quantized) = options.stream.run(&options.model, out, settings)?;
-    let progress = Progress::new(0);
-    print_notes(&progress, &quantized.notes, options);
-    progress.clear();
-    files::print(&line)
-}
-
 /// The path of the quantized model. A forecast writes no file.
 fn out(
     options: &QuantizeOptions,
@@ -333,21 +318,6 @@ fn forecast(
         }
     }
     failed.map_or(Ok(None), |error| Err(failure_of(options, error)))
-}
-
-/// The forecast as one line.
-fn forecast_line(forecast: &Forecast) -> String {
-    let mb = |bytes: u64| bytes as f64 / 1e6;
-    let refusal = forecast
-        .refusal
-        .as_ref()
-        .map_or(String::new(), |why| format!("; {why}"));
-    format!(
-        "it will take about {:.0} MB of memory and {:.1} s, and the result will have about {:.1} MB{refusal}\n",
-        mb(forecast.peak_bytes),
-        forecast.ms / 1e3,
-        mb(forecast.output_bytes)
-    )
 }
 
 fn calibrate(

@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use octet::onnx::skeleton::SkeletonReader;
 use octet::onnx::{Stretch, check_stretches, external};
-use octet::quantize::{Quantized, Scheme, Settings};
+use octet::quantize::{Scheme, Settings};
 use octet::stream::{
     Conversion, ConversionStep, Converted, OutputFiles, SmallTensors, StreamError,
 };
@@ -52,13 +52,13 @@ impl StreamOptions {
         self.stream || (streams && bytes() > LARGE_MODEL)
     }
 
-    /// Converts the model and writes it with its files of weights. Returns the line to print.
+    /// Converts the model and writes it with its files of weights.
     pub fn run(
         &self,
         model: &Path,
         out: &Path,
         settings: &Settings,
-    ) -> Result<(String, Quantized), Failure> {
+    ) -> Result<StreamedResult, Failure> {
         let about = |error: StreamError| failure(error).about(model.display());
         let mut source = Source::open(model)?;
         let mut small = SmallTensors::new(source.skeleton()?).map_err(about)?;
@@ -107,7 +107,28 @@ impl StreamOptions {
             100.0 * after as f64 / before.max(1) as f64,
             quantized.nodes.len(),
         );
-        Ok((line, quantized))
+        Ok(StreamedResult {
+            line,
+            notes: quantized.notes,
+        })
+    }
+}
+
+/// A conversion that is done.
+pub struct StreamedResult {
+    /// The line to print.
+    pub line: String,
+    /// Notes for people.
+    pub notes: Vec<String>,
+}
+
+/// Fails if an option is given that a streamed conversion does not have.
+pub fn refuse(options: &[(bool, &str)]) -> Result<(), Failure> {
+    match options.iter().find(|(given, _)| *given) {
+        Some((_, option)) => Err(Failure::usage(format!(
+            "{option} is not for models that are read piece by piece: leave it out"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod every_field;
+mod skeleton;
 
 use std::collections::BTreeMap;
 

@@ -60,30 +60,30 @@ impl MixedChoice {
             return Ok(choice);
         }
         order.sort_by_key(|&index| rank(weights[index].product, roles.layers));
-        let growth = |index: usize| weights[index].bytes(true) - weights[index].bytes(false);
-        let (chosen, budget) = match mixed {
-            MixedBits::KQuantMixed => {
-                order.retain(|&index| is_of_rule(weights[index].product, roles.layers));
-                (order, None)
-            }
-            MixedBits::Bytes(_) | MixedBits::AverageBits(_) => {
-                let blocks: u64 = weights.iter().map(|weight| weight.bytes(false)).sum();
-                let (before, limit) = match mixed {
-                    MixedBits::AverageBits(bits) => {
-                        let numbers: u64 = weights.iter().map(MixedWeight::numbers).sum();
-                        (blocks, (numbers as f64 * bits / 8.0) as u64)
-                    }
-                    MixedBits::Bytes(limit) => (blocks + other_bytes(model, &weights)?, limit),
-                    MixedBits::KQuantMixed => (blocks, 0),
-                };
-                let mut budget = SizeBudget {
-                    limit,
-                    bytes: before,
-                };
-                order.retain(|&index| budget.take(growth(index)));
-                (order, Some(budget))
+        let growth = |index: usize| {
+            let [before, after] = [false, true].map(|raised| weights[index].bytes(raised));
+            after.saturating_sub(before)
+        };
+        let blocks: u64 = weights.iter().map(|weight| weight.bytes(false)).sum();
+        let mut budget = match mixed {
+            MixedBits::KQuantMixed => None,
+            MixedBits::Bytes(limit) => Some(SizeBudget {
+                limit,
+                bytes: blocks + other_bytes(model, &weights)?,
+            }),
+            MixedBits::AverageBits(bits) => {
+                let numbers: u64 = weights.iter().map(MixedWeight::numbers).sum();
+                Some(SizeBudget {
+                    limit: (numbers as f64 * bits / 8.0) as u64,
+                    bytes: blocks,
+                })
             }
         };
+        order.retain(|&index| match &mut budget {
+            Some(budget) => budget.take(growth(index)),
+            None => is_of_rule(weights[index].product, roles.layers),
+        });
+        let chosen = order;
         choice.notes = notes::notes(&roles, &weights, &chosen, budget);
         for index in chosen {
             let weight = &weights[index];

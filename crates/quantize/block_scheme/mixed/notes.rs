@@ -19,10 +19,10 @@ pub(super) fn notes(
         let SizeBudget { bytes, limit } = budget;
         match bytes > limit {
             true => format!(
-                "; without it there are {bytes} bytes already, more than the budget of {limit}: choose fewer \
+                "; there are {bytes} bytes already, more than the budget of {limit}: choose fewer \
                  bits, larger blocks or a larger budget"
             ),
-            false => format!("; with them {bytes} of {limit} bytes are used"),
+            false => format!("; {bytes} of {limit} bytes are used"),
         }
     });
     let spent = spent.unwrap_or_default();

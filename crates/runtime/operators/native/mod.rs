@@ -4,6 +4,7 @@
 //! The output shape comes from the shape rules of `prepare`, so there is one rule for both. The
 //! attributes have been validated before.
 
+mod cumulative;
 mod data_movement;
 mod grid;
 mod regions;
@@ -29,7 +30,7 @@ use octet_onnx::schema::NodeProto;
 enum NativeFunction {
     /// Computes 32-bit floats; further inputs may be integers.
     Floats(fn(&NativeCall, &mut [f32]) -> TractResult<()>),
-    /// Moves elements of any type as bytes.
+    /// Computes elements of any type, given as bytes.
     Bytes(fn(&NativeCall, &mut [u8]) -> TractResult<()>),
 }
 use NativeFunction::{Bytes, Floats};
@@ -66,7 +67,8 @@ impl NativeKernel {
 
 /// The native operators.
 fn kernels() -> impl Iterator<Item = &'static NativeKernel> {
-    let files: [&[NativeKernel]; 4] = [
+    let files: [&[NativeKernel]; 5] = [
+        cumulative::KERNELS,
         data_movement::KERNELS,
         grid::KERNELS,
         regions::KERNELS,

@@ -1,15 +1,7 @@
 //! Matrix products with transposed or scaled operands.
 
-use super::{FusedOperatorDecomposer, FusedOperatorRule};
+use super::decomposer::FusedOperatorDecomposer;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
-
-pub(super) const RULES: &[FusedOperatorRule] = &[FusedOperatorRule {
-    operators: &[
-        "com.microsoft::FusedMatMul",
-        "com.microsoft::TransposeMatMul",
-    ],
-    write: |to, node, _, _| to.matmul(node),
-}];
 
 impl FusedOperatorDecomposer<'_> {
     /// FusedMatMul: α times the product of two stacks of matrices, each transposed if its attribute

@@ -1,6 +1,6 @@
 //! ONNX's `Attention` (opset 23): several heads; query heads may share key and value heads.
 
-use super::{FusedOperatorDecomposer, FusedOperatorRule};
+use super::decomposer::FusedOperatorDecomposer;
 use crate::Dim;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
@@ -10,11 +10,6 @@ const PAST: [usize; 2] = [4, 5];
 const MAX_HEADS: i64 = 4096;
 /// Input slot of the number of valid tokens in each sequence.
 const TOKEN_COUNTS: usize = 6;
-
-pub(super) const RULES: &[FusedOperatorRule] = &[FusedOperatorRule {
-    operators: &["Attention"],
-    write: |to, node, _, _| to.onnx_attention(node),
-}];
 
 impl FusedOperatorDecomposer<'_> {
     /// `None` if token counts are an input, a window hides tokens, or sizes are unknown.

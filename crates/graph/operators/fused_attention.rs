@@ -1,16 +1,8 @@
 //! ONNX Runtime's `Attention`: several heads over one sequence, as in BERT.
 
-use super::{FusedOperatorDecomposer, FusedOperatorRule};
+use super::decomposer::FusedOperatorDecomposer;
 use crate::Dim;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
-
-/// The operator whose second output holds the token counts that Attention reads.
-pub(super) const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
-
-pub(super) const RULES: &[FusedOperatorRule] = &[FusedOperatorRule {
-    operators: &["com.microsoft::Attention"],
-    write: |to, node, _, _| to.attention(node),
-}];
 
 /// Default addend of the scores of masked tokens.
 const MASKED_SCORE: f32 = -10000.0;

@@ -1,33 +1,14 @@
 //! Layer normalization: of a sum, and in opsets without the operator.
 
-use super::{FusedOperatorDecomposer, FusedOperatorRule};
+use super::decomposer::FusedOperatorDecomposer;
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 /// The first opset with LayerNormalization. Below it, ReduceMean has its axes as an attribute.
-const OPSET_WITH_NORM: i64 = 17;
+pub(crate) const OPSET_WITH_NORM: i64 = 17;
 
 /// Default epsilons of ONNX Runtime's SkipLayerNormalization and ONNX's LayerNormalization.
 const EPSILON: f32 = 1e-12;
 const EPSILON_OF_NORM: f32 = 1e-5;
-
-const NORM: &str = "LayerNormalization";
-
-pub(super) const RULES: &[FusedOperatorRule] = &[
-    FusedOperatorRule {
-        operators: &["com.microsoft::SkipLayerNormalization"],
-        write: |to, node, _, _| to.norm_of_sum(node),
-    },
-    FusedOperatorRule {
-        operators: &[NORM],
-        write: |to, node, _, _| to.early_norm(node),
-    },
-];
-
-/// True for a LayerNormalization in a model whose opset lacks it. ONNX Runtime's optimizer writes
-/// such nodes.
-pub(super) fn is_early(node: &NodeProto, opset: i64) -> bool {
-    opset < OPSET_WITH_NORM && node.is(NORM)
-}
 
 impl FusedOperatorDecomposer<'_> {
     /// SkipLayerNormalization: two values and an optional bias are added, then normalized.
@@ -84,7 +65,9 @@ impl FusedOperatorDecomposer<'_> {
                 AttributeProto::int("axis", -1),
                 AttributeProto::float("epsilon", epsilon),
             ];
-            return self.steps.last(NORM, &inputs, title, output, attributes);
+            return self
+                .steps
+                .last("LayerNormalization", &inputs, title, output, attributes);
         }
         let steps = &mut self.steps;
         let along = || AttributeProto::ints("axes", &[-1]);
