@@ -89,7 +89,10 @@ function behindItem(code, at) {
 }
 
 /** Removes what is compiled in tests only, and all attributes. @param {Token[]} code @returns {Token[]} */
-export function withoutTests(code) {
+export const withoutTests = (code) => withoutAttributes(code, false);
+
+/** Removes all attributes; without `tests` also what is compiled in tests only. @param {Token[]} code @param {boolean} tests @returns {Token[]} */
+function withoutAttributes(code, tests) {
   /** @type {Token[]} */
   const remaining = [];
   for (let at = 0; at < code.length;) {
@@ -100,7 +103,7 @@ export function withoutTests(code) {
     }
     const end = closed(code, at + inner);
     const words = code.slice(at + inner + 1, end).filter((token) => token.kind === 'word').map((token) => token.text);
-    const only = words[0] === 'cfg' && words.includes('test') && !words.includes('not') && !words.includes('any') || words.join() === 'test';
+    const only = !tests && (words[0] === 'cfg' && words.includes('test') && !words.includes('not') && !words.includes('any') || words.join() === 'test');
     at = end;
     while (only && code[at]?.text === '#') at = closed(code, at + 1);
     if (only) at = behindItem(code, at);
@@ -143,17 +146,17 @@ function importsOf(code) {
   return tree([]);
 }
 
-/** Reads a file as a module, and the files of its children. @param {string} root @param {string} file @param {string} folder of its children @param {Module | null} parent */
-function read(root, file, folder, parent) {
-  const code = withoutTests(tokens(readFileSync(join(root, file), 'utf8')));
-  return parse(root, file, folder, parent, code, paths(readFileSync(join(root, file), 'utf8')));
+/** Reads a file as a module, and the files of its children. @param {string} root @param {string} file @param {string} folder of its children @param {Module | null} parent @param {boolean} tests true to read what is compiled in tests only @returns {Module} */
+function read(root, file, folder, parent, tests) {
+  const source = readFileSync(join(root, file), 'utf8');
+  return parse(root, file, folder, parent, withoutAttributes(tokens(source), tests), paths(source), tests);
 }
 
 /** The files of `#[path = "…"] mod name;`. @param {string} source */
 const paths = (source) => new Map([...source.matchAll(/#\[path = "([^"]*)"\]\s*(?:pub(?:\([^)]*\))? )?mod (\w+)/g)].map(([, path, name]) => [name ?? '', path ?? '']));
 
-/** @param {string} root @param {string} file @param {string} folder @param {Module | null} parent @param {Token[]} code @param {Map<string, string>} elsewhere @returns {Module} */
-function parse(root, file, folder, parent, code, elsewhere) {
+/** @param {string} root @param {string} file @param {string} folder @param {Module | null} parent @param {Token[]} code @param {Map<string, string>} elsewhere @param {boolean} tests @returns {Module} */
+function parse(root, file, folder, parent, code, elsewhere, tests) {
   /** @type {Module} */
   const module = { file, parent, children: new Map(), items: new Set(), imports: [], paths: [], words: new Set() };
   let [at, depth, exported] = [0, 0, false];
@@ -180,8 +183,8 @@ function parse(root, file, folder, parent, code, elsewhere) {
       const path = elsewhere.get(next);
       const files = path ? [join(dirname(file), path)] : [`${within}.rs`, join(within, 'mod.rs')];
       const child = inline ? file : files.find((name) => existsSync(join(root, name)));
-      if (inline) module.children.set(next, parse(root, file, within, module, code.slice(at + 3, end - 1), new Map()));
-      else if (child) module.children.set(next, read(root, child, path ? dirname(child) : within, module));
+      if (inline) module.children.set(next, parse(root, file, within, module, code.slice(at + 3, end - 1), new Map(), tests));
+      else if (child) module.children.set(next, read(root, child, path ? dirname(child) : within, module, tests));
       at = end;
     } else {
       if (depth === 0 && /^(struct|enum|union|trait|type|fn|const|static)$/.test(token.text) && /^\w/.test(next)) module.items.add(next === 'mut' ? code[at + 2]?.text ?? '' : next);
@@ -263,6 +266,19 @@ export function usesOfCrate(root, file) {
     for (const path of module.paths) use(resolve(module, path), path);
     for (const child of module.children.values()) visit(child);
   };
-  visit(read(root, file, dirname(file), null));
+  visit(read(root, file, dirname(file), null, false));
   return uses;
+}
+
+/**
+ * The files of a crate that are compiled in tests only: modules behind `#[cfg(test)]`, and theirs.
+ *
+ * @param {string} root the folder of all crates
+ * @param {string} file the crate's root file
+ */
+export function testFilesOfCrate(root, file) {
+  /** @param {Module} module @returns {string[]} */
+  const files = (module) => [module.file, ...[...module.children.values()].flatMap(files)];
+  const compiled = new Set(files(read(root, file, dirname(file), null, false)));
+  return files(read(root, file, dirname(file), null, true)).filter((one) => !compiled.has(one));
 }

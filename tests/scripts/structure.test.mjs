@@ -67,6 +67,8 @@ const cases = [
   ['a root crate that does not forbid unsafe code', { 'Cargo.toml': '', 'src/lib.rs': '\n', 'src/bin/octet.rs': 'fn main() { unsafe {} }\n' }, /src\/lib\.rs: octet has no unsafe code and does not forbid it/],
   ['few files that name operators', alone({ 'lib.rs': `pub const T: &[&str] = &${fiveOperators};\n` }), null],
   ['many files that name operators', alone({ 'lib.rs': '', ...Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`${at}.rs`, `pub const T: &[&str] = &${fiveOperators};\n`])) }), /99 files name 5 operators or more, and at most \d+ may; [^\n]*\n\s+5 crates\/a\/\d+\.rs/],
+  ['many files of modules for tests', alone({ 'lib.rs': '#[cfg(test)]\nmod helpers;\n', 'helpers/mod.rs': `${Array.from({ length: 99 }, (_, at) => `mod m${at};\n`).join('')}`, ...Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`helpers/m${at}.rs`, `pub const T: &[&str] = &${fiveOperators};\n`])) }), null],
+  ['many files of modules, one of them for tests', alone({ 'lib.rs': '#[cfg(test)]\nmod m0;\n#[cfg(not(test))]\nmod m1;\n', ...Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`m${at}.rs`, `pub const T: &[&str] = &${fiveOperators};\n`])) }), /98 files name 5 operators or more/],
   ['many files of tests and of operators', { ...documented('graph'), ...crate('graph', '', { 'lib.rs': '', ...Object.fromEntries(Array.from({ length: 99 }, (_, at) => [at % 3 === 0 ? `operators/${at}.rs` : at % 3 === 1 ? `tests/${at}.rs` : `${at}.rs`, at % 3 === 2 ? `#[cfg(test)]\nmod tests {\n    const T: &[&str] = &${fiveOperators};\n}\n` : `const T: &[&str] = &${fiveOperators};\n`])) }) }, null],
 ];
 

@@ -1,6 +1,6 @@
 //! Arithmetic on several inputs that are broadcast to a common shape.
 
-use super::Property::{EndsClassifier, IdleWithOneInput, PassesInfinity};
+use super::Property::{Activation, Arithmetic, EndsClassifier, IdleWithOneInput, PassesInfinity};
 use super::descriptor::ALL_INPUTS;
 use super::elements::{two, two_floats};
 use super::node_context::{NodeContext, Validation, ensure, refuse};
@@ -17,12 +17,16 @@ const fn broadcasting(name: &'static str) -> Operator {
         .infers(computed)
 }
 
+const fn arithmetic(name: &'static str) -> Operator {
+    broadcasting(name).with(&[Arithmetic])
+}
+
 const fn bitwise(name: &'static str) -> Operator {
     Operator::onnx(name).checks_shapes(|ctx| ctx.inputs_broadcast())
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
-    broadcasting("Add")
+    arithmetic("Add")
         .requires(2)
         .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_add(b)))
@@ -36,7 +40,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     bitwise("BitwiseAnd"),
     bitwise("BitwiseOr"),
     bitwise("BitwiseXor"),
-    broadcasting("Div")
+    arithmetic("Div")
         .requires(2)
         .changed(&[(7, align)])
         .checks(no_zero)
@@ -46,7 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized_here(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Divides),
-    broadcasting("Max")
+    arithmetic("Max")
         .integers(|_, row| all(row)?.into_iter().max())
         .with(&[IdleWithOneInput])
         .quantized_here(Treatment::Elementwise)
@@ -54,7 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     broadcasting("Mean")
         .with(&[IdleWithOneInput])
         .channels(ChannelRole::Adds),
-    broadcasting("Min")
+    arithmetic("Min")
         .integers(|_, row| all(row)?.into_iter().min())
         .with(&[IdleWithOneInput])
         .quantized_here(Treatment::Elementwise)
@@ -63,7 +67,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .requires(2)
         .checks(no_zero)
         .integers(remainder),
-    broadcasting("Mul")
+    arithmetic("Mul")
         .requires(2)
         .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_mul(b)))
@@ -73,6 +77,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Multiplies),
     broadcasting("PRelu")
+        .with(&[Activation])
         .requires(2)
         .changed(&[(7, align_slope)])
         .checks_shapes(slopes)
@@ -80,8 +85,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized_here(Treatment::Elementwise)
         .same_type(ALL_INPUTS)
         .channels(ChannelRole::Commutes),
-    broadcasting("Pow").requires(2).changed(&[(7, align)]),
-    broadcasting("Sub")
+    arithmetic("Pow").requires(2).changed(&[(7, align)]),
+    arithmetic("Sub")
         .requires(2)
         .changed(&[(7, align)])
         .integers(|_, row| two(row).and_then(|(a, b)| a.checked_sub(b)))

@@ -1,6 +1,6 @@
 //! Concat.
 
-use super::Property::{IdleWithOneInput, MovesData, PassesInfinity};
+use super::Property::{CarriesIntegers, IdleWithOneInput, MergesInputs, MovesData, PassesInfinity};
 use super::descriptor::ALL_INPUTS;
 use super::node_context::{NodeContext, Validation, ensure};
 use super::properties::ChannelRole;
@@ -11,6 +11,7 @@ use crate::inferred_value::{InferredValue, LARGEST, position, sizes};
 use octet_onnx::schema::{AttributeProto, DataType};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Concat")
+    .with(&[MergesInputs, CarriesIntegers])
     .changed(&[(4, |to, mut node| {
         if node.int("axis").is_none() {
             node.set(AttributeProto::int("axis", 1));

@@ -1,7 +1,7 @@
 //! Operators that repeat elements: Expand and Tile.
 
 use super::Operator;
-use super::Property::{KeepsIndices, MovesData, PassesInfinity};
+use super::Property::{KeepsIndices, MovesData, PassesInfinity, SelectsElements};
 use super::elements::broadcast_positions;
 use super::node_context::{NodeContext, Validation, broadcasts};
 use super::shape_context::{ShapeContext, broadcast};
@@ -10,6 +10,7 @@ use crate::inferred_value::InferredValue;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Expand")
+        .with(&[SelectsElements])
         .requires(2)
         .integer_list()
         .checks(|ctx| ctx.output_sizes(1))
@@ -18,6 +19,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[MovesData, KeepsIndices, PassesInfinity])
         .shape_from(&[1]),
     Operator::onnx("Tile")
+        .with(&[SelectsElements])
         .integer_list()
         .checks(|ctx| ctx.output_sizes(1))
         .infers(tile)

@@ -3,6 +3,7 @@
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 use super::Operator;
+use super::Property::{Activation, WideActivation};
 use super::decomposer::FusedOperatorDecomposer;
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
@@ -14,14 +15,22 @@ const QUICK_GELU_ALPHA: f32 = 1.702;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::microsoft("BiasGelu")
+        .with(&[WideActivation])
         .requires(2)
         .fused(|to, node| biased(to, node, false)),
-    Operator::microsoft("FastGelu").fused(|to, node| biased(to, node, true)),
-    Operator::microsoft("Gelu").fused(|to, node| {
-        to.gelu(node.input_at(0)?, node.title(), node.output.first()?, false);
-        Some(())
-    }),
-    Operator::microsoft("QuickGelu").fused(|to, node| to.sigmoid_gate(node, QUICK_GELU_ALPHA)),
+    Operator::microsoft("BiasSplitGelu").with(&[WideActivation]),
+    Operator::microsoft("FastGelu")
+        .with(&[Activation])
+        .fused(|to, node| biased(to, node, true)),
+    Operator::microsoft("Gelu")
+        .with(&[Activation])
+        .fused(|to, node| {
+            to.gelu(node.input_at(0)?, node.title(), node.output.first()?, false);
+            Some(())
+        }),
+    Operator::microsoft("QuickGelu")
+        .with(&[Activation])
+        .fused(|to, node| to.sigmoid_gate(node, QUICK_GELU_ALPHA)),
 ];
 
 /// GELU of the sum of a value and an optional bias.

@@ -1,6 +1,6 @@
 //! Gather and its relatives: elements by index.
 
-use super::Property::MovesData;
+use super::Property::{CarriesIntegers, MovesData, SelectsElements};
 use super::node_context::{NodeContext, Validation, ensure};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -9,6 +9,7 @@ use crate::inferred_value::{InferredValue, LARGEST, count, position};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Gather")
+        .with(&[SelectsElements, CarriesIntegers])
         .requires(2)
         .at_most(2)
         .ranks(&[(0, 1)])
@@ -20,6 +21,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .same_type(1)
         .integers_since(1),
     Operator::onnx("GatherElements")
+        .with(&[SelectsElements, CarriesIntegers])
         .requires(2)
         .ranks(&[(0, 1)])
         .checks(indices_by_element)

@@ -1,7 +1,7 @@
 //! Operators that return their input: Identity, and Dropout outside training.
 
 use super::Operator;
-use super::Property::{ChangesForm, ChangesType, KeepsIndices, MovesData};
+use super::Property::{CarriesIntegers, ChangesForm, ChangesType, KeepsIndices, MovesData};
 use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::quantization::IDLE;
 use octet_onnx::schema::{NodeProto, TensorProto};
@@ -13,6 +13,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .with(&[ChangesType, ChangesForm])
         .stays_float(IDLE),
     Operator::onnx("Identity")
+        .with(&[CarriesIntegers])
         .infers(|ctx| ctx.input(0).cloned())
         .rewrites_sequences(|to, node| {
             let all = to.known(node)?;

@@ -1,6 +1,6 @@
 //! Comparisons, conditions and choices by condition.
 
-use super::Property::PassesInfinity;
+use super::Property::{MergesInputs, PassesInfinity};
 use super::arithmetic::align;
 use super::elements::two;
 use super::quantization::SHAPES;
@@ -54,6 +54,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .integers(|_, row| two(row).map(|(a, b)| (a != 0 || b != 0).into()))
         .stays_float(SHAPES),
     Operator::onnx("Where")
+        .with(&[MergesInputs])
         .requires(3)
         .checks_shapes(|ctx| ctx.inputs_broadcast())
         .infers(|ctx| {

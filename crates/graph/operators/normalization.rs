@@ -1,5 +1,6 @@
 //! Normalizations.
 
+use super::Property::ChangesVectors;
 use super::descriptor::ALL_INPUTS;
 use super::float16::NO_KERNEL;
 use super::node_context::{NodeContext, Validation, ensure};
@@ -37,6 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Norm(ChannelPosition::Second)),
     Operator::onnx("LRN").ranks(&[(0, 2)]).infers_same(),
     Operator::onnx("LayerNormalization")
+        .with(&[ChangesVectors])
         .requires(2)
         .ranks(&[(0, 1)])
         .checks(|ctx| ctx.axis_in_range())
@@ -55,7 +57,12 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("MeanVarianceNormalization")
         .infers_same()
         .float16(NO_KERNEL),
-    Operator::onnx("RMSNormalization").ranks(&[(0, 1)]),
+    Operator::onnx("RMSNormalization")
+        .with(&[ChangesVectors])
+        .ranks(&[(0, 1)]),
+    // ONNX Runtime has it in both domains.
+    Operator::onnx("SimplifiedLayerNormalization").with(&[ChangesVectors]),
+    Operator::microsoft("SimplifiedLayerNormalization").with(&[ChangesVectors]),
     Operator::microsoft("SkipLayerNormalization").fused(|to, node| to.norm_of_sum(node)),
     Operator::microsoft("SkipSimplifiedLayerNormalization"),
 ];

@@ -1,6 +1,6 @@
 //! Pad.
 
-use super::Property::KeepsRange;
+use super::Property::{CarriesIntegers, KeepsRange};
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
 use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
 use super::properties::ChannelRole;
@@ -11,6 +11,7 @@ use crate::inferred_value::{InferredValue, positions};
 use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Pad")
+    .with(&[CarriesIntegers])
     .scalars(&[2])
     .moved(&[("pads", 11)])
     .changed(&[(11, pads_as_input)])

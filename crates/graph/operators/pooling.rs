@@ -1,6 +1,6 @@
 //! Pooling: largest or mean value of a window or of the whole image.
 
-use super::Property::{EndsClassifier, KeepsRange, MovesData};
+use super::Property::{CarriesIntegers, EndsClassifier, KeepsRange, MovesData};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::window::{self, WindowKind};
@@ -39,6 +39,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .channels(ChannelRole::Commutes),
     pooling("LpPool"),
     pooling("MaxPool")
+        .with(&[CarriesIntegers])
         .at_most(1)
         .with(&[MovesData, KeepsRange])
         .quantized(Treatment::Share)

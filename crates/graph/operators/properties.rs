@@ -45,6 +45,24 @@ pub enum Property {
     PassesInfinity,
     /// With a single input, the output is that input.
     IdleWithOneInput,
+    /// Slices, gathers along an axis, or repeats elements of the first input.
+    SelectsElements,
+    /// The output holds elements of several inputs.
+    MergesInputs,
+    /// Arithmetic of two operands, or the larger or smaller of them.
+    Arithmetic,
+    /// An activation function of the first input, or a function that activations consist of.
+    Activation,
+    /// An activation function of the first input with a bias, or of its two halves.
+    WideActivation,
+    /// Normalizes or rotates the vectors of the first input.
+    ChangesVectors,
+    /// A whole attention; its first inputs are queries, keys and values.
+    Attention,
+    /// Applies to 8-bit integers and keeps their scale and zero point.
+    CarriesIntegers,
+    /// Resizes images as the attribute `mode` says.
+    ResizesImages,
 }
 
 /// A set of properties.

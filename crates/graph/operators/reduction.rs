@@ -1,6 +1,6 @@
 //! Reductions of axes, and sums and products along an axis.
 
-use super::Property::{KeepsRange, MovesData};
+use super::Property::{CarriesIntegers, KeepsRange, MovesData};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::node_context::{NodeContext, Validation};
 use super::opset_context::as_input;
@@ -21,7 +21,7 @@ const fn reduction(name: &'static str) -> Operator {
 /// A reduction to the largest or smallest element.
 const fn selection(name: &'static str) -> Operator {
     reduction(name)
-        .with(&[MovesData, KeepsRange])
+        .with(&[MovesData, KeepsRange, CarriesIntegers])
         .quantized_here(Treatment::Share)
         .integers_since(12)
 }

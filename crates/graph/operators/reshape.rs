@@ -1,7 +1,9 @@
 //! Operators that give the same elements another shape: Reshape and Flatten.
 
 use super::Operator;
-use super::Property::{ChangesForm, KeepsIndices, KeepsRange, MovesData, PassesInfinity, Reshapes};
+use super::Property::{
+    CarriesIntegers, ChangesForm, KeepsIndices, KeepsRange, MovesData, PassesInfinity, Reshapes,
+};
 use super::Treatment;
 use super::node_context::{NodeContext, Validation, ensure, refuse};
 use super::opset_context::{Adapted, OpsetContext, set_input};
@@ -15,7 +17,7 @@ use octet_onnx::schema::NodeProto;
 pub(super) const fn reshaping(name: &'static str) -> Operator {
     Operator::onnx(name)
         .with(&[MovesData, KeepsRange, Reshapes, ChangesForm, KeepsIndices])
-        .with(&[PassesInfinity])
+        .with(&[PassesInfinity, CarriesIntegers])
         .quantized(Treatment::Share)
         .same_type(1)
         .integers_since(1)

@@ -1,5 +1,6 @@
 //! Resize, and Upsample before it.
 
+use super::Property::{CarriesIntegers, ResizesImages};
 use super::float16::POSITIONS;
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
 use super::opset_context::{Adapted, OpsetContext, set_input};
@@ -13,6 +14,7 @@ use octet_onnx::schema::{AttributeProto, NodeProto, TensorProto};
 pub(super) static OPERATORS: &[Operator] = &[
     // Scales and sizes.
     Operator::onnx("Resize")
+        .with(&[CarriesIntegers, ResizesImages])
         .changed(&[(11, asymmetric)])
         .checks(scales_and_sizes)
         .infers(resized)
@@ -22,6 +24,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         .float16(POSITIONS)
         .channels(ChannelRole::Commutes),
     Operator::onnx("Upsample")
+        .with(&[ResizesImages])
         .changed(&[(13, upsample_as_resize)])
         .checks(scales_and_sizes)
         .infers(resized)

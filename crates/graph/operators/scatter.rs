@@ -1,6 +1,7 @@
 //! Scatter and its relatives: elements written by index.
 
 use super::Operator;
+use super::Property::MergesInputs;
 use super::gather::indices_by_element;
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -12,13 +13,15 @@ pub(super) static OPERATORS: &[Operator] = &[
         })])
         .infers_same(),
     Operator::onnx("ScatterElements")
+        .with(&[MergesInputs])
         .requires(3)
         .ranks(&[(0, 1)])
         .checks(indices_by_element)
         .infers_same(),
     Operator::onnx("ScatterND")
+        .with(&[MergesInputs])
         .requires(3)
         .ranks(&[(0, 1), (1, 1)])
         .infers_same(),
-    Operator::onnx("TensorScatter"),
+    Operator::onnx("TensorScatter").with(&[MergesInputs]),
 ];

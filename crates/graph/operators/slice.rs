@@ -1,6 +1,6 @@
 //! Slice.
 
-use super::Property::{KeepsRange, MovesData, PassesInfinity};
+use super::Property::{CarriesIntegers, KeepsRange, MovesData, PassesInfinity, SelectsElements};
 use super::elements::{positions_of, strides};
 use super::node_context::{NodeContext, Validation, ensure};
 use super::opset_context::{Adapted, OpsetContext, set_input};
@@ -11,6 +11,7 @@ use crate::inferred_value::{InferredValue, LARGEST, count, positions};
 use octet_onnx::schema::NodeProto;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Slice")
+    .with(&[SelectsElements, CarriesIntegers])
     .moved(&[("axes", 10), ("ends", 10), ("starts", 10)])
     .changed(&[(10, bounds_as_inputs)])
     .checks(bounds)

@@ -1,6 +1,6 @@
 //! DepthToSpace and SpaceToDepth.
 
-use super::Property::KeepsRange;
+use super::Property::{CarriesIntegers, KeepsRange};
 use super::node_context::{NodeContext, Validation, ensure};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -9,7 +9,7 @@ use crate::inferred_value::InferredValue;
 
 const fn blocks(name: &'static str) -> Operator {
     Operator::onnx(name)
-        .with(&[KeepsRange])
+        .with(&[KeepsRange, CarriesIntegers])
         .quantized_here(Treatment::Share)
 }
 

@@ -1,6 +1,6 @@
 //! Split.
 
-use super::Property::{KeepsRange, MovesData};
+use super::Property::{CarriesIntegers, KeepsRange, MovesData, SelectsElements};
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure, refuse};
 use super::opset_context::{Adapted, OpsetContext, as_input};
 use super::shape_context::ShapeContext;
@@ -10,6 +10,7 @@ use crate::inferred_value::{InferredValue, LARGEST, position};
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Split")
+    .with(&[SelectsElements, CarriesIntegers])
     .integer_list()
     .moved(&[("split", 13)])
     .changed(&[

@@ -1,6 +1,8 @@
 //! Transpose.
 
-use super::Property::{ChangesForm, KeepsIndices, KeepsRange, MovesData, PassesInfinity};
+use super::Property::{
+    CarriesIntegers, ChangesForm, KeepsIndices, KeepsRange, MovesData, PassesInfinity,
+};
 use super::elements::{positions_of, strides};
 use super::node_context::{NodeContext, Validation, ensure};
 use super::shape_context::ShapeContext;
@@ -9,6 +11,7 @@ use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, count, positions};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Transpose")
+    .with(&[CarriesIntegers])
     .at_most(1)
     .checks(permutes)
     .infers(permuted)

@@ -1,6 +1,6 @@
 //! Functions of one value, applied to each element.
 
-use super::Property::{Gates, KeepsIndices, Squashes};
+use super::Property::{Activation, Gates, KeepsIndices, Squashes};
 use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
 use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
@@ -15,8 +15,13 @@ const fn unary(name: &'static str) -> Operator {
     Operator::onnx(name).infers(computed)
 }
 
+/// A function of one value that networks apply as an activation, or as a part of one.
+const fn activation(name: &'static str) -> Operator {
+    unary(name).with(&[Activation])
+}
+
 pub(super) static OPERATORS: &[Operator] = &[
-    unary("Abs")
+    activation("Abs")
         .integers(|_, row| one(row)?.checked_abs())
         .floats(|row| Some(row.first()?.abs()))
         .channels(ChannelRole::Commutes),
@@ -28,8 +33,8 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Atanh"),
     Operator::onnx("BitwiseNot"),
     unary("Ceil").floats(|row| Some(row.first()?.ceil())),
-    unary("Celu").float16(NOT_IN_EVERY_OPSET),
-    unary("Clip")
+    activation("Celu").float16(NOT_IN_EVERY_OPSET),
+    activation("Clip")
         .scalars(&[1, 2])
         .changed(&[(11, limits_as_inputs)])
         .infers_same()
@@ -37,31 +42,31 @@ pub(super) static OPERATORS: &[Operator] = &[
         .quantized(Treatment::Clamp),
     unary("Cos"),
     Operator::onnx("Cosh"),
-    unary("Elu").quantized_here(Treatment::Elementwise),
-    unary("Erf")
+    activation("Elu").quantized_here(Treatment::Elementwise),
+    activation("Erf")
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
-    unary("Exp"),
+    activation("Exp"),
     unary("Floor").floats(|row| Some(row.first()?.floor())),
-    unary("Gelu")
+    activation("Gelu")
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
-    unary("HardSigmoid")
+    activation("HardSigmoid")
         .with(&[Squashes, Gates])
         .quantized_here(Treatment::Elementwise),
-    unary("HardSwish")
+    activation("HardSwish")
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
     Operator::onnx("IsInf").float16(NOT_IN_EVERY_OPSET),
     Operator::onnx("IsNaN"),
-    unary("LeakyRelu")
+    activation("LeakyRelu")
         .quantized(Treatment::Elementwise)
         .qlinear_microsoft("QLinearLeakyRelu", QLinearInputs::Unary)
         .same_type(1)
         .channels(ChannelRole::Commutes),
-    unary("Log"),
-    unary("Mish"),
-    unary("Neg")
+    activation("Log"),
+    activation("Mish"),
+    activation("Neg")
         .integers(|_, row| one(row)?.checked_neg())
         .floats(|row| row.first().map(|value| -value))
         .channels(ChannelRole::Commutes),
@@ -70,14 +75,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         .integers(|_, row| Some((one(row)? == 0).into()))
         .stays_float(SHAPES),
     unary("Reciprocal"),
-    unary("Relu")
+    activation("Relu")
         .quantized(Treatment::Clamp)
         .same_type(1)
         .channels(ChannelRole::Commutes),
     unary("Round"),
-    unary("Selu"),
+    activation("Selu"),
     Operator::onnx("Shrink"),
-    unary("Sigmoid")
+    activation("Sigmoid")
         .with(&[Squashes, Gates])
         .quantized(Treatment::Elementwise)
         .qlinear_microsoft("QLinearSigmoid", QLinearInputs::Unary)
@@ -85,18 +90,19 @@ pub(super) static OPERATORS: &[Operator] = &[
     unary("Sign"),
     unary("Sin"),
     Operator::onnx("Sinh"),
-    unary("Softplus"),
+    activation("Softplus"),
     unary("Softsign"),
-    unary("Sqrt").floats(|row| Some(row.first()?.sqrt())),
+    activation("Sqrt").floats(|row| Some(row.first()?.sqrt())),
     Operator::onnx("Swish")
+        .with(&[Activation])
         .checks_shapes(|ctx| ctx.inputs_broadcast())
         .fused(|to, node| to.sigmoid_gate(node, 1.0)),
     unary("Tan"),
-    unary("Tanh")
+    activation("Tanh")
         .with(&[Gates])
         .quantized_here(Treatment::Elementwise)
         .same_type(1),
-    unary("ThresholdedRelu"),
+    activation("ThresholdedRelu"),
 ];
 
 /// The function of each element, where the elements are known.

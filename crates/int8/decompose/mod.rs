@@ -13,11 +13,13 @@ mod elementwise;
 mod embedding;
 mod products;
 mod recurrent;
+mod softmax;
 
 use std::collections::HashMap;
 
 use crate::operators::MATMUL_NBITS;
 
+use octet_graph::operators::{Operator, Property};
 use octet_graph::{Model, Steps};
 use octet_onnx::schema::{AttributeProto, NodeProto};
 
@@ -30,7 +32,7 @@ struct Decomposition {
 }
 
 /// All decompositions.
-const ALL: [&[Decomposition]; 7] = [
+const ALL: [&[Decomposition]; 8] = [
     channels_last::DECOMPOSITIONS,
     conversions::DECOMPOSITIONS,
     data_movement::DECOMPOSITIONS,
@@ -38,6 +40,7 @@ const ALL: [&[Decomposition]; 7] = [
     embedding::DECOMPOSITIONS,
     products::DECOMPOSITIONS,
     recurrent::DECOMPOSITIONS,
+    softmax::DECOMPOSITIONS,
 ];
 
 /// Names of a scale and a zero point.
@@ -85,8 +88,13 @@ impl Decomposer {
     fn rewrite(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
         let operator = node.operator();
         let mut all = ALL.iter().copied().flatten();
-        let decomposition = all.find(|one| one.operators.contains(&operator.as_str()))?;
-        (decomposition.rewrite)(self, node, model)?;
+        match all.find(|one| one.operators.contains(&operator.as_str())) {
+            Some(decomposition) => (decomposition.rewrite)(self, node, model)?,
+            None if Operator::of(node).has(Property::CarriesIntegers) => {
+                self.data_movement(node)?
+            }
+            None => return None,
+        }
         self.written += 1;
         Some(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{PairParameters, around_softmax, is_data_movement, is_min_max};
+use super::{PairParameters, around_softmax, keeps_values};
 use octet_graph::{Graph, Steps};
 
 /// Visits the nodes in reverse order, so a pair passes any number of data-movement nodes.
@@ -36,7 +36,7 @@ pub(super) fn propagate(graph: &mut Graph, watched: &[String]) {
         };
         let moved = match node.is("Concat") {
             true => &node.input[..],
-            false if is_data_movement(node) || is_min_max(node) || node.is("Pad") => {
+            false if keeps_values(node) || node.is("Pad") => {
                 node.input.get(..1).unwrap_or_default()
             }
             false => continue,

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{PairParameters, around_softmax, is_data_movement, is_min_max};
+use super::{PairParameters, around_softmax, keeps_values};
+use octet_graph::operators::{ChannelRole, Operator, Property, Treatment};
 use octet_graph::{Graph, Steps};
 use octet_onnx::schema::NodeProto;
 
@@ -61,14 +62,15 @@ fn moved_pair<'a>(
 ) -> Option<&'a PairParameters> {
     let pair = known.get(node.input_at(0)?)?;
     // True if the node's outputs contain only values of its inputs, or zeros.
-    let same = is_data_movement(node)
-        || is_min_max(node)
-        || node.is("Split")
+    let operator = Operator::of(node);
+    let treats = |treatment| operator.treatment == Some(treatment);
+    let same = keeps_values(node)
+        || treats(Treatment::Split)
         || node.is("Gather")
         || node.is("Relu")
-        || (node.is("Resize") || node.is("Upsample")) && picks_nearest(node)
-        || node.is("Pad") && fills_with_zero(node, graph)
-        || node.is("Concat")
+        || operator.has(Property::ResizesImages) && picks_nearest(node)
+        || treats(Treatment::Pad) && fills_with_zero(node, graph)
+        || operator.channels == ChannelRole::Joins
             && node.input.iter().all(|name| {
                 let other = known.get(name);
                 other.is_some_and(|other| other.is_equal(pair, graph))

@@ -8,12 +8,15 @@
 
 mod backward;
 mod forward;
+mod pair;
 mod weights;
 
 use std::collections::HashSet;
 
-use octet_graph::{Graph, Model, Steps};
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_graph::operators::{Operator, Property, Treatment};
+use octet_graph::{Graph, Model};
+use octet_onnx::schema::NodeProto;
+use pair::PairParameters;
 
 /// Propagates pairs through the model; watched values keep their meaning.
 pub(super) fn propagate(model: &mut Model, watched: &[String]) {
@@ -22,69 +25,14 @@ pub(super) fn propagate(model: &mut Model, watched: &[String]) {
     backward::propagate(&mut model.graph, watched);
 }
 
-/// Integer types of propagated pairs.
-const INTEGERS: [DataType; 4] = [
-    DataType::Uint8,
-    DataType::Int8,
-    DataType::Uint16,
-    DataType::Int16,
-];
-
-/// Names of the scale and zero point of a pair.
-#[derive(Clone, Debug)]
-struct PairParameters {
-    scale: String,
-    zero_point: String,
-}
-
-impl PairParameters {
-    /// Parameters of a QuantizeLinear or DequantizeLinear with explicit zero point. Without one,
-    /// another node fixes the integer type.
-    fn from_node(graph: &Graph, node: &NodeProto) -> Option<PairParameters> {
-        let one = |slot: usize, types: &[DataType]| {
-            let name = node.input_at(slot)?;
-            let tensor = graph.initializers.get(name)?;
-            let fits = tensor.element_count() == Ok(1);
-            (fits && types.contains(&tensor.element().ok()?)).then(|| name.to_owned())
-        };
-        Some(PairParameters {
-            scale: one(1, &[DataType::Float])?,
-            zero_point: one(2, &INTEGERS)?,
-        })
-        .filter(|_| node.int("block_size").unwrap_or(0) == 0)
-    }
-
-    /// True if both have the same values.
-    fn is_equal(&self, other: &PairParameters, graph: &Graph) -> bool {
-        let content = |name: &str| {
-            let tensor = graph.initializers.get(name)?;
-            Some((tensor.element().ok()?, tensor.to_f32().ok()?))
-        };
-        let same = |one: &str, other: &str| one == other || content(one) == content(other);
-        same(&self.scale, &other.scale) && same(&self.zero_point, &other.zero_point)
-    }
-
-    /// Writes both nodes, from one real value to another.
-    fn write(&self, from: &str, to: &str, steps: &mut Steps) {
-        let integers = steps.names.fresh(&format!("{from}_QuantizeLinear_Output"));
-        for (operator, input, output) in [
-            ("QuantizeLinear", from, integers.as_str()),
-            ("DequantizeLinear", integers.as_str(), to),
-        ] {
-            let name = steps.names.fresh(&format!("{from}_{operator}"));
-            let inputs = [input, &self.scale, &self.zero_point];
-            steps
-                .nodes
-                .push(NodeProto::new(operator, &name, &inputs, &[output]));
-        }
-    }
-}
-
 /// True for nodes that keep all or some values of their first input. Rounding before or behind them
-/// is the same.
-fn is_data_movement(node: &NodeProto) -> bool {
-    let others = ["DepthToSpace", "SpaceToDepth", "Slice"];
-    weights::is_data_movement(node) || others.iter().any(|operator| node.is(operator))
+/// is the same, as it is monotonic. A MaxPool that returns the index of its maximum is none of them.
+fn keeps_values(node: &NodeProto) -> bool {
+    let operator = Operator::of(node);
+    let shares_scale =
+        operator.has(Property::KeepsRange) && operator.treatment == Some(Treatment::Share);
+    let has_index = node.output.get(1).is_some_and(|name| !name.is_empty());
+    weights::is_data_movement(node) || shares_scale && !has_index
 }
 
 /// Nodes around each row Softmax that together form one over several axes (`operators/softmax.rs`).
@@ -103,12 +51,4 @@ fn around_softmax(graph: &Graph) -> HashSet<usize> {
         }
     }
     around
-}
-
-/// True for nodes that return a maximum or minimum, but not its index. Rounding is monotonic.
-fn is_min_max(node: &NodeProto) -> bool {
-    ["GlobalMaxPool", "ReduceMax", "ReduceMin"]
-        .iter()
-        .any(|operator| node.is(operator))
-        || node.is("MaxPool") && node.output.get(1).is_none_or(String::is_empty)
 }

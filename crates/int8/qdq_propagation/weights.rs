@@ -6,21 +6,14 @@ use octet_kernels::int8::permute;
 
 use crate::pattern::attributes::permutation;
 use octet_graph::Graph;
+use octet_graph::operators::{Operator, Property};
 use octet_graph::prepare::{infer, position};
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// Operators that a constant can pass: they keep all values and may permute axes.
-const DATA_MOVEMENT: [&str; 6] = [
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Identity",
-    "Transpose",
-];
-
+/// True for nodes that a constant can pass: they keep all values and may permute axes.
 pub(super) fn is_data_movement(node: &NodeProto) -> bool {
-    DATA_MOVEMENT.iter().any(|operator| node.is(operator))
+    let operator = Operator::of(node);
+    operator.has(Property::ChangesForm) && operator.has(Property::MovesData)
 }
 
 /// Replaces every such node by a DequantizeLinear of a new constant.

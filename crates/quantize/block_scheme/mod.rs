@@ -8,7 +8,6 @@ mod dequantize;
 mod matmul_nbits;
 mod matrix;
 mod mixed;
-mod role_operators;
 mod roles;
 mod streamed;
 

@@ -5,9 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::role_operators::{
-    ARITHMETIC, ATTENTIONS, FUNCTIONS, JOINS, MOVES, NORMALIZATIONS, WIDE_FUNCTIONS,
-};
+use octet_graph::operators::{ChannelRole, Operator, Property};
 use octet_graph::{Model, Uses};
 use octet_onnx::schema::NodeProto;
 
@@ -124,6 +122,21 @@ pub(super) fn product_roles(model: &Model) -> ProductRoles {
     }
 }
 
+/// Properties of operators that move numbers of their first input or apply a function to them.
+const ON_FIRST_INPUT: [Property; 3] = [
+    Property::ChangesForm,
+    Property::SelectsElements,
+    Property::Activation,
+];
+
+fn has_any(operator: &Operator, properties: &[Property]) -> bool {
+    properties.iter().any(|&property| operator.has(property))
+}
+
+fn first_input(node: &NodeProto) -> Vec<&str> {
+    node.input_at(0).into_iter().collect()
+}
+
 /// Nodes that a search back from a value met.
 #[derive(Default)]
 struct NodesMet {
@@ -189,15 +202,13 @@ impl<'a> RoleSearch<'a> {
 
     /// The inputs of data movement, of functions, and of arithmetic with one activation.
     fn plain_inputs(&self, node: &'a NodeProto) -> Vec<&'a str> {
-        let operator = node.operator();
-        let operator = operator.as_str();
-        let first = || node.input_at(0).into_iter().collect();
-        if MOVES.contains(&operator) || FUNCTIONS.contains(&operator) {
-            return first();
+        let operator = Operator::of(node);
+        if has_any(operator, &ON_FIRST_INPUT) {
+            return first_input(node);
         }
         match self.activations(node) {
-            inputs if JOINS.contains(&operator) => inputs,
-            inputs if ARITHMETIC.contains(&operator) && inputs.len() == 1 => inputs,
+            inputs if operator.has(Property::MergesInputs) => inputs,
+            inputs if operator.has(Property::Arithmetic) && inputs.len() == 1 => inputs,
             _ => Vec::new(),
         }
     }
@@ -205,7 +216,7 @@ impl<'a> RoleSearch<'a> {
     /// The values of an attention: one of its operators, or a product of a Softmax and something else.
     fn values_of(&self, index: usize) -> Option<&'a str> {
         let node = self.node(index);
-        if ATTENTIONS.contains(&node.operator().as_str()) {
+        if Operator::of(node).has(Property::Attention) {
             // Packed projections leave later inputs out.
             let mut inputs = [2, 1, 0].into_iter().filter_map(|slot| node.input_at(slot));
             return inputs.find(|name| !name.is_empty());
@@ -230,10 +241,10 @@ impl<'a> RoleSearch<'a> {
     /// Marks the products whose numbers an attention takes as values.
     fn values(&self, products: &mut [ConstantProduct], attentions: &BTreeMap<usize, &str>) {
         for value in attentions.values() {
-            let met = self.back(value, &|node| match NORMALIZATIONS
-                .contains(&node.operator().as_str())
+            let met = self.back(value, &|node| match Operator::of(node)
+                .has(Property::ChangesVectors)
             {
-                true => node.input_at(0).into_iter().collect(),
+                true => first_input(node),
                 false => self.plain_inputs(node),
             });
             for product in met.products {
@@ -253,23 +264,24 @@ impl<'a> RoleSearch<'a> {
                 return false;
             };
             let met = self.back(input, &|node| {
-                let operator = node.operator();
-                let operator = operator.as_str();
-                if ARITHMETIC.contains(&operator) {
+                let operator = Operator::of(node);
+                if operator.has(Property::Arithmetic) {
                     return self.activations(node);
                 }
-                let first = [&WIDE_FUNCTIONS[..], &NORMALIZATIONS[..]].concat();
-                match first.contains(&operator) {
-                    true => node.input_at(0).into_iter().collect(),
+                match has_any(
+                    operator,
+                    &[Property::WideActivation, Property::ChangesVectors],
+                ) {
+                    true => first_input(node),
                     false => self.plain_inputs(node),
                 }
             });
             let gates = met.nodes.iter().any(|&index| {
                 let node = self.node(index);
-                let operator = node.operator();
-                let is_function = FUNCTIONS.contains(&operator.as_str())
-                    || WIDE_FUNCTIONS.contains(&operator.as_str());
-                is_function || (node.is("Mul") && self.activations(node).len() > 1)
+                let operator = Operator::of(node);
+                let multiplies = operator.channels == ChannelRole::Multiplies;
+                has_any(operator, &[Property::Activation, Property::WideActivation])
+                    || (multiplies && self.activations(node).len() > 1)
             });
             let widens = |&before: &usize| {
                 let before = &products[before];
@@ -302,9 +314,9 @@ impl<'a> RoleSearch<'a> {
         }
         for output in &self.model.graph.outputs {
             let name = output.name.as_deref().unwrap_or_default();
-            let passes = |node: &'a NodeProto| match node.operator().as_str() {
-                "Softmax" | "LogSoftmax" => node.input_at(0).into_iter().collect(),
-                _ => self.plain_inputs(node),
+            let passes = |node: &'a NodeProto| match Operator::of(node).has(Property::Squashes) {
+                true => first_input(node),
+                false => self.plain_inputs(node),
             };
             for product in self.back(name, &passes).products {
                 if !leads_on[products[product].node] {

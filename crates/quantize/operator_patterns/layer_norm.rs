@@ -1,8 +1,24 @@
 //! Layer normalizations, by squared differences or by the means of x and x²; and RMS
 //! normalizations, which subtract no mean.
 
-use super::{OperatorPattern, PatternFinder, PatternOperator};
+use super::{OperatorPattern, PatternFinder, PatternOperator, PatternRule};
+use crate::stays_float::StaysFloat;
 use octet_onnx::schema::NodeProto;
+
+const LAYER_NORM: PatternOperator = PatternOperator {
+    name: "LayerNormalization",
+    reason: StaysFloat::InLayerNormalization,
+};
+
+const RMS_NORM: PatternOperator = PatternOperator {
+    name: "RMSNormalization",
+    reason: StaysFloat::InRmsNormalization,
+};
+
+pub(super) const RULES: &[PatternRule] = &[PatternRule {
+    from: &["Sqrt", "Pow"],
+    chain: |finder, index, root| finder.layer_norm(index, root),
+}];
 
 /// The input of a normalization, and its mean if that is subtracted.
 #[derive(Clone, Copy)]
@@ -14,7 +30,7 @@ struct NormInput<'a> {
 impl<'a> PatternFinder<'a> {
     /// (x - mean) / sqrt(variance + ε), optionally times a constant and plus another. Without a
     /// mean it is an RMS normalization. Matched from the root, a Sqrt or a Pow.
-    pub(super) fn layer_norm(&self, index: usize, root: &'a NodeProto) -> Option<OperatorPattern> {
+    fn layer_norm(&self, index: usize, root: &'a NodeProto) -> Option<OperatorPattern> {
         let inverse = match root.is("Pow") {
             false => false,
             true => match root.input_at(1)? {
@@ -45,8 +61,8 @@ impl<'a> PatternFinder<'a> {
         nodes.extend([add_index, index]);
         self.normalized(root.output.first()?, inverse, base, &mut nodes)?;
         let operator = match base.mean {
-            Some(_) => PatternOperator::LayerNormalization,
-            None => PatternOperator::RmsNormalization,
+            Some(_) => LAYER_NORM,
+            None => RMS_NORM,
         };
         Some(OperatorPattern {
             operator,

@@ -7,7 +7,9 @@
 //! runtimes fuse the chain again, they have one input and one output.
 
 mod gelu;
+mod hard_swish;
 mod layer_norm;
+mod mish;
 mod swish;
 
 use super::stays_float::StaysFloat;
@@ -16,28 +18,29 @@ use octet_onnx::schema::NodeProto;
 
 /// ONNX operator that a chain of simpler operators equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PatternOperator {
-    Gelu,
-    HardSwish,
-    LayerNormalization,
-    Mish,
-    RmsNormalization,
-    Swish,
+pub(super) struct PatternOperator {
+    /// The name in ONNX, as settings and reports use it.
+    pub(super) name: &'static str,
+    /// The reason why an inner node of its chain has no integers.
+    pub(super) reason: StaysFloat,
 }
 
-impl PatternOperator {
-    /// The name in ONNX, as settings and reports use it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            PatternOperator::Gelu => "Gelu",
-            PatternOperator::HardSwish => "HardSwish",
-            PatternOperator::LayerNormalization => "LayerNormalization",
-            PatternOperator::Mish => "Mish",
-            PatternOperator::RmsNormalization => "RMSNormalization",
-            PatternOperator::Swish => "Swish",
-        }
-    }
+/// A way to match chains.
+struct PatternRule {
+    /// Operators of the node from which it matches.
+    from: &'static [&'static str],
+    /// The chain of this node, which has this index.
+    chain: for<'a> fn(&PatternFinder<'a>, usize, &'a NodeProto) -> Option<OperatorPattern>,
 }
+
+/// All rules.
+const RULES: [&[PatternRule]; 5] = [
+    gelu::RULES,
+    hard_swish::RULES,
+    layer_norm::RULES,
+    mish::RULES,
+    swish::RULES,
+];
 
 /// A chain of nodes that is equal to one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,18 +54,6 @@ pub(super) struct OperatorPattern {
 }
 
 impl OperatorPattern {
-    /// The reason why an inner node has no integers.
-    pub(super) fn reason(&self) -> StaysFloat {
-        match self.operator {
-            PatternOperator::Gelu => StaysFloat::InGelu,
-            PatternOperator::Swish | PatternOperator::HardSwish | PatternOperator::Mish => {
-                StaysFloat::InGate
-            }
-            PatternOperator::RmsNormalization => StaysFloat::InRmsNormalization,
-            PatternOperator::LayerNormalization => StaysFloat::InLayerNormalization,
-        }
-    }
-
     /// The producer of the output.
     pub(super) fn last(&self) -> usize {
         self.nodes.last().copied().unwrap_or(0)
@@ -74,16 +65,12 @@ pub(super) fn find_patterns(graph: &Graph, uses: &Uses) -> Vec<OperatorPattern> 
     let finder = PatternFinder { graph, uses };
     let mut patterns = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
-        let chain = match node.op_type.as_deref() {
-            Some("Sqrt" | "Pow") => finder.layer_norm(index, node),
-            Some("Erf") => finder.gelu(index, node),
-            Some("Tanh") => finder.gelu_by_tanh(index, node),
-            Some("Sigmoid") => finder.swish(index, node),
-            Some("HardSigmoid") => finder.hard_swish(index, node),
-            Some("Clip") => finder.hard_swish_by_clip(index, node),
-            Some("Softplus") => finder.mish(index, node),
-            _ => None,
+        let Some(operator) = node.op_type.as_deref() else {
+            continue;
         };
+        let mut rules = RULES.iter().copied().flatten();
+        let rule = rules.find(|rule| rule.from.contains(&operator));
+        let chain = rule.and_then(|rule| (rule.chain)(&finder, index, node));
         patterns.extend(chain.filter(|chain| finder.is_closed(chain)));
     }
     patterns
@@ -112,6 +99,36 @@ impl<'a> PatternFinder<'a> {
         let index = nodes.next()?;
         let node = &self.graph.nodes[index];
         (node.is(operator) && nodes.all(|other| other == index)).then_some((index, node))
+    }
+
+    /// The producer of a value, if it is an addition.
+    fn addition_before(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+        self.producer(value, "Add")
+    }
+
+    /// The only consumer of a value, if it is an addition.
+    fn addition_behind(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+        self.only_consumer(value, "Add")
+    }
+
+    /// The producer of a value, if it is a multiplication.
+    fn multiplication_before(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+        self.producer(value, "Mul")
+    }
+
+    /// The only consumer of a value, if it is a multiplication.
+    fn multiplication_behind(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+        self.only_consumer(value, "Mul")
+    }
+
+    /// The producer of a value, if it is a division.
+    fn division_before(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+        self.producer(value, "Div")
+    }
+
+    /// The only consumer of a value, if it is a division.
+    fn division_behind(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+        self.only_consumer(value, "Div")
     }
 
     fn is_constant(&self, name: &str) -> bool {

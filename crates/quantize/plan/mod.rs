@@ -90,7 +90,7 @@ impl Plan {
         chains.retain(|chain| match &settings.operators {
             Operators::All => true,
             Operators::OnnxRuntime => false,
-            Operators::Only(wanted) => wanted.iter().any(|name| name == chain.operator.name()),
+            Operators::Only(wanted) => wanted.iter().any(|name| name == chain.operator.name),
         });
         Plan::with_chains(model, settings, chains)
     }

@@ -48,7 +48,7 @@ impl<'a> Planner<'a> {
         };
         let inside: HashMap<usize, usize> = chains.iter().enumerate().flat_map(of).collect();
         let operator_of = |(index, node): (usize, &NodeProto)| match inside.get(&index) {
-            Some(&chain) => chains[chain].operator.name().to_string(),
+            Some(&chain) => chains[chain].operator.name.to_string(),
             None => node.operator(),
         };
         let operators: Vec<String> = graph.nodes.iter().enumerate().map(operator_of).collect();
@@ -247,7 +247,7 @@ impl<'a> Planner<'a> {
         }
         self.activation(&chain.input);
         if index != last {
-            return Err(chain.reason());
+            return Err(chain.operator.reason);
         }
         self.output(last, output);
         self.quantized.insert(index);

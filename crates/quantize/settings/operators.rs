@@ -45,7 +45,7 @@ fn names_in(settings: &Settings) -> impl Iterator<Item = &String> {
 fn operators_of(model: &Model) -> BTreeSet<String> {
     let graph = &model.graph;
     let chains = find_patterns(graph, &graph.uses());
-    let chains = chains.iter().map(|chain| chain.operator.name().to_string());
+    let chains = chains.iter().map(|chain| chain.operator.name.to_string());
     let nodes = graph.nodes.iter().map(|node| node.operator());
     nodes.chain(chains).collect()
 }
