@@ -4,7 +4,7 @@
     language_model.py [WORD...]     prints the table; words select rows whose names contain one
     --tokens N                      judges on so many tokens (1536)
     --json FILE                     writes the rows for scripts/bench.mjs
-    --write                         puts the table into docs/language-models.md
+    --write                         puts the table into docs/benches.md
 
 The model is SmolLM2-135M-Instruct with permuted channels (tests/oracle/smollm.py), the text a book
 of the King James Version, in windows of 256 tokens. All models run in ONNX Runtime with the same
@@ -56,19 +56,16 @@ OURS = {
     "Octet q4, search, zero points": ("tied", blocks(method="search", symmetric=False)),
     "Octet q4, HQQ": ("tied", blocks(method="hqq")),
     "Octet q4, k-quant": ("tied", blocks(method="k_quant")),
-    "Octet q4 mixed, search": ("tied", blocks(method="search", mixed="k_quant_mixed")),
-    "Octet q4 mixed, k-quant": ("tied", blocks(method="k_quant", mixed="k_quant_mixed")),
+    "Octet mixed, RTN": ("tied", blocks(mixed="k_quant_mixed")),
+    "Octet mixed, k-quant": ("tied", blocks(method="k_quant", mixed="k_quant_mixed")),
     "Octet q8, RTN": ("tied", blocks(8)),
-    "Octet q4, RTN, of float16": ("float16", blocks()),
-    "Octet q4, search, of float16": ("float16", blocks(method="search")),
-    "Octet q4 with embeddings, RTN": ("tied", blocks(embeddings=True)),
-    "Octet q4 with embeddings, search": ("tied", blocks(method="search", embeddings=True)),
-    "Octet q4 with embeddings, k-quant": ("tied", blocks(method="k_quant", embeddings=True)),
-    "Octet q4 with embeddings of 8 bits, search": ("tied", blocks(method="search", embeddings=True, more=GATHER_OF_EIGHT)),
-    "Octet q4 with one table of 8 bits, search": ("tied", blocks(method="search", embeddings=True, more=TABLE_OF_EIGHT)),
-    "Octet q4 with one table of 8 bits, k-quant": ("tied", blocks(method="k_quant", embeddings=True, more=TABLE_OF_EIGHT)),
-    "Octet q4 mixed with embeddings, k-quant": ("tied", blocks(method="k_quant", embeddings=True, mixed="k_quant_mixed")),
-    "Octet q8 with embeddings, RTN": ("tied", blocks(8, embeddings=True)),
+    "Octet float16, q4, RTN": ("float16", blocks()),
+    "Octet with embeddings, q4, RTN": ("tied", blocks(embeddings=True)),
+    "Octet with embeddings, q4, search": ("tied", blocks(method="search", embeddings=True)),
+    "Octet with embeddings of 8 bits, q4, RTN": ("tied", blocks(embeddings=True, more=GATHER_OF_EIGHT)),
+    "Octet with one table of 8 bits, q4, RTN": ("tied", blocks(embeddings=True, more=TABLE_OF_EIGHT)),
+    "Octet with embeddings, mixed, k-quant": ("tied", blocks(method="k_quant", embeddings=True, mixed="k_quant_mixed")),
+    "Octet with embeddings, q8, RTN": ("tied", blocks(8, embeddings=True)),
 }
 THEIRS = {
     "ORT q4": ("untied", []),
@@ -76,8 +73,8 @@ THEIRS = {
     "ORT q4, k-quant": ("untied", ["--algorithm", "k_quant", "--asymmetric"]),
     "ORT q4, neural_compressor's RTN": ("untied", ["--algorithm", "rtn"]),
     "ORT q8": ("untied", ["--bits", "8"]),
-    "ORT q4 with embeddings": ("opset 21", ["--embeddings"]),
-    "ORT q4, tied head": ("tied", []),
+    "ORT with embeddings, q4": ("opset 21", ["--embeddings"]),
+    "ORT tied head, q4": ("tied", []),
 }
 
 
@@ -89,19 +86,19 @@ def sources(network, names):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         mark.write_text(RECIPE)
-    found = {}
-    for name in names:
-        found[name] = path = folder / f"{name.replace(' ', '')}.onnx"
+    paths = {name: folder / f"{name.replace(' ', '')}.onnx" for name in names}
+    for name, path in paths.items():
         if not path.exists():
-            made = path.with_name("writing") / path.name
-            shutil.rmtree(made.parent, ignore_errors=True)
-            made.parent.mkdir()
-            write_llama(made, replace(network.shape, **SOURCES[name]), network.weight)
-            for file in sorted(made.parent.iterdir(), reverse=True):
+            scratch = folder / "writing"
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+            write_llama(scratch / path.name, replace(network.shape, **SOURCES[name]), network.weight)
+            # The model last: its presence says that the weights are complete.
+            for file in sorted(scratch.iterdir(), reverse=True):
                 file.rename(folder / file.name)
-            made.parent.rmdir()
-    check(network, found["tied"])
-    return found
+            scratch.rmdir()
+    check(network, paths["tied"])
+    return paths
 
 
 def check(network, model):
@@ -131,19 +128,19 @@ def log_probabilities(running, windows):
         yield values - np.log(np.exp(values).sum(-1, keepdims=True, dtype=np.float64)).astype(np.float32)
 
 
-def perplexity(found, windows):
-    of_next = [values[np.arange(WINDOW), ids[1:]] for values, ids in zip(found, windows)]
+def perplexity(predictions, windows):
+    of_next = [values[np.arange(WINDOW), ids[1:]] for values, ids in zip(predictions, windows)]
     return float(np.exp(-np.mean(of_next, dtype=np.float64)))
 
 
 def judged(model, windows, reference):
     """KL divergence in nats, share of equal first choices, perplexity."""
-    divergence, same, kept = [], [], []
+    divergence, same, predictions = [], [], []
     for values, exact in zip(log_probabilities(session(model), windows), reference):
         divergence.append(np.sum(np.exp(exact) * (exact - values), -1, dtype=np.float64))
         same.append(values.argmax(-1) == exact.argmax(-1))
-        kept.append(values)
-    return {"kl": float(np.mean(divergence)), "top1": float(np.mean(same)), "perplexity": perplexity(kept, windows)}
+        predictions.append(values)
+    return {"kl": float(np.mean(divergence)), "top1": float(np.mean(same)), "perplexity": perplexity(predictions, windows)}
 
 
 def size_of(model):
@@ -179,6 +176,8 @@ def main():
     corpus = Corpus()
     network = SmolLm(corpus)
     names = [name for name in [*OURS, *THEIRS] if not args.words or any(word in name for word in args.words)]
+    if not names:
+        parser.error(f"no row has one of these words; there are {', '.join([*OURS, *THEIRS])}")
     paths = sources(network, {"tied", *((OURS | THEIRS)[name][0] for name in names)})
     wheels = [corpus.package(key) for key in ("onnx_ir", "sympy", "mpmath")]
     tokens = network.tokenizer.encode(text_of(corpus))[: args.tokens // WINDOW * WINDOW]
@@ -199,7 +198,7 @@ def main():
     if args.json:
         args.json.write_text(json.dumps(rows))
     if args.write:
-        page = CHECKOUT / "docs" / "language-models.md"
+        page = CHECKOUT / "docs" / "benches.md"
         text = page.read_text()
         start = text.index(BEGIN) + len(BEGIN)
         page.write_text(text[:start] + "\n" + "\n".join(lines) + "\n\n" + text[text.index(END, start) :])
