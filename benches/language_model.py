@@ -3,6 +3,7 @@
 
     language_model.py [WORD...]     prints the table; words select rows whose names contain one
     --tokens N                      judges on so many tokens (1536)
+    --seed N                        permutes otherwise (0): the spread shows what a difference is worth
     --json FILE                     writes the rows for scripts/bench.mjs
     --write                         puts the table into docs/benches.md
 
@@ -78,9 +79,9 @@ THEIRS = {
 }
 
 
-def sources(network, names):
+def sources(network, names, seed):
     """Paths of the float models, written once into the cache; the graph is checked against numpy."""
-    folder = cache_folder() / "language"
+    folder = cache_folder() / (f"language-{seed}" if seed else "language")
     mark = folder / ".recipe"
     if not mark.exists() or mark.read_text() != RECIPE:
         shutil.rmtree(folder, ignore_errors=True)
@@ -170,15 +171,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("words", nargs="*")
     parser.add_argument("--tokens", type=int, default=1536)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     corpus = Corpus()
-    network = SmolLm(corpus)
+    network = SmolLm(corpus, args.seed)
     names = [name for name in [*OURS, *THEIRS] if not args.words or any(word in name for word in args.words)]
     if not names:
         parser.error(f"no row has one of these words; there are {', '.join([*OURS, *THEIRS])}")
-    paths = sources(network, {"tied", *((OURS | THEIRS)[name][0] for name in names)})
+    paths = sources(network, {"tied", *((OURS | THEIRS)[name][0] for name in names)}, args.seed)
     wheels = [corpus.package(key) for key in ("onnx_ir", "sympy", "mpmath")]
     tokens = network.tokenizer.encode(text_of(corpus))[: args.tokens // WINDOW * WINDOW]
     # Each window begins as a document does in training.

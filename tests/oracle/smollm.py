@@ -111,11 +111,11 @@ def weights_of(gguf, shape):
     return weights
 
 
-def permuted(weights, shape):
+def permuted(weights, shape, seed=0):
     """Weights of the same function with other orders of channels: of the residual stream, within
     each MLP, and of values within each head.
     """
-    residual = np.random.default_rng(1).permutation(shape.width)
+    residual = np.random.default_rng([1, seed]).permutation(shape.width)
     changed = {}
     for name, w in weights.items():
         if name.endswith(("o_proj.weight", "down_proj.weight", "embed_tokens.weight")):
@@ -123,7 +123,7 @@ def permuted(weights, shape):
         else:
             changed[name] = w[residual]
     for layer in range(shape.layers):
-        name, random = f"model.layers.{layer}", np.random.default_rng([2, layer])
+        name, random = f"model.layers.{layer}", np.random.default_rng([2, layer, seed])
         inner = random.permutation(shape.inner)
         heads = [random.permutation(shape.head) + shape.head * head for head in range(shape.kv_heads)]
         values, group = np.concatenate(heads), shape.heads // shape.kv_heads
@@ -161,13 +161,15 @@ class Tokenizer:
 
 
 class SmolLm:
-    """The network of the corpus with its tokenizer; `weights` are permuted."""
+    """The network of the corpus with its tokenizer; `weights` are permuted. Each seed is another draw
+    of blocks with one function.
+    """
 
-    def __init__(self, corpus):
+    def __init__(self, corpus, seed=0):
         gguf = Gguf(member(corpus.package("smollm2"), FILE))
         self.shape, self.tokenizer = shape_of(gguf), Tokenizer(gguf)
         self.original = weights_of(gguf, self.shape)
-        self.weights = permuted(self.original, self.shape)
+        self.weights = permuted(self.original, self.shape, seed)
 
     def weight(self, name, dims):
         """For `write_llama`; an untied head is the table transposed."""
