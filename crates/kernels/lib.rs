@@ -2,6 +2,7 @@
 
 mod abs_max;
 mod bin_groups;
+pub mod block_weights;
 mod dispatch;
 mod extrema;
 pub mod float;

@@ -3,11 +3,11 @@
 
 use rayon::prelude::*;
 
-use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels, block_grid, block_integer};
+use crate::blocks::{BlockGrid, BlockMethod, BlockSettings};
 use crate::gptq::{error_reduction, gram_factors};
 use crate::rewrite::NotQuantized;
 use crate::stays_float::StaysFloat;
-use octet_onnx::schema::DataType;
+use octet_kernels::block_weights::{block_grid, block_integers};
 use octet_stats::InputGram;
 
 /// A weight matrix: `rows` along the reduction axis, `columns` of output channels.
@@ -48,11 +48,8 @@ pub(super) fn quantize_matrix(
     matrix: &BlockMatrix,
     settings: &BlockSettings,
 ) -> Result<WeightBlocks, NotQuantized> {
-    let levels = Levels {
-        bits: settings.bits,
-        symmetric: settings.is_symmetric(),
-    };
-    let grid = |block: &[f32]| block_grid(block, levels, settings, DataType::Float);
+    let (levels, method) = (settings.levels(), settings.grid_method());
+    let grid = |block: &[f32]| block_grid(block, levels, method, |scale| scale);
     let gram = matrix.gram.filter(|_| settings.method == BlockMethod::Gptq);
     let factors: Vec<_> = gram
         .map(|gram| gram_factors(gram, false).collect())
@@ -64,10 +61,9 @@ pub(super) fn quantize_matrix(
             let mut integers = Vec::with_capacity(column.len());
             let mut grids = Vec::with_capacity(column.len().div_ceil(settings.size));
             for block in column.chunks(settings.size) {
-                let block_grid = grid(block);
-                let rounded =
-                    |&value: &f32| block_integer(block_grid, value, levels, settings.method);
-                integers.extend(block.iter().map(rounded));
+                let (start, block_grid) = (integers.len(), grid(block));
+                integers.resize(start + block.len(), 0);
+                block_integers(block, block_grid, levels, method, &mut integers[start..]);
                 grids.push(block_grid);
             }
             let mut errors = [0.0; 2];

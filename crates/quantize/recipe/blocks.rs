@@ -12,9 +12,8 @@ use octet_onnx::schema::DataType;
 use rayon::prelude::*;
 
 use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
-use crate::blocks::{
-    BlockGrid, BlockMethod, BlockSettings, Levels, block_grid, block_integer, packed,
-};
+use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels, packed};
+use octet_kernels::block_weights::{GridMethod, gather_columns, quantize_block};
 
 /// Columns that one task computes.
 const TASK: usize = 16;
@@ -36,6 +35,8 @@ pub struct BlocksRecipe {
     source: DataType,
     settings: BlockSettings,
     levels: Levels,
+    method: GridMethod,
+    rounded: fn(f32) -> f32,
     /// Element type of the scales.
     scales: DataType,
     outputs: Vec<RecipeOutput>,
@@ -105,15 +106,13 @@ impl BlocksRecipe {
             }
         };
         let passes = matrix.columns.div_ceil(tile_columns.max(1));
-        let levels = Levels {
-            bits: settings.bits,
-            symmetric: settings.is_symmetric(),
-        };
         let mut recipe = BlocksRecipe {
             matrix,
             source,
             settings: settings.clone(),
-            levels,
+            levels: settings.levels(),
+            method: settings.grid_method(),
+            rounded: settings.scale_rounding(scales),
             scales,
             outputs,
             slices: Slices::new(bytes, unit.max(1), passes),
@@ -150,23 +149,12 @@ impl BlocksRecipe {
 
     /// Quantizes one block into its bytes.
     fn quantize(&self, block: &[f32], bytes: &mut [u8]) -> Result<BlockGrid, RecipeError> {
-        if !block
-            .iter()
-            .fold(true, |all, value| all & value.is_finite())
-        {
-            return Err(RecipeError::NotFinite);
+        let grid = quantize_block(block, self.levels, self.method, self.rounded, bytes);
+        let grid = grid.ok_or(RecipeError::NotFinite)?;
+        match self.scales.rounded(grid.scale).is_finite() {
+            true => Ok(grid),
+            false => Err(RecipeError::Scale(self.scales)),
         }
-        let grid = block_grid(block, self.levels, &self.settings, self.scales);
-        if !self.scales.rounded(grid.scale).is_finite() {
-            return Err(RecipeError::Scale(self.scales));
-        }
-        let integers: Vec<u8> = block
-            .iter()
-            .map(|&value| block_integer(grid, value, self.levels, self.settings.method))
-            .collect();
-        let packed = packed(&integers, self.settings.bits);
-        bytes[..packed.len()].copy_from_slice(&packed);
-        Ok(grid)
     }
 
     /// Quantizes contiguous columns.
@@ -216,18 +204,19 @@ impl BlocksRecipe {
         let (width, blocks, bytes) = (tile.columns.len(), self.blocks(), self.bytes_of_block());
         let (rows, at) = (tile.panel.len() / width.max(1), tile.block);
         let task = |(task, (integers, grids)): (usize, (&mut [u8], &mut [BlockGrid]))| {
-            let mut block = vec![0.0; rows];
+            let first = task * TASK;
+            let mut gathered = vec![0.0; rows * TASK];
+            gather_columns(
+                &tile.panel,
+                width,
+                first..width.min(first + TASK),
+                &mut gathered,
+            );
             let columns = integers
                 .chunks_mut(blocks * bytes)
                 .zip(grids.chunks_mut(blocks));
-            for (column, (integers, grids)) in columns.enumerate() {
-                let place = task * TASK + column;
-                let values = tile.panel.iter().skip(place).step_by(width);
-                block
-                    .iter_mut()
-                    .zip(values)
-                    .for_each(|(to, &from)| *to = from);
-                grids[at] = self.quantize(&block, &mut integers[at * bytes..][..bytes])?;
+            for (block, (integers, grids)) in gathered.chunks_exact(rows.max(1)).zip(columns) {
+                grids[at] = self.quantize(block, &mut integers[at * bytes..][..bytes])?;
             }
             Ok(())
         };

@@ -1,6 +1,7 @@
 use super::blocks::{BlocksRecipe, MatrixLayout};
 use super::{MEMORY, Recipe, RecipeError, run_in_memory};
-use crate::blocks::{BlockMethod, BlockSettings, Levels, block_grid, block_integer, packed};
+use crate::blocks::{BlockMethod, BlockSettings, packed};
+use octet_kernels::block_weights::{block_grid, block_integers};
 use octet_onnx::schema::DataType;
 
 fn numbers(count: usize) -> Vec<f32> {
@@ -19,10 +20,7 @@ fn reference(
     settings: &BlockSettings,
     scales: DataType,
 ) -> Vec<Vec<u8>> {
-    let levels = Levels {
-        bits: settings.bits,
-        symmetric: settings.is_symmetric(),
-    };
+    let (levels, method) = (settings.levels(), settings.grid_method());
     let mut outputs = vec![Vec::new(); 3];
     for column in 0..matrix.columns {
         let at = |row: usize| match matrix.transposed {
@@ -32,12 +30,9 @@ fn reference(
         let column: Vec<f32> = (0..matrix.rows).map(at).collect();
         let mut zero_points = Vec::new();
         for block in column.chunks(settings.size) {
-            let grid = block_grid(block, levels, settings, scales);
-            let mut integers: Vec<u8> = block
-                .iter()
-                .map(|&value| block_integer(grid, value, levels, settings.method))
-                .collect();
-            integers.resize(settings.size, 0);
+            let grid = block_grid(block, levels, method, settings.scale_rounding(scales));
+            let mut integers = vec![0; settings.size];
+            block_integers(block, grid, levels, method, &mut integers);
             outputs[0].extend(packed(&integers, settings.bits));
             outputs[1].extend(scales.bytes_of([grid.scale].into_iter()));
             match settings.method {

@@ -3,51 +3,49 @@
 //! real = scale · (integer − zero point), with integers from 0 to 2^bits − 1. The f32 arithmetic
 //! and its order are those of ONNX Runtime's `MlasQuantizeBlockwise`. Ties round away from zero.
 
-use octet_onnx::schema::DataType;
-
 /// Scale and zero point of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct BlockGrid {
-    pub(crate) scale: f32,
-    /// An integer, except from [`super::half_quadratic`].
-    pub(crate) zero_point: f32,
+pub struct BlockGrid {
+    /// Real value of one integer step.
+    pub scale: f32,
+    /// An integer, except from the method HQQ.
+    pub zero_point: f32,
 }
 
 /// The number of integers and the position of the zero point.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Levels {
-    pub(crate) bits: u8,
+pub struct Levels {
+    /// Bits of an integer: 2, 4 or 8.
+    pub bits: u8,
     /// True if the zero point is the middle of the integer range.
-    pub(crate) symmetric: bool,
+    pub symmetric: bool,
 }
 
 impl Levels {
     /// The largest integer.
-    pub(super) fn highest(self) -> u8 {
+    pub fn highest(self) -> u8 {
         u8::MAX >> (8 - self.bits)
     }
 
     /// The integer in the middle.
-    pub(crate) fn middle(self) -> u8 {
+    pub fn middle(self) -> u8 {
         1 << (self.bits - 1)
     }
 }
 
 /// Scale and zero point from minimum and maximum.
-pub(super) fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
-    from_ends_in(values, levels, DataType::Float)
+pub fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
+    from_ends_rounded(values, levels, |scale| scale)
 }
 
-/// Scale and zero point from minimum and maximum, for a scale of this type. Like ONNX
-/// Runtime, it rounds a float16 scale before the integers are computed, but not before the zero
-/// point is; and it computes the integers of bfloat16 weights from the exact scale.
-pub(super) fn from_ends_in(values: &[f32], levels: Levels, scales: DataType) -> BlockGrid {
-    let rounded = |scale: f32| match scales {
-        DataType::Float16 => scales.rounded(scale),
-        _ => scale,
-    };
-    let low = values.iter().copied().fold(f32::INFINITY, f32::min);
-    let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+/// Scale and zero point from minimum and maximum, with a rounded scale. Like in ONNX Runtime, the
+/// zero point is computed from the exact scale.
+pub(super) fn from_ends_rounded(
+    values: &[f32],
+    levels: Levels,
+    rounded: impl Fn(f32) -> f32,
+) -> BlockGrid {
+    let [low, high] = ends(values);
     if levels.symmetric {
         // The end with the larger magnitude gets the lowest integer, because the negative side has
         // one integer more.
@@ -67,22 +65,72 @@ pub(super) fn from_ends_in(values: &[f32], levels: Levels, scales: DataType) -> 
     }
 }
 
+/// Minimum and maximum of finite numbers.
+fn ends(values: &[f32]) -> [f32; 2] {
+    // Eight in turn, so that the loop is vectorized.
+    let (mut low, mut high) = ([f32::INFINITY; 8], [f32::NEG_INFINITY; 8]);
+    let (chunks, rest) = values.as_chunks::<8>();
+    let mut take = |lane: usize, value: f32| {
+        low[lane] = if value < low[lane] { value } else { low[lane] };
+        high[lane] = if value > high[lane] {
+            value
+        } else {
+            high[lane]
+        };
+    };
+    for chunk in chunks {
+        for (lane, &value) in chunk.iter().enumerate() {
+            take(lane, value);
+        }
+    }
+    rest.iter().for_each(|&value| take(0, value));
+    [
+        low.into_iter().fold(f32::INFINITY, f32::min),
+        high.into_iter().fold(f32::NEG_INFINITY, f32::max),
+    ]
+}
+
 impl BlockGrid {
     /// The integer for a real number.
-    pub(crate) fn integer(self, value: f32, levels: Levels) -> u8 {
+    pub fn integer(self, value: f32, levels: Levels) -> u8 {
         let inverse = if self.scale == 0.0 {
             0.0
         } else {
             1.0 / self.scale
         };
-        let integer = (value * inverse + self.zero_point).round();
-        integer.clamp(0.0, f32::from(levels.highest())) as u8
+        nearest(
+            value * inverse + self.zero_point,
+            f32::from(levels.highest()),
+        )
+    }
+
+    /// The integers for real numbers.
+    pub(super) fn integers(self, values: &[f32], levels: Levels, to: &mut [u8]) {
+        let inverse = if self.scale == 0.0 {
+            0.0
+        } else {
+            1.0 / self.scale
+        };
+        let highest = f32::from(levels.highest());
+        for (to, &value) in to.iter_mut().zip(values) {
+            *to = nearest(value * inverse + self.zero_point, highest);
+        }
     }
 
     /// The real number for an integer.
-    pub(crate) fn real(self, integer: u8) -> f32 {
+    pub fn real(self, integer: u8) -> f32 {
         self.scale * (f32::from(integer) - self.zero_point)
     }
+}
+
+/// The nearest integer from 0 to `highest`; ties round up, away from zero. NaN becomes 0.
+#[inline]
+fn nearest(value: f32, highest: f32) -> u8 {
+    let value = value.clamp(0.0, highest);
+    let whole = value as i32;
+    // The difference is exact.
+    let up = value - whole as f32 >= 0.5;
+    (whole + i32::from(up)) as u8
 }
 
 #[cfg(test)]

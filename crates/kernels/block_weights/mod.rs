@@ -1,0 +1,202 @@
+//! Blocks of weights: consecutive weights share a scale, so 2, 4 or 8 bits are enough. The methods
+//! that choose scale and zero point of a block, and its integers.
+
+mod grid;
+mod half_quadratic;
+mod k_quant;
+mod packing;
+mod search;
+
+pub use grid::{BlockGrid, Levels, from_ends};
+pub use packing::packed;
+
+use std::ops::Range;
+
+/// A method that chooses scale and zero point of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridMethod {
+    /// From minimum and maximum.
+    Ends,
+    /// Half-quadratic (HQQ).
+    HalfQuadratic,
+    /// A search over scales.
+    Search,
+    /// k-quant; missing numbers of a block count as zeros, up to this many.
+    KQuant(usize),
+}
+
+/// Scale and zero point of a block. `rounded` rounds the scale to the type in which it is stored.
+pub fn block_grid(
+    block: &[f32],
+    levels: Levels,
+    method: GridMethod,
+    rounded: fn(f32) -> f32,
+) -> BlockGrid {
+    let grid = match method {
+        GridMethod::Ends => return grid::from_ends_rounded(block, levels, rounded),
+        GridMethod::KQuant(size) => k_quant::grid(block, size, levels),
+        GridMethod::HalfQuadratic => half_quadratic::grid(block, levels),
+        GridMethod::Search => search::grid(block, levels),
+    };
+    BlockGrid {
+        scale: rounded(grid.scale),
+        ..grid
+    }
+}
+
+/// The integers of a block with this grid.
+pub fn block_integers(
+    block: &[f32],
+    grid: BlockGrid,
+    levels: Levels,
+    method: GridMethod,
+    to: &mut [u8],
+) {
+    match method {
+        GridMethod::KQuant(_) => {
+            for (to, &value) in to.iter_mut().zip(block) {
+                *to = k_quant::integer(grid, value, levels);
+            }
+        }
+        _ => grid.integers(block, levels, to),
+    }
+}
+
+/// Integers that are packed at a time: whole bytes for every number of bits.
+const PORTION: usize = 256;
+
+/// Quantizes a block into packed bytes; `None` if one of its numbers is infinite or NaN.
+pub fn quantize_block(
+    block: &[f32],
+    levels: Levels,
+    method: GridMethod,
+    rounded: fn(f32) -> f32,
+    bytes: &mut [u8],
+) -> Option<BlockGrid> {
+    // No early exit, so that the loop is vectorized.
+    let finite = |all: bool, value: &f32| all & value.is_finite();
+    if !block.iter().fold(true, finite) {
+        return None;
+    }
+    let grid = block_grid(block, levels, method, rounded);
+    let mut integers = [0; PORTION];
+    let in_portion = PORTION * usize::from(levels.bits) / 8;
+    for (block, bytes) in block.chunks(PORTION).zip(bytes.chunks_mut(in_portion)) {
+        let integers = &mut integers[..block.len()];
+        block_integers(block, grid, levels, method, integers);
+        packing::pack_into(integers, levels.bits, bytes);
+    }
+    Some(grid)
+}
+
+/// Copies columns of a row-major matrix of this width, one column after the other.
+pub fn gather_columns(matrix: &[f32], width: usize, columns: Range<usize>, to: &mut [f32]) {
+    let rows = matrix.len() / width.max(1);
+    for (row, numbers) in matrix.chunks_exact(width.max(1)).enumerate() {
+        for (column, &number) in numbers[columns.clone()].iter().enumerate() {
+            to[column * rows + row] = number;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn search_and_hqq_never_raise_their_objective() {
+        let mut state = 1u32;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+        };
+        let (mut gained, mut moves) = (0, 0);
+        for _ in 0..50 {
+            let mut block: Vec<f32> = (0..32).map(|_| random() + random() + random()).collect();
+            block[7] *= 3.0;
+            for (bits, symmetric) in [(2, false), (4, false), (4, true), (8, true)] {
+                let levels = Levels { bits, symmetric };
+                let plain = from_ends(&block, levels);
+                let searched = search::grid(&block, levels);
+                let errors = [plain, searched].map(|grid| search::error(&block, grid, levels));
+                assert!(errors[1] <= errors[0], "{bits} bits: {errors:?}");
+                gained += usize::from(errors[1] < errors[0]);
+                if !symmetric {
+                    let moved = half_quadratic::grid(&block, levels);
+                    let errors =
+                        [plain, moved].map(|grid| half_quadratic::error(&block, grid, levels));
+                    assert!(errors[1] <= errors[0], "{bits} bits: {errors:?}");
+                    moves += usize::from(errors[1] < errors[0]);
+                }
+            }
+        }
+        assert!(gained > 150, "only {gained} of 200 blocks gained");
+        assert!(
+            moves > 75,
+            "only {moves} of 100 blocks gained by another zero point"
+        );
+    }
+
+    #[test]
+    fn a_block_is_packed_as_its_integers_are() {
+        let block: Vec<f32> = (0..75).map(|at| (at as f32 * 0.37).sin()).collect();
+        for (bits, symmetric) in [(2, false), (4, true), (4, false), (8, true)] {
+            let levels = Levels { bits, symmetric };
+            for method in [
+                GridMethod::Ends,
+                GridMethod::Search,
+                GridMethod::HalfQuadratic,
+                GridMethod::KQuant(80),
+            ] {
+                let mut bytes = vec![0; (75 * usize::from(bits)).div_ceil(8)];
+                let grid = quantize_block(&block, levels, method, |scale| scale, &mut bytes);
+                let mut integers = vec![0; 75];
+                block_integers(&block, grid.unwrap(), levels, method, &mut integers);
+                assert_eq!(bytes, packed(&integers, bits), "{method:?}");
+            }
+        }
+        let mut infinite = block;
+        infinite[70] = f32::NEG_INFINITY;
+        let levels = Levels {
+            bits: 4,
+            symmetric: true,
+        };
+        let grid = quantize_block(
+            &infinite,
+            levels,
+            GridMethod::Ends,
+            |scale| scale,
+            &mut [0; 38],
+        );
+        assert_eq!(grid, None);
+    }
+
+    #[test]
+    fn integers_are_those_of_round_for_every_tie_and_its_neighbours() {
+        let levels = Levels {
+            bits: 8,
+            symmetric: false,
+        };
+        let grid = BlockGrid {
+            scale: 1.0,
+            zero_point: 0.0,
+        };
+        for tie in 0..520 {
+            let exact = tie as f32 / 2.0;
+            let near = [exact.next_down(), exact, exact.next_up()];
+            for value in near {
+                let wanted = value.round().clamp(0.0, 255.0) as u8;
+                assert_eq!(grid.integer(value, levels), wanted, "{value:?}");
+            }
+        }
+        assert_eq!(grid.integer(f32::NAN, levels), 0);
+    }
+
+    #[test]
+    fn columns_are_gathered_in_order() {
+        let matrix: Vec<f32> = (0..15).map(|at| at as f32).collect();
+        let mut to = [0.0; 6];
+        gather_columns(&matrix, 5, 1..3, &mut to);
+        assert_eq!(to, [1.0, 6.0, 11.0, 2.0, 7.0, 12.0]);
+    }
+}
