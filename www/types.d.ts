@@ -466,8 +466,8 @@ export type Method = string;
  * The choice of weights that get 8 bits.
  * - "k_quant_mixed": Those of onnxruntime-genai's rule: the head, and the value and down projections of the first
  * and last eighth of the layers and of every third between.
- * - null: As many as fit, by importance, while all constants of the result take at most this many bytes.
- * - null: As many as fit, by importance, while the weights in blocks take at most this many bits each on
+ * - "bytes": As many as fit, by importance, while all constants of the result take at most this many bytes.
+ * - "average_bits": As many as fit, by importance, while the weights in blocks take at most this many bits each on
  * average, with scales and zero points.
  */
 export type MixedBits = 'k_quant_mixed' | {
