@@ -44,7 +44,7 @@ pub(super) fn convert(
                     value: numbers[at].to_string(),
                     index: index_text(at, &shape),
                     input: input.name.clone(),
-                    expected: expected,
+                    expected,
                 })?
             }
             _ => {
@@ -52,7 +52,7 @@ pub(super) fn convert(
                     array: array.name.clone(),
                     actual: array.stored,
                     input: input.name.clone(),
-                    expected: expected,
+                    expected,
                     next: match expected {
                         DataType::String => {
                             "Octet can't feed that type yet: give the model a float32 input"
@@ -91,7 +91,7 @@ fn halves(
                 value: actual.to_string(),
                 index: index_text(at, array.tensor.shape()),
                 input: input.name.clone(),
-                expected: expected,
+                expected,
             }),
         }
     };

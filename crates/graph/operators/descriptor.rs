@@ -15,6 +15,9 @@ use super::shape_context::{SAME, ShapeContext, ShapeRule};
 use crate::MICROSOFT;
 use crate::inferred_value::InferredValue;
 
+/// The value of a reduction of small integers; `None` if it does not fit.
+type Reduction = fn(&[i64]) -> Option<i64>;
+
 /// All that passes know about an operator.
 #[derive(Debug)]
 pub struct Operator {
@@ -62,7 +65,7 @@ pub struct Operator {
     /// Check that shapes fit each other.
     pub(super) check_shapes: Option<Check>,
     /// Reduces all elements of a small integer value to one.
-    pub(super) reduces: Option<fn(&[i64]) -> Option<i64>>,
+    pub(super) reduces: Option<Reduction>,
     /// Functions that compute one element of small values.
     pub(super) arithmetic: (Option<OfIntegers>, Option<OfFloats>),
 }
@@ -267,7 +270,7 @@ impl Operator {
     }
 
     /// Reduces all elements of small integer values to one.
-    pub(super) const fn reduces_integers(mut self, reduce: fn(&[i64]) -> Option<i64>) -> Operator {
+    pub(super) const fn reduces_integers(mut self, reduce: Reduction) -> Operator {
         self.reduces = Some(reduce);
         self
     }

@@ -98,7 +98,7 @@ fn pads_fit(ctx: &NodeContext) -> Validation {
                 remaining - 1,
                 format!("less than {along} that they reflect"),
             ),
-            "edge" | "wrap" if remaining == 0 => (0, format!("0, because the axis is empty")),
+            "edge" | "wrap" if remaining == 0 => (0, "0, because the axis is empty".to_owned()),
             _ => (MAX_SIZE, String::new()),
         };
         ensure(most <= 0 || most <= room, "pads", [before, after], expected)?;

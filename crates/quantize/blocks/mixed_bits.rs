@@ -22,7 +22,7 @@ impl MixedBits {
     pub(super) fn check(self) -> Result<(), UnsupportedSetting> {
         match self {
             MixedBits::AverageBits(bits) if !(2.0..=16.0).contains(&bits) => {
-                Err(UnsupportedSetting::AverageBits(bits.into()))
+                Err(UnsupportedSetting::AverageBits(bits))
             }
             _ => Ok(()),
         }

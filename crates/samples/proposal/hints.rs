@@ -135,7 +135,7 @@ impl<'a> Hints<'a> {
         }
     }
 
-    pub(super) fn from_tensorflow(&self) -> bool {
+    pub(super) fn is_from_tensorflow(&self) -> bool {
         let producer = self.model.header().producer_name.as_deref();
         producer.is_some_and(|name| name.contains("tf2onnx") || name.contains("keras"))
     }

@@ -210,7 +210,7 @@ fn values(
         let why = "its output has the shape of YOLO's, whose models take 0 to 1".to_string();
         return ("unit", Certainty::Likely, why);
     }
-    if layout == ImageLayout::Nhwc && hints.from_tensorflow() {
+    if layout == ImageLayout::Nhwc && hints.is_from_tensorflow() {
         let why = "most models from TensorFlow take -1 to 1".to_string();
         return ("signed", Certainty::Guess, why);
     }
