@@ -211,3 +211,28 @@ def test_without_the_setting_embeddings_stay_as_they_are(program, tmp_path):
     assert convert(program, source, out, {}).returncode == 0
     assert [n.op_type for n in onnx.load(out).graph.node] == ["Gather", "MatMulNBits"]
     assert raw(out)["table"][2] == table.tobytes()
+
+
+def test_a_result_never_replaces_the_weights_of_its_model(program, tmp_path):
+    source, _ = model_in(tmp_path, "float32")
+    before = (tmp_path / "m.data").read_bytes()
+    done = convert(program, source, tmp_path / "m.data", {})
+    assert done.returncode == 2 and "holds the model's weights" in done.stderr, done.stderr
+    assert (tmp_path / "m.data").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.data", "m.onnx"]
+
+
+def test_a_large_model_is_recognised_by_the_files_that_it_names(program, tmp_path):
+    """A gigabyte of zeros that takes no disk; `--report` is refused before anything is read."""
+    w = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[16384, 16400], data_location=TensorProto.EXTERNAL)
+    w.external_data.add(key="location", value="weights")
+    (tmp_path / "weights").touch()
+    with (tmp_path / "weights").open("r+b") as file:
+        file.truncate(4 * 16384 * 16400)
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, size]) for n, size in (("x", 16384), ("y", 16400)))
+    graph = helper.make_graph([node("MatMul", ["x", "w"], "y")], "g", [x], [y], [w])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    command = [program, "quantize", tmp_path / "m.onnx", "--scheme", "blocks", "--report", tmp_path / "r.yaml"]
+    done = subprocess.run([*command, "--out", tmp_path / "q.onnx"], capture_output=True, text=True)
+    assert done.returncode == 2 and "piece by piece" in done.stderr, done.stderr

@@ -93,7 +93,8 @@ pub fn check_target(path: &Path, option: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

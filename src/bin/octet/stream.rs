@@ -34,22 +34,7 @@ impl StreamOptions {
     /// True if the model is converted piece by piece.
     pub fn applies(&self, model: &Path, settings: &Settings) -> bool {
         let streams = settings.scheme == Scheme::Blocks && !settings.needs_gram_matrices();
-        let bytes = || {
-            let beside = fs::read_dir(folder_of(model))
-                .into_iter()
-                .flatten()
-                .flatten();
-            let name = model.file_name().unwrap_or_default().to_string_lossy();
-            let own = |path: &Path| {
-                let file = path.file_name().unwrap_or_default().to_string_lossy();
-                file.starts_with(name.as_ref())
-            };
-            let files = beside.map(|entry| entry.path()).filter(|path| own(path));
-            files
-                .filter_map(|path| Some(fs::metadata(path).ok()?.len()))
-                .sum::<u64>()
-        };
-        self.stream || (streams && bytes() > LARGE_MODEL)
+        self.stream || (streams && Source::size(model).is_some_and(|bytes| bytes > LARGE_MODEL))
     }
 
     /// Converts the model and writes it with its files of weights.
@@ -149,13 +134,6 @@ fn failure(error: StreamError) -> Failure {
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// The model and its files of weights.
 struct Source {
     folder: PathBuf,
@@ -207,15 +185,26 @@ impl Source {
         let name = model.file_name().unwrap_or_default().to_string_lossy();
         let file = SourceFile::open(model.to_path_buf(), "model")?;
         Ok(Source {
-            folder: folder_of(model).to_path_buf(),
+            folder: files::folder_of(model).to_path_buf(),
             model: name.clone().into(),
             files: [(name.into(), file)].into(),
         })
     }
 
+    /// Bytes of the model and its files of weights; `None` if the model can't be read.
+    fn size(model: &Path) -> Option<u64> {
+        let mut source = Source::open(model).ok()?;
+        source.skeleton().ok()?;
+        Some(source.bytes())
+    }
+
+    fn model_path(&self) -> PathBuf {
+        self.folder.join(&self.model)
+    }
+
     /// Reads the skeleton and opens all files of weights.
     fn skeleton(&mut self) -> Result<octet::onnx::schema::ModelProto, Failure> {
-        let path = self.folder.join(&self.model);
+        let path = self.model_path();
         let about = |error: String| Failure::input(error).about(path.display());
         let length = self.bytes();
         let mut reader = SkeletonReader::new(&self.model, length);
@@ -297,10 +286,13 @@ impl PartFiles {
             parts: Vec::new(),
             finished: false,
         };
+        let sources: Vec<PathBuf> = source.files.values().map(|f| f.path.clone()).collect();
+        let check =
+            |path: &Path| targets::check(&[(path, "--out")], &source.model_path(), &sources);
+        check(out)?;
         for data in conversion.files() {
             let path = out.with_file_name(&data.name);
-            let sources: Vec<PathBuf> = source.files.values().map(|f| f.path.clone()).collect();
-            targets::check(&[(&path, "--out")], &sources[0], &sources)?;
+            check(&path)?;
             let temporary =
                 out.with_file_name(format!(".{}.{}.part", data.name, std::process::id()));
             let created = OpenOptions::new()
