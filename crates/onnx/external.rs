@@ -9,6 +9,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::schema::{ModelProto, TensorProto};
+use super::stretch::located;
 use super::tensor::TensorError;
 use super::tensors;
 
@@ -132,35 +133,12 @@ fn attach_one(
     tensor: &mut TensorProto,
     files_by_name: &BTreeMap<String, Bytes>,
 ) -> Result<(), ExternalError> {
-    let name = tensor.title().to_owned();
-    let path = entry(tensor, "location")
-        .ok_or_else(|| ExternalError::NoLocation {
-            tensor: name.clone(),
-        })?
-        .to_owned();
-    if !is_inside(&path) {
-        return Err(ExternalError::Path { tensor: name, path });
-    }
-    let bytes = find(files_by_name, &path).ok_or_else(|| ExternalError::Missing {
-        files: vec![path.clone()],
+    let stretch = located(tensor)?;
+    let bytes = find(files_by_name, &stretch.file).ok_or_else(|| ExternalError::Missing {
+        files: vec![stretch.file.clone()],
     })?;
-    let start = number(tensor, ExternalNumber::Offset)?.unwrap_or(0);
-    let length = match number(tensor, ExternalNumber::Length)? {
-        Some(length) => length,
-        None => tensor.byte_len()? as u64,
-    };
-    let end = start.saturating_add(length);
-    if end > bytes.len() as u64 {
-        let actual = bytes.len() as u64;
-        return Err(ExternalError::TooShort {
-            tensor: name,
-            file: path,
-            start,
-            end,
-            actual,
-        });
-    }
-    tensor.raw_data = Some(bytes.slice(start as usize..end as usize));
+    stretch.check_within(tensor, bytes.len() as u64)?;
+    tensor.raw_data = Some(bytes.slice(stretch.offset as usize..stretch.end() as usize));
     tensor.external_data.clear();
     tensor.data_location = None;
     Ok(tensor.check()?)

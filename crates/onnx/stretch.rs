@@ -22,13 +22,28 @@ impl Stretch {
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
+
+    /// Fails unless a file of this size contains the stretch, which holds a tensor's data.
+    pub(super) fn check_within(
+        &self,
+        tensor: &TensorProto,
+        actual: u64,
+    ) -> Result<(), ExternalError> {
+        match self.end() > actual {
+            false => Ok(()),
+            true => Err(ExternalError::TooShort {
+                tensor: tensor.title().to_owned(),
+                file: self.file.clone(),
+                start: self.offset,
+                end: self.end(),
+                actual,
+            }),
+        }
+    }
 }
 
-/// The stretch of an external tensor; `None` if its data is in the model.
-pub fn stretch_of(tensor: &TensorProto) -> Result<Option<Stretch>, ExternalError> {
-    if !tensor.is_external() {
-        return Ok(None);
-    }
+/// The stretch that an external tensor names. Its length may contradict the tensor's shape.
+pub(super) fn located(tensor: &TensorProto) -> Result<Stretch, ExternalError> {
     let name = || tensor.title().to_owned();
     let Some(file) = entry(tensor, "location") else {
         return Err(ExternalError::NoLocation { tensor: name() });
@@ -39,20 +54,33 @@ pub fn stretch_of(tensor: &TensorProto) -> Result<Option<Stretch>, ExternalError
             path: file.to_owned(),
         });
     }
-    let expected = tensor.stored_bytes()?;
-    let length = number(tensor, ExternalNumber::Length)?.unwrap_or(expected);
-    if length != expected {
-        return Err(ExternalError::Length {
-            tensor: name(),
-            length,
-            expected,
-        });
-    }
-    Ok(Some(Stretch {
+    let offset = number(tensor, ExternalNumber::Offset)?.unwrap_or(0);
+    let length = match number(tensor, ExternalNumber::Length)? {
+        Some(length) => length,
+        None => tensor.stored_bytes()?,
+    };
+    Ok(Stretch {
         file: file.to_owned(),
-        offset: number(tensor, ExternalNumber::Offset)?.unwrap_or(0),
+        offset,
         length,
-    }))
+    })
+}
+
+/// The stretch of an external tensor; `None` if its data is in the model.
+pub fn stretch_of(tensor: &TensorProto) -> Result<Option<Stretch>, ExternalError> {
+    if !tensor.is_external() {
+        return Ok(None);
+    }
+    let stretch = located(tensor)?;
+    let expected = tensor.stored_bytes()?;
+    match stretch.length == expected {
+        true => Ok(Some(stretch)),
+        false => Err(ExternalError::Length {
+            tensor: tensor.title().to_owned(),
+            length: stretch.length,
+            expected,
+        }),
+    }
 }
 
 /// Checks that every external tensor lies inside its file, and that no two of them overlap unless
@@ -65,20 +93,14 @@ pub fn check_stretches(
     let mut missing: Vec<String> = Vec::new();
     tensors::each(model, &mut |tensor| {
         let Some(stretch) = stretch_of(tensor)? else {
-            return Ok(());
+            return Ok::<(), ExternalError>(());
         };
         match sizes.get(&stretch.file) {
             None => missing.push(stretch.file),
-            Some(&actual) if stretch.end() > actual => {
-                return Err(ExternalError::TooShort {
-                    tensor: tensor.title().to_owned(),
-                    start: stretch.offset,
-                    end: stretch.end(),
-                    file: stretch.file,
-                    actual,
-                });
+            Some(&actual) => {
+                stretch.check_within(tensor, actual)?;
+                stretches.push((stretch, tensor.title().to_owned()));
             }
-            Some(_) => stretches.push((stretch, tensor.title().to_owned())),
         }
         Ok(())
     })?;

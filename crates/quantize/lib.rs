@@ -150,7 +150,7 @@ pub enum QuantizeError {
         error: Box<QuantizeError>,
     },
     #[error(
-        "the model is too large for this scheme: choose the scheme blocks, which reads the weights piece by piece"
+        "this scheme can't convert a model piece by piece: choose the scheme blocks, or leave out --stream"
     )]
     NotStreamed,
     #[error(

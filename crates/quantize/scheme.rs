@@ -61,7 +61,7 @@ pub fn plan_streamed(
     let mixed = MixedChoice::new(model, &settings.blocks, &own, &keep_float, operators)?;
     let of = |node: &NodeProto| mixed.apply(node, own(node));
     let (mut quantized, recipes) =
-        plan_blocks(model, &of, &keep_float, operators, &HashMap::new())?;
+        plan_blocks(model, &of, &keep_float, operators, &HashMap::new(), None)?;
     mixed.report(model, &mut quantized);
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use octet_graph::Model;
 use octet_onnx::schema::{ModelProto, StringStringEntryProto, TensorProto};
 use octet_onnx::{Pieces, Stretch, pieces, stretch_of, tensors};
-use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeSummary};
+use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeKind, RecipeSummary};
 use octet_quantize::{Quantized, Settings, plan_streamed};
 
 use crate::data_placement::DataPlacement;
@@ -133,7 +133,9 @@ impl Conversion {
                 let Some(Current { work, recipe }) = self.current.take() else {
                     continue;
                 };
-                self.summaries.push((work.planned, recipe.summary()));
+                if work.planned.kind != RecipeKind::Copy {
+                    self.summaries.push((work.planned, recipe.summary()));
+                }
                 continue;
             };
             match &current.work.source {

@@ -8,7 +8,7 @@ mod packing;
 mod search;
 
 pub use grid::{BlockGrid, Levels, from_ends};
-pub use packing::packed;
+pub use packing::{packed, packed_zero_points};
 
 use std::ops::Range;
 

@@ -3,15 +3,16 @@
 use super::matrix::{WeightBlocks, quantize_matrix};
 use super::{BlockSummary, matrix_of, report_entry, tag};
 use crate::MICROSOFT;
-use crate::blocks::{BlockMethod, BlockSettings, Levels, packed};
+use crate::blocks::{BlockSettings, packed};
 use crate::dynamic::plain_gemm;
 use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
+use octet_kernels::block_weights::packed_zero_points;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use octet_stats::CalibrationStatistics;
 
-/// Rewrites a MatMul or Gemm.
+/// Rewrites a MatMul or Gemm with GPTQ's integers.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
@@ -120,12 +121,10 @@ fn write(
         &blocks.scales,
     ));
     if !settings.is_symmetric() {
-        let zero_points = match settings.method {
-            BlockMethod::Hqq => {
-                TensorProto::from_f32(&names.zero_point, &shape[..2], &blocks.zero_points)
-            }
-            _ => zero_points(&names.zero_point, blocks, columns, bits),
-        };
+        let zero_points = blocks.zero_points.iter().copied();
+        let packed = packed_zero_points(zero_points, blocks.per_column, bits);
+        let shape = [columns, blocks.per_column.div_ceil(usize::from(8 / bits))];
+        let zero_points = TensorProto::from_u8(&names.zero_point, &shape, &packed);
         graph.constant(zero_points);
     }
     graph.report(report_entry(
@@ -135,25 +134,4 @@ fn write(
         settings,
     ));
     names
-}
-
-/// The packed zero points. Each column starts a new byte, and its last byte is padded with the
-/// middle.
-fn zero_points(name: &str, blocks: &WeightBlocks, columns: usize, bits: u8) -> TensorProto {
-    let levels = Levels {
-        bits,
-        symmetric: true,
-    };
-    let in_byte = usize::from(8 / bits);
-    let filled = blocks.per_column.next_multiple_of(in_byte);
-    let bytes: Vec<u8> = blocks
-        .whole_zero_points()
-        .chunks(blocks.per_column)
-        .flat_map(|column| {
-            let mut column = column.to_vec();
-            column.resize(filled, levels.middle());
-            packed(&column, bits)
-        })
-        .collect();
-    TensorProto::from_u8(name, &[columns, filled / in_byte], &bytes)
 }

@@ -44,27 +44,30 @@ pub fn quantize_blocks(
     seen: Option<&CalibrationStatistics>,
 ) -> Result<Quantized, QuantizeError> {
     settings.check()?;
-    let own = |node: &NodeProto| {
-        let own = of(node);
-        own.check().map_err(|error| QuantizeError::OfNode {
-            node: node.title().into(),
-            error: Box::new(error.into()),
-        })?;
-        Ok::<_, QuantizeError>(own)
-    };
     match settings.form {
-        BlockForm::MatMulNBits if seen.is_none() => in_memory(model, of, keep_float, operators),
-        BlockForm::MatMulNBits => Rewriter::new(model, keep_float, operators)?
-            .run(|graph, node| matmul_nbits::rewrite(graph, node, &own(node)?, seen)),
+        BlockForm::MatMulNBits => in_memory(model, of, keep_float, operators, seen),
         BlockForm::Dequantize => {
             let mut raised = model.clone();
             raise_to_blocks(&mut raised).map_err(|error| QuantizeError::Blocks {
                 reason: error.to_string(),
             })?;
             Rewriter::new(&raised, keep_float, operators)?
-                .run(|graph, node| dequantize::rewrite(graph, node, &own(node)?, seen))
+                .run(|graph, node| dequantize::rewrite(graph, node, &own_settings(node, of)?, seen))
         }
     }
+}
+
+/// The settings of a node, checked.
+fn own_settings(
+    node: &NodeProto,
+    of: &dyn Fn(&NodeProto) -> BlockSettings,
+) -> Result<BlockSettings, QuantizeError> {
+    let own = of(node);
+    own.check().map_err(|error| QuantizeError::OfNode {
+        node: node.title().into(),
+        error: Box::new(error.into()),
+    })?;
+    Ok(own)
 }
 
 /// Plans the model and computes its constants. A weight without integers stays float.
@@ -73,10 +76,12 @@ fn in_memory(
     of: &dyn Fn(&NodeProto) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
+    seen: Option<&CalibrationStatistics>,
 ) -> Result<Quantized, QuantizeError> {
     let mut refused = HashMap::new();
     loop {
-        let (mut quantized, recipes) = plan_blocks(model, of, keep_float, operators, &refused)?;
+        let (mut quantized, recipes) =
+            plan_blocks(model, of, keep_float, operators, &refused, seen)?;
         let before = refused.len();
         for planned in &recipes {
             let mut recipe = planned.start()?;

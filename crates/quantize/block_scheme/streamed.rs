@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::is_transposed;
-use super::matmul_nbits::multiply;
+use super::matmul_nbits::{self, multiply};
+use super::{is_transposed, own_settings};
 use crate::blocks::{BlockForm, BlockMethod, BlockSettings};
 use crate::dynamic::plain_gemm;
 use crate::recipe::{MatrixLayout, PlannedRecipe, RecipeKind};
@@ -16,19 +16,21 @@ use crate::stays_float::StaysFloat;
 use crate::{MICROSOFT, QuantizeError, Quantized};
 use octet_graph::Model;
 use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_stats::CalibrationStatistics;
 
 /// Quantizes the weights of a model in blocks, without their bytes: the recipes compute them.
 ///
 /// `of` returns the settings of a node. Nodes in `keep_float` stay float, and so do other operators
 /// than `operators`, if given.
-///
-/// Weights in `refused` stay float, for these reasons.
+/// Weights in `refused` stay float, for these reasons. The method GPTQ needs the weights in memory and
+/// the Gram matrices in `seen`; its constants are computed at once.
 pub fn plan_blocks(
     model: &Model,
     of: &dyn Fn(&NodeProto) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
     refused: &HashMap<String, StaysFloat>,
+    seen: Option<&CalibrationStatistics>,
 ) -> Result<(Quantized, Vec<PlannedRecipe>), QuantizeError> {
     let mut planned = PlannedBlocks {
         refused,
@@ -37,17 +39,15 @@ pub fn plan_blocks(
         transposes: BTreeSet::new(),
     };
     let mut quantized = Rewriter::new(model, keep_float, operators)?.run(|graph, node| {
-        let settings = of(node);
-        settings.check().map_err(|error| QuantizeError::OfNode {
-            node: node.title().into(),
-            error: Box::new(error.into()),
-        })?;
-        if settings.form != BlockForm::MatMulNBits || settings.method == BlockMethod::Gptq {
+        let settings = own_settings(node, of)?;
+        if settings.form != BlockForm::MatMulNBits {
             return Err(StaysFloat::WholeWeightNeeded.into());
         }
-        match node.is("Gather") && settings.embeddings {
-            true => planned.gather(graph, node, &settings),
-            false => planned.product(graph, node, &settings),
+        match (settings.method, seen) {
+            _ if node.is("Gather") && settings.embeddings => planned.gather(graph, node, &settings),
+            (BlockMethod::Gptq, Some(_)) => matmul_nbits::rewrite(graph, node, &settings, seen),
+            (BlockMethod::Gptq, None) => Err(StaysFloat::WholeWeightNeeded.into()),
+            _ => planned.product(graph, node, &settings),
         }
     })?;
     remove_unread(&mut quantized.model, &planned.transposes);

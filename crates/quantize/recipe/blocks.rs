@@ -12,8 +12,10 @@ use octet_onnx::schema::DataType;
 use rayon::prelude::*;
 
 use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
-use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels, packed};
-use octet_kernels::block_weights::{GridMethod, gather_columns, quantize_block};
+use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels};
+use octet_kernels::block_weights::{
+    GridMethod, gather_columns, packed_zero_points, quantize_block,
+};
 
 /// Columns that one task computes.
 const TASK: usize = 16;
@@ -106,7 +108,7 @@ impl BlocksRecipe {
             }
         };
         let passes = matrix.columns.div_ceil(tile_columns.max(1));
-        let mut recipe = BlocksRecipe {
+        BlocksRecipe {
             matrix,
             source,
             settings: settings.clone(),
@@ -119,9 +121,7 @@ impl BlocksRecipe {
             tile: ColumnTile::default(),
             tile_columns,
             summary: RecipeSummary::default(),
-        };
-        recipe.begin_tile(0);
-        recipe
+        }
     }
 
     fn blocks(&self) -> usize {
@@ -134,9 +134,6 @@ impl BlocksRecipe {
 
     fn begin_tile(&mut self, first: usize) {
         let columns = first..self.matrix.columns.min(first + self.tile_columns);
-        if self.matrix.transposed {
-            return;
-        }
         let count = columns.len() * self.blocks();
         self.tile = ColumnTile {
             columns,
@@ -266,16 +263,8 @@ impl BlocksRecipe {
                 .scales
                 .bytes_of(grids.iter().map(|grid| grid.zero_point)),
             _ => {
-                let in_byte = usize::from(8 / self.settings.bits);
-                let filled = blocks.next_multiple_of(in_byte);
-                let column = |grids: &[BlockGrid]| {
-                    let mut column: Vec<u8> =
-                        grids.iter().map(|grid| grid.zero_point as u8).collect();
-                    // The last byte of a column is filled with the middle.
-                    column.resize(filled, self.levels.middle());
-                    packed(&column, self.settings.bits)
-                };
-                grids.chunks(blocks).flat_map(column).collect()
+                let zero_points = grids.iter().map(|grid| grid.zero_point);
+                packed_zero_points(zero_points, blocks, self.settings.bits)
             }
         };
         at(2, zero_points);
@@ -297,6 +286,10 @@ impl Recipe for BlocksRecipe {
         if self.matrix.transposed {
             return self.feed_columns(&values, emit);
         }
+        // A recipe that only tells its outputs takes no memory.
+        if self.tile.integers.is_empty() {
+            self.begin_tile(self.tile.columns.end);
+        }
         self.feed_rows(&values)?;
         if !ends {
             return Ok(());
@@ -305,11 +298,12 @@ impl Recipe for BlocksRecipe {
             self.end_block()?;
         }
         let columns = self.tile.columns.clone();
-        let tile = std::mem::take(&mut self.tile);
+        let done = ColumnTile {
+            columns: columns.clone(),
+            ..ColumnTile::default()
+        };
+        let tile = std::mem::replace(&mut self.tile, done);
         self.emit(columns.start, tile.integers, &tile.grids, emit);
-        if columns.end < self.matrix.columns {
-            self.begin_tile(columns.end);
-        }
         Ok(())
     }
 

@@ -71,7 +71,7 @@ fn quantize(
     };
     let mixed = MixedChoice::new(model, settings, &own, &[], None)?;
     let of = |node: &NodeProto| mixed.apply(node, own(node));
-    let (mut quantized, recipes) = plan_blocks(model, &of, &[], None, &HashMap::new())?;
+    let (mut quantized, recipes) = plan_blocks(model, &of, &[], None, &HashMap::new(), None)?;
     mixed.report(model, &mut quantized);
     let computed = recipes.iter().map(|recipe| {
         let recipe = recipe.start().unwrap();
