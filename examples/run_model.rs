@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let inputs = specs(&model);
     let outputs: Vec<String> = model
         .graph
-        .outputs
+        .outputs()
         .iter()
         .filter_map(|v| v.name.clone())
         .collect();

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Graph, Model};
-use octet_onnx::schema::{NodeProto, OperatorSetIdProto};
+use super::{Graph, Model, NodeId};
+use crate::Node;
+use octet_onnx::schema::OperatorSetIdProto;
 
 /// Names in use in a graph and its subgraphs, of values and of nodes.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +41,7 @@ impl Names {
         self.taken.contains(name)
     }
 
-    fn nodes<'a>(&mut self, nodes: impl Iterator<Item = &'a NodeProto>) {
+    fn nodes<'a>(&mut self, nodes: impl Iterator<Item = &'a Node>) {
         for node in nodes {
             self.taken.extend(
                 node.name
@@ -51,10 +52,10 @@ impl Names {
             );
             for inner in node.subgraphs() {
                 self.taken
-                    .extend(inner.initializer.iter().filter_map(|t| t.name.clone()));
+                    .extend(inner.initializers.iter().filter_map(|t| t.name.clone()));
                 self.taken
-                    .extend(inner.input.iter().filter_map(|v| v.name.clone()));
-                self.nodes(inner.node.iter());
+                    .extend(inner.inputs.iter().filter_map(|v| v.name.clone()));
+                self.nodes(inner.nodes.iter());
             }
         }
     }
@@ -67,29 +68,32 @@ impl Graph {
         let values = self
             .inputs
             .iter()
-            .chain(&self.outputs)
+            .chain(self.outputs())
             .chain(&self.value_info);
         names.taken.extend(values.filter_map(|v| v.name.clone()));
         names
             .taken
             .extend(self.initializers.iter().filter_map(|t| t.name.clone()));
-        let sparse = self
-            .rest
-            .sparse_initializer
-            .iter()
-            .filter_map(|s| s.values.as_ref());
+        let sparse = self.sparse().iter().filter_map(|s| s.values.as_ref());
         names.taken.extend(sparse.filter_map(|t| t.name.clone()));
-        names.nodes(self.nodes.iter());
+        names.nodes(self.nodes().iter());
         names
     }
 
     /// Removes the nodes at these indices. Their outputs must be unused.
     pub fn remove_nodes(&mut self, indices: &HashSet<usize>) {
-        let mut index = 0;
-        self.nodes.retain(|_| {
-            index += 1;
-            !indices.contains(&(index - 1))
-        });
+        let nodes = self.take_nodes().into_iter().enumerate();
+        let kept = nodes.filter(|(id, _)| !indices.contains(id));
+        self.replace_nodes(kept.map(|(_, node)| node).collect());
+    }
+
+    /// Keeps the constants for which `keep` returns true; it gets the graph and the name.
+    pub fn retain_initializers(&mut self, keep: impl Fn(&Graph, &str) -> bool) {
+        let names = self.initializers.iter().map(|tensor| tensor.title());
+        let gone = names.filter(|name| !keep(self, name)).map(str::to_owned);
+        let gone: HashSet<String> = gone.collect();
+        self.initializers
+            .retain(|tensor| !gone.contains(tensor.title()));
     }
 
     /// Replaces all uses of `old` by `new` in nodes and their subgraphs. Graph outputs keep their
@@ -115,8 +119,10 @@ impl Graph {
             }
             Some(name.clone())
         };
-        for node in &mut self.nodes {
-            node.rename_uses(&last);
+        let readers = renamed.keys().flat_map(|name| self.consumers(name));
+        let readers: HashSet<NodeId> = readers.map(|reader| reader.node).collect();
+        for id in readers {
+            self.edit(id, |node| node.rename_uses(&last));
         }
     }
 
@@ -127,48 +133,47 @@ impl Graph {
 
     /// Removes unused nodes, constants and value types, but keeps the nodes that compute `watched`.
     pub fn remove_unused_except(&mut self, watched: &[String]) -> usize {
-        let uses = self.uses();
-        let mut wanted = vec![false; self.nodes.len()];
-        let outputs = self.outputs.iter();
+        let mut wanted = vec![false; self.nodes().len()];
+        let outputs = self.outputs().iter();
         let outputs = outputs.map(|v| v.name.as_deref().unwrap_or_default());
         let mut open: Vec<usize> = outputs
             .chain(watched.iter().map(String::as_str))
-            .filter_map(|name| uses.producer(name))
+            .filter_map(|name| self.producer(name))
             .collect();
         while let Some(i) = open.pop() {
             if std::mem::replace(&mut wanted[i], true) {
                 continue;
             }
-            let captured = self.nodes[i].captured();
+            let captured = self.nodes()[i].captured();
             open.extend(
-                self.nodes[i]
+                self.nodes()[i]
                     .input
                     .iter()
                     .chain(&captured)
-                    .filter_map(|v| uses.producer(v)),
+                    .filter_map(|v| self.producer(v)),
             );
         }
-        let before = self.nodes.len();
+        let before = self.nodes().len();
         self.remove_nodes(&(0..before).filter(|&i| !wanted[i]).collect());
 
         let mut known: HashSet<String> = HashSet::new();
-        for node in &self.nodes {
+        for node in self.nodes() {
             known.extend(node.input.iter().chain(&node.output).cloned());
             known.extend(node.captured());
         }
-        known.extend(self.outputs.iter().filter_map(|v| v.name.clone()));
+        known.extend(self.outputs().iter().filter_map(|v| v.name.clone()));
         self.initializers
             .retain(|t| known.contains(t.name.as_deref().unwrap_or_default()));
         self.value_info
             .retain(|v| known.contains(v.name.as_deref().unwrap_or_default()));
-        before - self.nodes.len()
+        before - self.nodes().len()
     }
 }
 
 impl Model {
     /// Sets the version of ONNX's own operator set.
     pub fn set_opset(&mut self, version: i64) {
-        let imports = &mut self.header.opset_import;
+        let imports = &mut self.header_mut().opset_import;
         match imports
             .iter_mut()
             .find(|o| matches!(o.domain.as_deref(), None | Some("" | "ai.onnx")))

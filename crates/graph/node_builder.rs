@@ -2,14 +2,15 @@
 //! so the layer table attributes times correctly.
 
 use super::{Graph, Names};
-use octet_onnx::schema::{AttributeProto, NodeProto, TensorProto};
+use crate::{Attribute, Node};
+use octet_onnx::schema::TensorProto;
 
 /// The new nodes of a graph, and the new constants that they read.
 pub struct Steps {
     /// Names in use; new nodes take fresh ones from it.
     pub names: Names,
     /// New nodes, in order.
-    pub nodes: Vec<NodeProto>,
+    pub nodes: Vec<Node>,
     /// New constants that the new nodes read.
     pub constants: Vec<TensorProto>,
 }
@@ -26,7 +27,7 @@ impl Steps {
 
     /// Replaces the graph's nodes and adds the constants.
     pub fn into_graph(self, graph: &mut Graph) {
-        graph.nodes = self.nodes;
+        graph.replace_nodes(self.nodes);
         for tensor in self.constants {
             graph.initializers.insert(tensor);
         }
@@ -45,7 +46,7 @@ impl Steps {
         inputs: &[&str],
         title: &str,
         word: &str,
-        attributes: Vec<AttributeProto>,
+        attributes: Vec<Attribute>,
     ) -> String {
         let output = self.names.fresh(&format!("{title}.{word}"));
         self.last(operator, inputs, &output, &output, attributes);
@@ -59,11 +60,11 @@ impl Steps {
         inputs: &[&str],
         name: &str,
         output: &str,
-        attributes: Vec<AttributeProto>,
+        attributes: Vec<Attribute>,
     ) {
-        let node = NodeProto::new(operator, name, inputs, &[output]);
+        let node = Node::new(operator, name, inputs, &[output]);
         self.nodes
-            .push(attributes.into_iter().fold(node, NodeProto::with));
+            .push(attributes.into_iter().fold(node, Node::with));
     }
 
     /// Adds a constant vector of integers.

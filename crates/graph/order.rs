@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use super::{Graph, GraphError, Initializers};
-use octet_onnx::schema::{NodeProto, SparseTensorProto, TensorProto};
+use crate::Node;
+use octet_onnx::schema::{GraphProto, SparseTensorProto, TensorProto};
 
 /// Constants by name. Duplicate names are an error.
 pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, GraphError> {
@@ -27,22 +28,30 @@ pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, Graph
     Ok(initializers)
 }
 
-/// Checks a graph with these nodes and sorts them topologically. A valid order is kept.
-pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodeProto>, GraphError> {
-    let inputs = graph.inputs.iter();
-    let mut available: HashSet<&str> = inputs.filter_map(|v| v.name.as_deref()).collect();
-    let constants = graph.initializers.iter();
-    available.extend(constants.filter_map(|t| t.name.as_deref()));
-    let sparse = graph.rest.sparse_initializer.iter();
-    available.extend(sparse.filter_map(sparse_name));
-
-    let mut producers: HashMap<&str, usize> = HashMap::new();
-    for (i, node) in nodes.iter().enumerate() {
+/// Fails at a node without an operator, also in subgraphs.
+pub(super) fn check_operators(graph: &GraphProto) -> Result<(), GraphError> {
+    for node in &graph.node {
         if node.op_type.as_deref().unwrap_or_default().is_empty() {
             return Err(GraphError::NoOperator {
                 node: node.title().to_owned(),
             });
         }
+        node.subgraphs().try_for_each(check_operators)?;
+    }
+    Ok(())
+}
+
+/// Checks a graph with these nodes and sorts them topologically. A valid order is kept.
+pub(super) fn sorted(nodes: Vec<Node>, graph: &Graph) -> Result<Vec<Node>, GraphError> {
+    let inputs = graph.inputs.iter();
+    let mut available: HashSet<&str> = inputs.filter_map(|v| v.name.as_deref()).collect();
+    let constants = graph.initializers.iter();
+    available.extend(constants.filter_map(|t| t.name.as_deref()));
+    let sparse = graph.sparse().iter();
+    available.extend(sparse.filter_map(sparse_name));
+
+    let mut producers: HashMap<&str, usize> = HashMap::new();
+    for (i, node) in nodes.iter().enumerate() {
         for output in node.output.iter().filter(|o| !o.is_empty()) {
             if available.contains(output.as_str()) || producers.insert(output, i).is_some() {
                 let (value, node) = (output.clone(), node.title().to_owned());
@@ -50,7 +59,7 @@ pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodePro
             }
         }
     }
-    for output in &graph.outputs {
+    for output in graph.outputs() {
         let output = output.name.as_deref().unwrap_or("(without a name)");
         if !producers.contains_key(output) && !available.contains(output) {
             return Err(GraphError::NoOutput {
@@ -96,7 +105,7 @@ pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodePro
             node: nodes[i].title().to_owned(),
         });
     }
-    let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
+    let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|i| nodes[i].take()).collect())
 }
 
@@ -106,7 +115,7 @@ fn sparse_name(tensor: &SparseTensorProto) -> Option<&str> {
 
 /// Removes trailing empty input and output names, which mean the same as absent ones. Includes
 /// subgraphs.
-pub(super) fn cut_absent_ends(node: &mut NodeProto) {
+pub(super) fn cut_absent_ends(node: &mut Node) {
     // The number of outputs of a Split determines its parts. The others must match their
     // subgraphs.
     let counted = ["Split", "If", "Loop", "Scan"];
@@ -116,10 +125,7 @@ pub(super) fn cut_absent_ends(node: &mut NodeProto) {
             names.truncate(named.map_or(0, |last| last + 1));
         }
     }
-    for attribute in &mut node.attribute {
-        let graphs = attribute.g.iter_mut().chain(&mut attribute.graphs);
-        for inner in graphs.flat_map(|graph| &mut graph.node) {
-            cut_absent_ends(inner);
-        }
+    for inner in node.subgraphs_mut().flat_map(|graph| &mut graph.nodes) {
+        cut_absent_ends(inner);
     }
 }

@@ -1,8 +1,7 @@
 //! The sliding window of a convolution or pooling along an axis.
 
+use crate::Node;
 use serde::{Deserialize, Serialize};
-
-use octet_onnx::schema::NodeProto;
 
 /// A sliding window along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +30,7 @@ pub enum Around {
 
 impl SlidingWindow {
     /// The windows of a node, axis by axis, or `None` if its attributes are invalid.
-    pub fn from_node(node: &NodeProto, kernel: &[usize]) -> Option<Vec<SlidingWindow>> {
+    pub fn from_node(node: &Node, kernel: &[usize]) -> Option<Vec<SlidingWindow>> {
         let count = kernel.len();
         let list = |name: &str, usual: i64, length: usize| match node.ints(name) {
             None => Some(vec![usual; length]),
@@ -139,19 +138,19 @@ impl SlidingWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octet_onnx::schema::AttributeProto;
+    use crate::Attribute;
 
     fn slide(
         kernel: usize,
         attributes: &[(&str, &[i64])],
         pad: Option<&str>,
     ) -> Option<SlidingWindow> {
-        let mut node = NodeProto::new("Conv", "n", &["x", "w"], &["y"]);
+        let mut node = Node::new("Conv", "n", &["x", "w"], &["y"]);
         for (name, values) in attributes {
-            node = node.with(AttributeProto::ints(name, values));
+            node = node.with(Attribute::ints(name, values));
         }
         if let Some(pad) = pad {
-            node = node.with(AttributeProto::text("auto_pad", pad));
+            node = node.with(Attribute::text("auto_pad", pad));
         }
         SlidingWindow::from_node(&node, &[kernel])?.first().copied()
     }

@@ -27,7 +27,7 @@ pub struct InvalidNode {
 /// Fails at an invalid node of a model with these inferred types. Outputs too large for this
 /// machine are refused only in a model that `runs` here.
 pub fn validate(model: &Model, types: &Types, runs: bool) -> Result<(), InvalidNode> {
-    for node in &model.graph.nodes {
+    for node in model.graph.nodes() {
         let ctx = NodeContext {
             node,
             types,

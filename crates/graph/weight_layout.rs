@@ -1,6 +1,5 @@
 //! Weight layout of a layer: the input and output channel of each weight.
-
-use octet_onnx::schema::NodeProto;
+use crate::Node;
 
 /// Layouts of weights, by operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +32,7 @@ pub struct LayerWeightLayout {
 
 impl LayerWeightLayout {
     /// Returns `None` if the operator has no such weights, or not of this shape.
-    pub fn from_node(node: &NodeProto, shape: &[usize]) -> Option<LayerWeightLayout> {
+    pub fn from_node(node: &Node, shape: &[usize]) -> Option<LayerWeightLayout> {
         let (&[first, second], kernel) = shape.split_first_chunk::<2>()?;
         let mut groups = 1;
         let kind = if node.is("Conv") || node.is("ConvTranspose") {
@@ -110,16 +109,16 @@ impl LayerWeightLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octet_onnx::schema::AttributeProto;
+    use crate::Attribute;
 
     fn layout(
         operator: &str,
         shape: &[usize],
         attribute: Option<(&str, i64)>,
     ) -> Option<LayerWeightLayout> {
-        let node = NodeProto::new(operator, "n", &["x", "w", "b"], &["y"]);
+        let node = Node::new(operator, "n", &["x", "w", "b"], &["y"]);
         let node = match attribute {
-            Some((name, value)) => node.with(AttributeProto::int(name, value)),
+            Some((name, value)) => node.with(Attribute::int(name, value)),
             None => node,
         };
         LayerWeightLayout::from_node(&node, shape)

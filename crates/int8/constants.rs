@@ -1,8 +1,8 @@
 //! Constant folding of QuantizeLinear and DequantizeLinear.
 
 use octet_graph::prepare::position;
-use octet_graph::{Graph, Model};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Graph, Model, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// Folds every QuantizeLinear of a constant. Weights stored as floats thereby become integer
 /// constants, as in other files.
@@ -20,18 +20,17 @@ pub(super) fn fold(model: &mut Model, watched: &[String]) {
 fn fold_with(
     model: &mut Model,
     watched: &[String],
-    result: fn(&Graph, &NodeProto) -> Option<TensorProto>,
+    result: fn(&Graph, &Node) -> Option<TensorProto>,
 ) {
     let graph = &mut model.graph;
-    let uses = graph.uses();
     let folded: Vec<(usize, TensorProto)> = graph
-        .nodes
+        .nodes()
         .iter()
         .enumerate()
         .filter_map(|(index, node)| Some((index, result(graph, node)?)))
         // Outputs and watched values keep their node, because the engine can show only results of
         // nodes.
-        .filter(|(_, tensor)| !uses.is_output(tensor.title()))
+        .filter(|(_, tensor)| !graph.is_output(tensor.title()))
         .filter(|(_, tensor)| !watched.iter().any(|name| name == tensor.title()))
         .collect();
     graph.remove_nodes(&folded.iter().map(|(index, _)| *index).collect());
@@ -50,7 +49,7 @@ struct ElementParameters {
 }
 
 impl ElementParameters {
-    fn new(graph: &Graph, node: &NodeProto, shape: &[usize]) -> Option<ElementParameters> {
+    fn new(graph: &Graph, node: &Node, shape: &[usize]) -> Option<ElementParameters> {
         let constant = |slot| graph.initializers.get(node.input_at(slot)?);
         let scale = constant(1)?;
         let scales = scale.to_f32().ok()?;
@@ -107,7 +106,7 @@ impl ElementParameters {
 
 /// Folds a DequantizeLinear exactly as the operator computes it; `None` if its input is not
 /// constant or its scales do not fit.
-pub(super) fn dequantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
+pub(super) fn dequantized(graph: &Graph, node: &Node) -> Option<TensorProto> {
     if !node.is("DequantizeLinear") {
         return None;
     }
@@ -126,7 +125,7 @@ pub(super) fn dequantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto
 }
 
 /// Folds a Clip of a constant byte tensor.
-fn clipped(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
+fn clipped(graph: &Graph, node: &Node) -> Option<TensorProto> {
     let constant = |slot: usize| graph.initializers.get(node.input_at(slot)?);
     let tensor = constant(0).filter(|_| node.is("Clip"))?;
     let element = tensor.element().ok()?;
@@ -145,7 +144,7 @@ fn clipped(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
 }
 
 /// Folds a QuantizeLinear of a constant to eight bits.
-fn quantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
+fn quantized(graph: &Graph, node: &Node) -> Option<TensorProto> {
     if !node.is("QuantizeLinear") || node.int("output_dtype").unwrap_or(0) != 0 {
         return None;
     }

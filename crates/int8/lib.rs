@@ -40,8 +40,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use octet_graph::{Dim, GraphError, MICROSOFT, Model, TensorType};
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use octet_graph::{Attribute, Dim, GraphError, MICROSOFT, Model, Node, TensorType};
 
 pub use error::{CompilerBug, ProgramError};
 pub use float_evaluator::FloatEvaluator;
@@ -112,9 +111,9 @@ pub fn has_integers(model: &Model) -> bool {
 
 /// True if the model has operators defined on integers. These run on integers in every mode.
 pub fn has_integer_operators(model: &Model) -> bool {
-    let mut nodes = model.graph.nodes.iter();
+    let mut nodes = model.graph.nodes().iter();
     nodes.any(|node| {
-        let operator = node.op_type.as_deref().unwrap_or_default();
+        let operator = node.op_type.as_str();
         operators::is_defined_on_integers(operator) || decompose::is_dynamic_product(operator)
     })
 }
@@ -122,8 +121,8 @@ pub fn has_integer_operators(model: &Model) -> bool {
 /// Rewrites ONNX Runtime's own operators as ONNX operators, which tract knows. Value names stay the
 /// same.
 pub fn decomposed(model: &Model) -> Cow<'_, Model> {
-    let theirs = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
-    if !model.graph.nodes.iter().any(theirs) {
+    let theirs = |node: &Node| node.domain.as_deref() == Some(MICROSOFT);
+    if !model.graph.nodes().iter().any(theirs) {
         return Cow::Borrowed(model);
     }
     let mut written = model.clone();
@@ -191,7 +190,7 @@ pub fn compile(
 
 /// The node list of a model without regions; one reason applies to all nodes.
 pub fn all_float(model: &Model, reason: &str) -> Vec<FusedNode> {
-    let nodes = model.graph.nodes.iter();
+    let nodes = model.graph.nodes().iter();
     nodes
         .map(|node| float_node(node, reason, &BTreeMap::new()))
         .collect()
@@ -222,7 +221,7 @@ fn assemble(
     }
     for (index, reason) in &ir.floats {
         nodes.push(float_node(
-            &model.graph.nodes[*index],
+            &model.graph.nodes()[*index],
             &reason.to_string(),
             types,
         ));
@@ -230,13 +229,13 @@ fn assemble(
     model.graph.remove_nodes(&taken);
     for (place, region) in regions.iter().enumerate() {
         let name = |list: &[String]| list.iter().map(String::clone).collect();
-        model.graph.nodes.push(NodeProto {
+        model.graph.push(Node {
             name: Some(format!("{}/{place}", REGION)),
-            op_type: Some(REGION.into()),
+            op_type: REGION.into(),
             input: name(&region.inputs),
             output: name(&region.outputs),
-            attribute: vec![AttributeProto::int(PLACE, place as i64)],
-            ..NodeProto::default()
+            attributes: vec![Attribute::int(PLACE, place as i64)],
+            ..Node::default()
         });
     }
     model.graph.remove_unused_except(watched);
@@ -271,7 +270,7 @@ fn integer_node(
     let titles = step
         .nodes
         .iter()
-        .map(|&node| model.graph.nodes[node].title().to_owned());
+        .map(|&node| model.graph.nodes()[node].title().to_owned());
     let value = |operand: &IrOperand| match operand {
         IrOperand::Constant(constant) => (
             constant.quantization.type_name().to_owned(),
@@ -314,7 +313,7 @@ fn integer_node(
     }
 }
 
-fn float_node(node: &NodeProto, reason: &str, types: &BTreeMap<String, TensorType>) -> FusedNode {
+fn float_node(node: &Node, reason: &str, types: &BTreeMap<String, TensorType>) -> FusedNode {
     let size = |dim: &Dim| match dim {
         Dim::Known(size) => *size,
         _ => 0,

@@ -30,7 +30,7 @@ pub(super) fn regions(graph: &Graph, ir: &Ir, watched: &[String]) -> Vec<Region>
         .collect();
     let outside = readers(graph, &taken);
     let kept: HashSet<&str> = graph
-        .outputs
+        .outputs()
         .iter()
         .filter_map(|output| output.name.as_deref())
         .chain(watched.iter().map(String::as_str))
@@ -45,15 +45,14 @@ pub(super) fn regions(graph: &Graph, ir: &Ir, watched: &[String]) -> Vec<Region>
 /// Inputs of every float node that still runs. A DequantizeLinear without float readers does not
 /// run.
 fn readers(graph: &Graph, taken: &HashSet<usize>) -> BTreeMap<usize, Vec<String>> {
-    let uses = graph.uses();
     let mut needed: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for (index, node) in graph.nodes.iter().enumerate().rev() {
+    for (index, node) in graph.nodes().iter().enumerate().rev() {
         let read = node.output.iter().any(|name| {
-            uses.is_output(name)
-                || uses
+            graph.is_output(name)
+                || graph
                     .consumers(name)
                     .iter()
-                    .any(|(reader, _)| needed.contains_key(reader))
+                    .any(|reader| needed.contains_key(&reader.node))
         });
         if taken.contains(&index) || node.is("DequantizeLinear") && !read {
             continue;
@@ -106,7 +105,7 @@ impl<'a> RegionPartition<'a> {
             makers.extend(steps[index].values.outputs().map(|name| (name, item)));
         }
         for (offset, &node) in outside.keys().enumerate() {
-            for output in graph.nodes[node]
+            for output in graph.nodes()[node]
                 .output
                 .iter()
                 .filter(|name| !name.is_empty())
@@ -326,7 +325,7 @@ mod tests {
             .iter()
             .map(|region| (region.inputs.clone(), region.outputs.clone()))
             .collect();
-        let floats = graph.nodes.iter().enumerate();
+        let floats = graph.nodes().iter().enumerate();
         let floats = floats.filter(|(i, _)| !taken.contains(i));
         waiting.extend(floats.map(|(_, node)| (node.input.clone(), node.output.clone())));
         loop {

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use octet_graph::{Graph, Model, Steps, Uses};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Graph, Model, Node, Steps, Use};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// The eight-bit type for a sub-byte type, with the minimum and maximum of the latter; `None` for
 /// all other types.
@@ -23,17 +23,17 @@ fn widened(element: DataType) -> Option<(DataType, [i64; 2])> {
 /// Widens sub-byte tensors that only QuantizeLinear and DequantizeLinear read and write.
 pub(super) fn widen(model: &mut Model) {
     let graph = &mut model.graph;
-    let uses = graph.uses();
-    let few: HashMap<usize, DataType> = (graph.nodes.iter().enumerate())
-        .filter_map(|(index, node)| Some((index, hidden_sub_byte(graph, &uses, node)?)))
+    let few: HashMap<usize, DataType> = (graph.nodes().iter().enumerate())
+        .filter_map(|(index, node)| Some((index, hidden_sub_byte(graph, node)?)))
         .collect();
     let widened_constant = |tensor: &TensorProto| {
         let (element, _) = widened(tensor.element().ok()?)?;
         let name = tensor.title();
-        let read = |&(reader, slot): &(usize, usize)| {
-            graph.nodes[reader].is("DequantizeLinear") || slot == 2 && few.contains_key(&reader)
+        let read = |reader: &Use| {
+            graph.nodes()[reader.node].is("DequantizeLinear")
+                || reader.is_input(2) && few.contains_key(&reader.node)
         };
-        if uses.is_output(name) || !uses.consumers(name).iter().all(read) {
+        if graph.is_output(name) || !graph.consumers(name).iter().all(read) {
             return None;
         }
         let values = tensor.to_i64().ok()?;
@@ -55,7 +55,7 @@ pub(super) fn widen(model: &mut Model) {
 }
 
 /// The sub-byte type that a QuantizeLinear produces.
-pub fn quantized(graph: &Graph, node: &NodeProto) -> Option<DataType> {
+pub fn quantized(graph: &Graph, node: &Node) -> Option<DataType> {
     if !node.is("QuantizeLinear") {
         return None;
     }
@@ -67,19 +67,19 @@ pub fn quantized(graph: &Graph, node: &NodeProto) -> Option<DataType> {
 }
 
 /// The sub-byte type that a QuantizeLinear produces, if only DequantizeLinear nodes read it.
-fn hidden_sub_byte(graph: &Graph, uses: &Uses, node: &NodeProto) -> Option<DataType> {
+fn hidden_sub_byte(graph: &Graph, node: &Node) -> Option<DataType> {
     let element = quantized(graph, node)?;
     let output = node.output.first()?;
-    let mut readers = uses.consumers(output).iter();
-    let closed = !uses.is_output(output)
-        && readers.all(|&(reader, _)| graph.nodes[reader].is("DequantizeLinear"));
+    let mut readers = graph.consumers(output).iter();
+    let closed = !graph.is_output(output)
+        && readers.all(|reader| graph.nodes()[reader.node].is("DequantizeLinear"));
     closed.then_some(element)
 }
 
 /// Inserts a Clip behind each of these QuantizeLinear nodes.
 fn clip(graph: &mut Graph, few: &HashMap<usize, DataType>) {
     let mut steps = Steps::new(graph.names());
-    let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
+    let nodes = graph.take_nodes().into_iter().enumerate();
     for (index, mut node) in nodes {
         let range = few.get(&index).and_then(|&element| widened(element));
         let (Some((element, ends)), Some(output)) = (range, node.output.first().cloned()) else {
@@ -109,7 +109,7 @@ fn clip(graph: &mut Graph, few: &HashMap<usize, DataType>) {
         let inputs = [all.as_str(), &low, &high];
         steps
             .nodes
-            .push(NodeProto::new("Clip", &name, &inputs, &[&output]));
+            .push(Node::new("Clip", &name, &inputs, &[&output]));
     }
     steps.into_graph(graph);
 }

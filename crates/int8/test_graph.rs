@@ -3,11 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use octet_graph::{Dim, Model, TensorType};
 use octet_onnx::in_memory::{Tensor, Values};
-use octet_onnx::schema::{
-    DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
-};
+use octet_onnx::schema::{DataType, GraphProto, ModelProto, TensorProto, ValueInfoProto};
 
 use crate::error::ProgramError;
 use crate::float_evaluator::FloatEvaluator;
@@ -16,6 +13,7 @@ use crate::lowering::lowered_step::LoweredStep;
 use crate::operation::Operation;
 use crate::program::{OutputSlice, RegionInput};
 use crate::{FusedNode, Scope};
+use octet_graph::{Dim, Model, Node, TensorType};
 
 /// Scale of all eight-bit values of a test graph; their zero point is 128.
 pub(crate) const SCALE: f32 = 1.0 / 16.0;
@@ -48,7 +46,7 @@ impl FloatEvaluator for TestFloats {
             let floats = tensor.as_f32().ok_or("a table of floats only")?;
             values.insert(port.name.clone().unwrap_or_default(), floats.to_vec());
         }
-        for node in &graph.nodes {
+        for node in graph.nodes() {
             let read = |name: &String| match graph.initializers.get(name) {
                 Some(tensor) => vec![tensor.to_f32().unwrap()[0]; count],
                 None => values[name].clone(),
@@ -58,7 +56,7 @@ impl FloatEvaluator for TestFloats {
             let result = (0..count).map(at).collect::<Result<_, _>>()?;
             values.insert(node.output[0].clone(), result);
         }
-        let results = graph.outputs.iter().map(|port| {
+        let results = graph.outputs().iter().map(|port| {
             let floats = values[port.name.as_deref().unwrap_or_default()].clone();
             Tensor::new(vec![count], Values::F32(floats)).ok_or_else(|| "a size".to_owned())
         });
@@ -66,10 +64,7 @@ impl FloatEvaluator for TestFloats {
     }
 }
 
-fn float_operator(
-    node: &NodeProto,
-    mut operands: impl Iterator<Item = f32>,
-) -> Result<f32, String> {
+fn float_operator(node: &Node, mut operands: impl Iterator<Item = f32>) -> Result<f32, String> {
     let mut next = || operands.next().unwrap_or_default();
     Ok(match node.operator().as_str() {
         "Relu" => next().max(0.0),
@@ -85,7 +80,7 @@ fn float_operator(
 /// A graph with Q/DQ pairs around its nodes.
 #[derive(Default)]
 pub(crate) struct TestGraph {
-    nodes: Vec<NodeProto>,
+    nodes: Vec<Node>,
     constants: Vec<TensorProto>,
     types: BTreeMap<String, TensorType>,
     inputs: Vec<(String, Tensor)>,
@@ -180,8 +175,7 @@ impl TestGraph {
         ] {
             let name = format!("{operator}_{result}");
             let inputs = [from, scale, zero_point];
-            self.nodes
-                .push(NodeProto::new(operator, &name, &inputs, &[to]));
+            self.nodes.push(Node::new(operator, &name, &inputs, &[to]));
         }
         self.typed(&integers, element, shape);
         self.typed(result, DataType::Float, shape);
@@ -211,13 +205,13 @@ impl TestGraph {
         let inputs = [&*bytes, "weight_scale"];
         let title = format!("DequantizeLinear_{name}");
         self.nodes
-            .push(NodeProto::new("DequantizeLinear", &title, &inputs, &[name]));
+            .push(Node::new("DequantizeLinear", &title, &inputs, &[name]));
         self.typed(name, DataType::Float, shape);
         integers.iter().map(|&i| f32::from(i) * 0.125).collect()
     }
 
     /// Adds a node and the types of its outputs.
-    pub(crate) fn node(&mut self, node: NodeProto, element: DataType, shapes: &[&[usize]]) {
+    pub(crate) fn node(&mut self, node: Node, element: DataType, shapes: &[&[usize]]) {
         for (name, shape) in node.output.clone().iter().zip(shapes) {
             self.typed(name, element, shape);
         }
@@ -225,7 +219,7 @@ impl TestGraph {
     }
 
     /// Adds a node of floats with quantized outputs, which are outputs of the graph.
-    pub(crate) fn tested(&mut self, node: NodeProto, shapes: &[&[usize]]) {
+    pub(crate) fn tested(&mut self, node: Node, shapes: &[&[usize]]) {
         let names = node.output.clone();
         self.node(node, DataType::Float, shapes);
         for (name, shape) in names.iter().zip(shapes) {
@@ -254,7 +248,7 @@ impl TestGraph {
         }
         constants.extend(self.constants.iter().cloned());
         let graph = GraphProto {
-            node: self.nodes.clone(),
+            node: self.nodes.iter().map(Node::to_proto).collect(),
             initializer: constants,
             input: self.inputs.iter().map(|(name, _)| port(name)).collect(),
             output: self.outputs.iter().map(port).collect(),
@@ -276,7 +270,7 @@ impl TestGraph {
         let [program] = &fused.programs[..] else {
             panic!("{} regions", fused.programs.len());
         };
-        let [region] = &fused.model.graph.nodes[..] else {
+        let [region] = &fused.model.graph.nodes()[..] else {
             panic!("nodes are left outside the region");
         };
         let input = |name: &String| {

@@ -16,15 +16,15 @@ use super::plan::{Plan, PlannedBias};
 use super::ranges::ActivationRanges;
 use super::scale::QuantizationParameters;
 use super::weights::ConstantIntegers;
-use octet_graph::{LayerWeightLayout, Model, SlidingWindow};
-use octet_onnx::schema::{NodeProto, TensorProto};
+use octet_graph::{LayerWeightLayout, Model, Node, SlidingWindow};
+use octet_onnx::schema::TensorProto;
 use octet_onnx::tensor::TensorError;
 use octet_stats::{CalibrationStatistics, ChannelMeans};
 
 /// The values whose channel means bias correction needs, with their channel axes.
 pub fn channel_axes(model: &Model) -> BTreeMap<String, usize> {
     let constant = |name: Option<&str>| name.is_some_and(|n| model.graph.initializers.contains(n));
-    let axis = |node: &NodeProto| {
+    let axis = |node: &Node| {
         let known = corrected_operator(node).is_some()
             && constant(node.input_at(1))
             && constant(node.input_at(2));
@@ -32,7 +32,7 @@ pub fn channel_axes(model: &Model) -> BTreeMap<String, usize> {
         // The channel axis is 1 for the rows of a Gemm and the images of a Conv.
         Some((name.to_string(), 1))
     };
-    model.graph.nodes.iter().filter_map(axis).collect()
+    model.graph.nodes().iter().filter_map(axis).collect()
 }
 
 /// The correction of each planned bias, per channel; empty for biases without one.
@@ -65,7 +65,7 @@ fn correction(
     weight: &QuantizationParameters,
     integers: &TensorProto,
 ) -> Result<Vec<f64>, TensorError> {
-    let node = &model.graph.nodes[planned.node];
+    let node = &model.graph.nodes()[planned.node];
     let constants = &model.graph.initializers;
     let seen = observations.get(&planned.input);
     let (Some(operator), Some(tensor), Some(bias), Some(channels)) = (
@@ -130,7 +130,7 @@ enum CorrectedOperator {
     Gemm,
 }
 
-fn corrected_operator(node: &NodeProto) -> Option<CorrectedOperator> {
+fn corrected_operator(node: &Node) -> Option<CorrectedOperator> {
     if node.is("Conv") {
         Some(CorrectedOperator::Conv)
     } else if node.is("ConvTranspose") {
@@ -157,7 +157,7 @@ struct CorrectionLayout {
 
 impl CorrectionLayout {
     fn from_node(
-        node: &NodeProto,
+        node: &Node,
         operator: CorrectedOperator,
         shape: &[usize],
         seen: &ChannelMeans,
@@ -182,7 +182,7 @@ impl CorrectionLayout {
 /// For each weight of a kernel, the fraction of output positions at which it is inside the input.
 /// `input` has the spatial sizes.
 fn inside_fractions(
-    node: &NodeProto,
+    node: &Node,
     operator: CorrectedOperator,
     kernel: &[usize],
     input: &[usize],
@@ -231,12 +231,12 @@ fn inside_fractions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octet_onnx::schema::AttributeProto;
+    use octet_graph::Attribute;
 
-    fn node(operator: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
-        let node = NodeProto::new(operator, "n", &["x", "w", "b"], &["y"]);
+    fn node(operator: &str, attributes: &[(&str, &[i64])]) -> Node {
+        let node = Node::new(operator, "n", &["x", "w", "b"], &["y"]);
         attributes.iter().fold(node, |node, (name, values)| {
-            node.with(AttributeProto::ints(name, values))
+            node.with(Attribute::ints(name, values))
         })
     }
 

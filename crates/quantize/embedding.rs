@@ -5,8 +5,8 @@ use super::integers::IntegerFormat;
 use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::stays_float::StaysFloat;
+use octet_graph::Node;
 use octet_graph::operators::Operator;
-use octet_onnx::schema::NodeProto;
 
 /// The input slots of three tables, a scale and a bias, for both operators; and that of the mask.
 pub(super) const TABLES: std::ops::Range<usize> = 2..7;
@@ -14,7 +14,7 @@ pub(super) const MASK: usize = 7;
 
 /// The reason why a node has no integer form, which supports neither explicit position ids nor the
 /// sum output.
-pub(super) fn obstacle(node: &NodeProto) -> Option<StaysFloat> {
+pub(super) fn obstacle(node: &Node) -> Option<StaysFloat> {
     let sum = node.output.get(2).is_some_and(|name| !name.is_empty());
     if sum {
         return Some(StaysFloat::EmbeddingSum);
@@ -25,7 +25,7 @@ pub(super) fn obstacle(node: &NodeProto) -> Option<StaysFloat> {
 
 /// The inputs of the integer operator: the node's own, with integers, scale and zero point of each
 /// table.
-pub(super) fn inputs(node: &NodeProto, tables: &[Option<QuantizedNames>]) -> Vec<String> {
+pub(super) fn inputs(node: &Node, tables: &[Option<QuantizedNames>]) -> Vec<String> {
     let name = |slot: usize| node.input_at(slot).unwrap_or_default().to_owned();
     let each = |part: fn(&QuantizedNames) -> &String| {
         let of = move |table: &Option<QuantizedNames>| table.as_ref().map(part).cloned();
@@ -44,7 +44,7 @@ pub(super) fn inputs(node: &NodeProto, tables: &[Option<QuantizedNames>]) -> Vec
 /// Rewrites an EmbedLayerNormalization, with one scale for each table.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
-    node: &'a NodeProto,
+    node: &'a Node,
     form: IntegerFormat,
 ) -> Result<(), NotQuantized> {
     if let Some(obstacle) = obstacle(node) {
@@ -63,9 +63,9 @@ pub(super) fn rewrite<'a>(
     let name = node.name.as_ref().filter(|name| !name.is_empty());
     let name = name.map(|name| graph.fresh(&format!("{name}_quant")));
     let qlinear = Operator::of(node).qlinear;
-    graph.push(NodeProto {
+    graph.push(Node {
         name,
-        op_type: qlinear.map(|form| form.operator.to_owned()),
+        op_type: qlinear.map_or_else(String::new, |form| form.operator.to_owned()),
         domain: qlinear.and_then(|form| form.domain).map(str::to_owned),
         input: inputs(node, &tables),
         ..node.clone()

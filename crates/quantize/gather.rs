@@ -4,7 +4,7 @@
 use super::integers::IntegerFormat;
 use super::rewrite::{NotQuantized, Rewriter};
 use super::stays_float::StaysFloat;
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use octet_graph::{Attribute, Node};
 
 /// Smaller tables do not justify two more nodes.
 const SMALLEST_TABLE: usize = 1024;
@@ -13,17 +13,17 @@ const SMALLEST_TABLE: usize = 1024;
 /// picks whole rows: only then are the columns also the last axis of its output.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
-    node: &'a NodeProto,
+    node: &'a Node,
     form: IntegerFormat,
 ) -> Result<(), NotQuantized> {
     let table = graph.weight(node, 0)?;
     if table.shape.iter().product::<usize>() < SMALLEST_TABLE {
         return Err(StaysFloat::SmallTable.into());
     }
-    let nodes = &graph.model.graph.nodes;
-    let mut users = graph.uses.consumers(table.name).iter();
-    if graph.uses.is_output(table.name)
-        || !users.all(|&(user, slot)| nodes[user].is("Gather") && slot == 0)
+    let nodes = graph.model.graph.nodes();
+    let mut users = graph.model.graph.consumers(table.name).iter();
+    if graph.model.graph.is_output(table.name)
+        || !users.all(|user| nodes[user.node].is("Gather") && user.is_input(0))
     {
         return Err(StaysFloat::SharedTable.into());
     }
@@ -39,9 +39,9 @@ pub(super) fn rewrite<'a>(
     graph.push(gather);
     let title = graph.fresh(&format!("{output}_DequantizeLinear"));
     let inputs = [gathered.as_str(), &names.scale, &names.zero_point];
-    let mut dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[output]);
+    let mut dequantize = Node::new("DequantizeLinear", &title, &inputs, &[output]);
     if axis.is_some() {
-        dequantize.set(AttributeProto::int("axis", -1));
+        dequantize.set(Attribute::int("axis", -1));
     }
     graph.push(dequantize);
     Ok(())

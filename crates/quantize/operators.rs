@@ -32,9 +32,9 @@ pub fn float_reason(operator: &str) -> Option<&'static str> {
 pub fn is_quantized(model: &Model) -> bool {
     model
         .graph
-        .nodes
+        .nodes()
         .iter()
-        .any(|node| is_quantized_operator(node.op_type.as_deref().unwrap_or_default()))
+        .any(|node| is_quantized_operator(node.op_type.as_str()))
 }
 
 /// True for operators that occur only in quantized models.

@@ -9,8 +9,8 @@ use super::quantized_names::QuantizedNames;
 use super::settings::unknown_node;
 use super::stays_float::StaysFloat;
 use super::{MICROSOFT, NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
-use octet_graph::{Model, Names, Uses};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Model, Names, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_onnx::tensor::TensorError;
 
 /// The outcomes of a node that was not quantized.
@@ -52,12 +52,11 @@ pub(super) struct ConstantWeight<'a> {
 /// A graph that is being rewritten.
 pub(super) struct Rewriter<'a> {
     pub(super) model: &'a Model,
-    pub(super) uses: Uses,
     names: Names,
     element: HashMap<&'a str, DataType>,
     keep_float: &'a [String],
     operators: Option<&'a [String]>,
-    nodes: Vec<NodeProto>,
+    nodes: Vec<Node>,
     constants: Vec<TensorProto>,
     choices: Vec<NodeChoice>,
     tensors: Vec<QuantizedTensor>,
@@ -77,14 +76,13 @@ impl<'a> Rewriter<'a> {
         let graph = &model.graph;
         Ok(Rewriter {
             model,
-            uses: graph.uses(),
             names: graph.names(),
             element: graph.element_types(),
             keep_float,
             operators,
-            nodes: Vec::with_capacity(graph.nodes.len()),
+            nodes: Vec::with_capacity(graph.nodes().len()),
             constants: Vec::new(),
-            choices: Vec::with_capacity(graph.nodes.len()),
+            choices: Vec::with_capacity(graph.nodes().len()),
             tensors: Vec::new(),
             shared_constants: HashMap::new(),
         })
@@ -93,10 +91,10 @@ impl<'a> Rewriter<'a> {
     /// Calls `rewrite` for every node, copies those that stay float, and assembles the model.
     pub(super) fn run(
         mut self,
-        mut rewrite: impl FnMut(&mut Rewriter<'a>, &'a NodeProto) -> Result<(), NotQuantized>,
+        mut rewrite: impl FnMut(&mut Rewriter<'a>, &'a Node) -> Result<(), NotQuantized>,
     ) -> Result<Quantized, QuantizeError> {
         let model = self.model;
-        for node in &model.graph.nodes {
+        for node in model.graph.nodes() {
             let done = match self.excluded(node) {
                 Some(reason) => Err(NotQuantized::KeepFloat(reason)),
                 None => rewrite(&mut self, node),
@@ -122,7 +120,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// The reason why the settings keep a node float.
-    fn excluded(&self, node: &NodeProto) -> Option<StaysFloat> {
+    fn excluded(&self, node: &Node) -> Option<StaysFloat> {
         if self.keep_float.iter().any(|name| name == node.title()) {
             return Some(StaysFloat::BySettings);
         }
@@ -137,7 +135,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Appends a node.
-    pub(super) fn push(&mut self, node: NodeProto) {
+    pub(super) fn push(&mut self, node: Node) {
         self.nodes.push(node);
     }
 
@@ -162,7 +160,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Checks that input and output of a node are float32 activations.
-    pub(super) fn float_activations(&self, node: &NodeProto) -> Result<(), NotQuantized> {
+    pub(super) fn float_activations(&self, node: &Node) -> Result<(), NotQuantized> {
         let input = node.input_at(0).unwrap_or_default();
         let output = node.output.first().map_or("", String::as_str);
         if !self.is_float(input) || !self.is_float(output) {
@@ -177,7 +175,7 @@ impl<'a> Rewriter<'a> {
     /// The constant in an input slot, checked to be quantizable.
     pub(super) fn weight(
         &self,
-        node: &'a NodeProto,
+        node: &'a Node,
         slot: usize,
     ) -> Result<ConstantWeight<'a>, NotQuantized> {
         let name = node.input_at(slot).unwrap_or_default();
@@ -215,11 +213,11 @@ impl<'a> Rewriter<'a> {
     /// its reason doesn't help.
     fn largest_weight_reason(&self) -> Option<StaysFloat> {
         let constants = &self.model.graph.initializers;
-        let weight = |node: &NodeProto| -> usize {
+        let weight = |node: &Node| -> usize {
             let read = node.input.iter().filter_map(|name| constants.get(name));
             read.filter_map(|tensor| tensor.byte_len().ok()).sum()
         };
-        let nodes = self.model.graph.nodes.iter().zip(&self.choices);
+        let nodes = self.model.graph.nodes().iter().zip(&self.choices);
         let heaviest = nodes.max_by_key(|(node, choice)| {
             let weighs = choice.reason != Some(StaysFloat::NoWeight);
             (weighs, weight(node))
@@ -233,26 +231,16 @@ impl<'a> Rewriter<'a> {
             return Err(QuantizeError::Nothing { reason });
         }
         let mut out = self.model.clone();
-        let before = &self.uses;
-        out.graph.nodes = self.nodes;
-        let after = out.graph.uses();
-        // Constants that lost their last reader. Constants that never had a reader stay.
-        let gone: HashSet<String> = out
-            .graph
-            .initializers
-            .iter()
-            .filter_map(|tensor| tensor.name.clone())
-            .filter(|name| !before.consumers(name).is_empty())
-            .filter(|name| after.consumers(name).is_empty() && !after.is_output(name))
-            .collect();
-        out.graph
-            .initializers
-            .retain(|tensor| !gone.contains(tensor.name.as_deref().unwrap_or_default()));
+        out.graph.replace_nodes(self.nodes);
+        // Constants that lost their last reader go. Constants that never had a reader stay.
+        out.graph.retain_initializers(|graph, name| {
+            !graph.is_unused(name) || self.model.graph.consumers(name).is_empty()
+        });
         for tensor in self.constants {
             out.graph.initializers.insert(tensor);
         }
-        let theirs = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
-        if out.graph.nodes.iter().any(theirs) {
+        let theirs = |node: &Node| node.domain.as_deref() == Some(MICROSOFT);
+        if out.graph.nodes().iter().any(theirs) {
             out.import(MICROSOFT, 1);
         }
         Ok(Quantized {
@@ -268,7 +256,7 @@ impl<'a> Rewriter<'a> {
 
 /// Checks that every node in the settings exists; the error suggests a similar name.
 pub(super) fn check_names(model: &Model, keep_float: &[String]) -> Result<(), QuantizeError> {
-    let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+    let titles: HashSet<&str> = model.graph.nodes().iter().map(Node::title).collect();
     if let Some(name) = keep_float
         .iter()
         .find(|name| !titles.contains(name.as_str()))

@@ -16,8 +16,7 @@ use super::{
 };
 use std::collections::HashMap;
 
-use octet_graph::Model;
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node};
 use octet_stats::Method;
 
 /// The note for bias correction without statistics.
@@ -56,10 +55,10 @@ pub fn plan_streamed(
     }
     let (keep_float, operators) = selected(model, settings)?;
     let layers = LayerResolver::new(settings, model)?;
-    let own = |node: &NodeProto| layers.resolve(node).blocks;
+    let own = |node: &Node| layers.resolve(node).blocks;
     let operators = operators.as_deref();
     let mixed = MixedChoice::new(model, &settings.blocks, &own, &keep_float, operators)?;
-    let of = |node: &NodeProto| mixed.apply(node, own(node));
+    let of = |node: &Node| mixed.apply(node, own(node));
     let (mut quantized, recipes) =
         plan_blocks(model, &of, &keep_float, operators, &HashMap::new(), None)?;
     mixed.report(model, &mut quantized);
@@ -103,7 +102,7 @@ fn by_scheme(
         Scheme::Float16 => {
             let (mut keep_float, operators) = selected(model, settings)?;
             if let Some(operators) = operators {
-                let nodes = model.graph.nodes.iter();
+                let nodes = model.graph.nodes().iter();
                 let others = nodes.filter(|node| !operators.contains(&node.operator()));
                 keep_float.extend(others.map(|node| node.title().to_string()));
             }
@@ -122,9 +121,9 @@ fn by_scheme(
             };
             let layers = LayerResolver::new(settings, model)?;
             let (blocks, operators) = (&settings.blocks, operators.as_deref());
-            let own = |node: &NodeProto| layers.resolve(node).blocks;
+            let own = |node: &Node| layers.resolve(node).blocks;
             let mixed = MixedChoice::new(model, blocks, &own, &keep_float, operators)?;
-            let of = |node: &NodeProto| mixed.apply(node, own(node));
+            let of = |node: &Node| mixed.apply(node, own(node));
             let mut quantized = quantize_blocks(model, blocks, &of, &keep_float, operators, seen)?;
             mixed.report(model, &mut quantized);
             Ok(quantized)
@@ -180,7 +179,7 @@ fn selected(
     settings: &Settings,
 ) -> Result<(Vec<String>, Option<Vec<String>>), QuantizeError> {
     let layers = LayerResolver::new(settings, model)?;
-    let nodes = &model.graph.nodes;
+    let nodes = model.graph.nodes();
     let float = nodes.iter().filter(|node| layers.resolve(node).float);
     let keep_float = float.map(|node| node.title().to_string()).collect();
     let operators = match &settings.operators {

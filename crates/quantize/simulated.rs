@@ -11,16 +11,16 @@ use std::collections::HashSet;
 use super::QuantizeError;
 use super::scale::{integer_bounds, quantize_value};
 use octet_graph::prepare::position;
-use octet_graph::{Model, Names};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Model, Names, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// Replaces the integer constants of a quantized model by floats; `float` is its float model.
 pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, QuantizeError> {
     let mut out = quantized.clone();
     let mut names = out.graph.names();
-    let mut nodes = Vec::with_capacity(out.graph.nodes.len());
+    let mut nodes = Vec::with_capacity(out.graph.nodes().len());
     let mut restored: HashSet<String> = HashSet::new();
-    for node in std::mem::take(&mut out.graph.nodes) {
+    for node in out.graph.take_nodes() {
         let readable = QuantizedConstant::dequantized_by(&node, quantized)?
             .filter(|readable| readable.has_float_form(&node));
         let Some(constant) = readable else {
@@ -43,19 +43,17 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
         }
         nodes.push(node);
     }
-    out.graph.nodes = nodes;
-    let (uses, before) = (out.graph.uses(), quantized.graph.uses());
-    out.graph.initializers.retain(|tensor| {
-        let name = tensor.name.as_deref().unwrap_or_default();
-        let read = !uses.consumers(name).is_empty() || uses.is_output(name);
-        !restored.contains(name) && (read || before.consumers(name).is_empty())
+    out.graph.replace_nodes(nodes);
+    out.graph.retain_initializers(|graph, name| {
+        let read = !graph.is_unused(name);
+        !restored.contains(name) && (read || quantized.graph.consumers(name).is_empty())
     });
     Ok(out)
 }
 
 /// Dequantizes the constant that a DequantizeLinear reads. Returns `None` if it reads no constant,
 /// or one of an unsupported form.
-pub fn dequantized(node: &NodeProto, model: &Model) -> Option<TensorProto> {
+pub fn dequantized(node: &Node, model: &Model) -> Option<TensorProto> {
     let constant = QuantizedConstant::dequantized_by(node, model).ok()??;
     Some(TensorProto::from_f32(
         &node.output[0],
@@ -78,10 +76,10 @@ struct QuantizedConstant {
 impl QuantizedConstant {
     /// The constant that this node dequantizes; `None` for other nodes and unsupported types.
     fn dequantized_by(
-        node: &NodeProto,
+        node: &Node,
         model: &Model,
     ) -> Result<Option<QuantizedConstant>, QuantizeError> {
-        if node.op_type.as_deref() != Some("DequantizeLinear") || node.output.len() != 1 {
+        if node.op_type != "DequantizeLinear" || node.output.len() != 1 {
             return Ok(None);
         }
         let blocks = node.int("block_size").unwrap_or(0) != 0;
@@ -120,7 +118,7 @@ impl QuantizedConstant {
     }
 
     /// True if ONNX's QuantizeLinear can make these integers, or they are an int32 bias.
-    fn has_float_form(&self, node: &NodeProto) -> bool {
+    fn has_float_form(&self, node: &Node) -> bool {
         let known = matches!(
             self.element,
             DataType::Int8 | DataType::Uint8 | DataType::Int32
@@ -169,7 +167,7 @@ impl QuantizedConstant {
 
 /// The float model's name of a dequantized tensor. The writer names pairs after their tensor, with
 /// a number where the name was taken.
-fn tensor_title(node: &NodeProto) -> &str {
+fn tensor_title(node: &Node) -> &str {
     let name = node.title();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match name.rsplit_once("_DequantizeLinear") {
@@ -196,9 +194,9 @@ fn insert_constant(model: &mut Model, names: &mut Names, mut tensor: TensorProto
 }
 
 /// Makes the QuantizeLinear whose output a DequantizeLinear reads.
-fn quantize_linear(names: &mut Names, node: &NodeProto, source: &str) -> NodeProto {
+fn quantize_linear(names: &mut Names, node: &Node, source: &str) -> Node {
     let mut new = node.clone();
-    new.op_type = Some("QuantizeLinear".to_owned());
+    new.op_type = "QuantizeLinear".to_owned();
     new.name = Some(names.fresh(&format!("{}_QuantizeLinear", tensor_title(node))));
     new.output = vec![node.input[0].clone()];
     new.input[0] = source.to_owned();
@@ -208,7 +206,7 @@ fn quantize_linear(names: &mut Names, node: &NodeProto, source: &str) -> NodePro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octet_onnx::schema::{GraphProto, ModelProto, ValueInfoProto};
+    use octet_onnx::schema::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
     fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> Model {
         let value = |name: &str| ValueInfoProto {
@@ -255,7 +253,7 @@ mod tests {
     fn weight(restored: &Model) -> (String, Vec<f32>) {
         let node = restored
             .graph
-            .nodes
+            .nodes()
             .iter()
             .find(|n| n.is("QuantizeLinear"))
             .unwrap();
@@ -310,7 +308,7 @@ mod tests {
         ];
         let quantized = model(vec![dequantize, add], constants);
         let restored = with_float_weights(&quantized, &float()).unwrap();
-        assert_eq!(restored.graph.nodes.len(), 1);
+        assert_eq!(restored.graph.nodes().len(), 1);
         let bias = restored
             .graph
             .initializers

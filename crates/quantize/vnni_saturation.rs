@@ -1,19 +1,23 @@
 //! A note on layers whose sums can saturate in native ONNX Runtime. On x86 processors without VNNI
 //! it adds two u8·i8 products in 16 bits, which is exact only for weights within ±64.
 
-use octet_graph::Model;
 use octet_graph::operators::{Operator, Property};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Model, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// The largest weight magnitude for which two products always fit: 2 · 255 · 64.
 const MAX_SAFE_MAGNITUDE: u8 = 64;
 
 /// The note, if the model has such layers.
 pub(crate) fn note(model: &Model) -> Option<String> {
-    let uses = model.graph.uses();
-    let producer = |name: &str| uses.producer(name).map(|index| &model.graph.nodes[index]);
+    let producer = |name: &str| {
+        model
+            .graph
+            .producer(name)
+            .map(|index| &model.graph.nodes()[index])
+    };
     let constant = |name: Option<&str>| model.graph.initializers.get(name?);
-    let saturates = |node: &&NodeProto| {
+    let saturates = |node: &&Node| {
         let Some(slot) = slot_of_weight(node) else {
             return false;
         };
@@ -37,7 +41,7 @@ pub(crate) fn note(model: &Model) -> Option<String> {
         };
         integers.is_some_and(exceeds_safe_magnitude)
     };
-    let count = model.graph.nodes.iter().filter(saturates).count();
+    let count = model.graph.nodes().iter().filter(saturates).count();
     (count > 0).then(|| {
         format!(
             "native ONNX Runtime may saturate sums in {count} layers on x86 processors without VNNI (AMD before Zen 4, \
@@ -48,7 +52,7 @@ pub(crate) fn note(model: &Model) -> Option<String> {
 }
 
 /// The weight's input slot for operators that multiply integers in ONNX Runtime.
-fn slot_of_weight(node: &NodeProto) -> Option<usize> {
+fn slot_of_weight(node: &Node) -> Option<usize> {
     let operator = Operator::of(node);
     let saturates = operator.has(Property::SaturatesPairs);
     saturates.then(|| operator.weight_slots.first().copied())?

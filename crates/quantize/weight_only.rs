@@ -12,9 +12,8 @@ use super::rewrite::{NotQuantized, Rewriter};
 use super::settings::{ElementType, UnsupportedSetting};
 use super::stays_float::StaysFloat;
 use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
-use octet_graph::Model;
 use octet_graph::operators::{Operator, Treatment};
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use octet_graph::{Attribute, Model, Node};
 
 /// The settings of weight-only quantization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,7 +87,7 @@ pub(super) type DequantizedWeights = HashMap<(String, Option<usize>), String>;
 /// Makes a node read the weights in these slots through DequantizeLinear nodes.
 pub(super) fn read_dequantized<'a>(
     graph: &mut Rewriter<'a>,
-    node: &'a NodeProto,
+    node: &'a Node,
     slots: &[usize],
     form: IntegerFormat,
     written: &mut DequantizedWeights,
@@ -110,10 +109,9 @@ pub(super) fn read_dequantized<'a>(
                 let floats = graph.fresh(&format!("{name}_DequantizeLinear_Output"));
                 let title = graph.fresh(&format!("{name}_DequantizeLinear"));
                 let inputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);
-                let mut dequantize =
-                    NodeProto::new("DequantizeLinear", &title, &inputs, &[&floats]);
+                let mut dequantize = Node::new("DequantizeLinear", &title, &inputs, &[&floats]);
                 if let Some(axis) = form.axis {
-                    dequantize.set(AttributeProto::int("axis", axis as i64));
+                    dequantize.set(Attribute::int("axis", axis as i64));
                 }
                 graph.push(dequantize);
                 written.insert(key, floats.clone());
@@ -127,7 +125,7 @@ pub(super) fn read_dequantized<'a>(
 }
 
 /// The output channel axis of a node's weight.
-fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
+fn channels(graph: &Rewriter, node: &Node) -> Option<usize> {
     let weight = graph.model.graph.initializers.get(node.input_at(1)?)?;
     let last = weight.dims.len().checked_sub(1)?;
     let axis = match Operator::of(node).treatment {

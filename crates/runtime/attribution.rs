@@ -9,13 +9,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::plan_step::PlanStep;
 use octet_graph::operators::{Operator, Property};
-use octet_graph::{Graph, Uses, is_random};
+use octet_graph::{Graph, is_random};
 
 /// Returns for each node the node of its layer: itself if it has steps, another node if it was
 /// fused, `None` if it was computed before the run.
 pub(super) fn layers_of(graph: &Graph, steps: &[PlanStep]) -> Vec<Option<usize>> {
-    let uses = graph.uses();
-    let count = graph.nodes.len();
+    let count = graph.nodes().len();
     let constant = constants(graph);
     let mut with_steps = vec![false; count];
     let mut with_product = vec![false; count];
@@ -27,12 +26,12 @@ pub(super) fn layers_of(graph: &Graph, steps: &[PlanStep]) -> Vec<Option<usize>>
     }
     let mut layer: Vec<Option<usize>> = (0..count).map(|n| with_steps[n].then_some(n)).collect();
     let weighted = |node: usize| {
-        let operator = graph.nodes[node].op_type.as_deref();
-        Operator::in_any_domain(operator.unwrap_or_default()).has(Property::MatrixProduct)
+        let operator = graph.nodes()[node].op_type.as_str();
+        Operator::in_any_domain(operator).has(Property::MatrixProduct)
     };
     for node in 0..count {
         if with_product[node] && !weighted(node) {
-            for taken in path_to_product(graph, &uses, node, &with_product, &weighted) {
+            for taken in path_to_product(graph, node, &with_product, &weighted) {
                 layer[taken.0] = Some(taken.1);
             }
         }
@@ -40,19 +39,19 @@ pub(super) fn layers_of(graph: &Graph, steps: &[PlanStep]) -> Vec<Option<usize>>
     // A fused node goes to the layer of its producer, or else to that of its reader.
     for node in 0..count {
         if layer[node].is_none() && !constant[node] {
-            let makers = graph.nodes[node].input.iter();
+            let makers = graph.nodes()[node].input.iter();
             layer[node] = makers
-                .filter_map(|value| layer[uses.producer(value)?])
+                .filter_map(|value| layer[graph.producer(value)?])
                 .next();
         }
     }
     for node in (0..count).rev() {
         if layer[node].is_none() && !constant[node] {
-            let readers = graph.nodes[node]
+            let readers = graph.nodes()[node]
                 .output
                 .iter()
-                .flat_map(|value| uses.consumers(value));
-            layer[node] = readers.filter_map(|&(reader, _)| layer[reader]).next();
+                .flat_map(|value| graph.consumers(value));
+            layer[node] = readers.filter_map(|reader| layer[reader.node]).next();
         }
     }
     // Layers may be assigned in a chain: follow it to the end.
@@ -73,7 +72,6 @@ pub(super) fn layers_of(graph: &Graph, steps: &[PlanStep]) -> Vec<Option<usize>>
 /// way, paired with that node.
 fn path_to_product(
     graph: &Graph,
-    uses: &Uses,
     last: usize,
     with_product: &[bool],
     weighted: &impl Fn(usize) -> bool,
@@ -99,8 +97,8 @@ fn path_to_product(
         if node != last && with_product[node] {
             continue;
         }
-        for value in &graph.nodes[node].input {
-            if let Some(maker) = uses.producer(value)
+        for value in &graph.nodes()[node].input {
+            if let Some(maker) = graph.producer(value)
                 && seen.insert(maker)
             {
                 open.push((maker, Some(here)));
@@ -130,8 +128,8 @@ fn constants(graph: &Graph) -> Vec<bool> {
         .iter()
         .filter_map(|t| t.name.as_deref())
         .collect();
-    let mut found = Vec::with_capacity(graph.nodes.len());
-    for node in &graph.nodes {
+    let mut found = Vec::with_capacity(graph.nodes().len());
+    for node in graph.nodes() {
         let inputs = node.input.iter().filter(|name| !name.is_empty());
         let constant = Operator::of(node).has(Property::OfShapes)
             || inputs
@@ -163,7 +161,8 @@ pub(super) fn in_layers(layers: &[Option<usize>], steps: &mut [PlanStep]) {
 mod tests {
     use super::*;
     use octet_graph::Model;
-    use octet_onnx::schema::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+    use octet_graph::Node;
+    use octet_onnx::schema::{GraphProto, ModelProto, TensorProto, ValueInfoProto};
 
     fn graph(nodes: &[(&str, &str, &[&str], &str)]) -> Graph {
         let value = |name: &str| ValueInfoProto {
@@ -172,10 +171,10 @@ mod tests {
         };
         let node = nodes
             .iter()
-            .map(|(op, name, i, o)| NodeProto::new(op, name, i, &[o]));
+            .map(|(op, name, i, o)| Node::new(op, name, i, &[o]));
         let header = ModelProto {
             graph: Some(GraphProto {
-                node: node.collect(),
+                node: node.map(|node| node.to_proto()).collect(),
                 initializer: vec![TensorProto::from_f32("w", &[1], &[1.0])],
                 input: vec![value("x")],
                 output: vec![value("y")],

@@ -6,8 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use octet_graph::operators::{Operator, Property};
-use octet_graph::{Graph, Uses, is_shape_determined};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Graph, Node, is_shape_determined};
 
 /// The cuts of a graph.
 #[derive(Debug, Default, PartialEq)]
@@ -21,7 +20,7 @@ pub(super) struct CutPoints {
 impl CutPoints {
     /// Finds the cuts of a prepared graph; `is_seen` tells which values have readers outside the
     /// graph.
-    pub(super) fn new(graph: &Graph, uses: &Uses, is_seen: impl Fn(&str) -> bool) -> CutPoints {
+    pub(super) fn new(graph: &Graph, is_seen: impl Fn(&str) -> bool) -> CutPoints {
         let mut ends = BTreeSet::new();
         let mut input_dependent = false;
         // Values that follow from constants and shapes, or that are known when the next part
@@ -29,17 +28,17 @@ impl CutPoints {
         let mut settled: HashSet<&str> = HashSet::new();
         let constants = graph.initializers.iter();
         settled.extend(constants.map(|tensor| tensor.title()));
-        for (place, node) in graph.nodes.iter().enumerate() {
+        for (place, node) in graph.nodes().iter().enumerate() {
             let operator = Operator::of(node);
             let shape_slots = operator.shape_slots.iter();
             for name in shape_slots.filter_map(|&slot| node.input_at(slot)) {
                 if settled.contains(name) {
                     continue;
                 }
-                match uses.producer(name) {
+                match graph.producer(name) {
                     Some(maker) => {
                         ends.insert(maker);
-                        let outputs = &graph.nodes[maker].output;
+                        let outputs = &graph.nodes()[maker].output;
                         settled.extend(outputs.iter().map(String::as_str));
                     }
                     None => {
@@ -48,7 +47,7 @@ impl CutPoints {
                     }
                 }
             }
-            let read = |name: &String| !uses.consumers(name).is_empty() || is_seen(name);
+            let read = |name: &String| !graph.consumers(name).is_empty() || is_seen(name);
             let control = holds_graphs(node);
             let data_dependent = operator.has(Property::DataDependentShape);
             if control || (data_dependent && node.output.iter().any(read)) {
@@ -70,13 +69,13 @@ impl CutPoints {
 }
 
 /// Returns true if a node holds graphs, which run apart from the others.
-pub(super) fn holds_graphs(node: &NodeProto) -> bool {
+pub(super) fn holds_graphs(node: &Node) -> bool {
     Operator::of(node).has(Property::HoldsGraphs)
 }
 
 /// The values that determine shapes, and the values from which those are computed.
 pub(crate) fn shape_values<'a>(
-    nodes: impl DoubleEndedIterator<Item = &'a NodeProto>,
+    nodes: impl DoubleEndedIterator<Item = &'a Node>,
 ) -> HashSet<&'a str> {
     let mut wanted: HashSet<&str> = HashSet::new();
     // Readers follow their producers.

@@ -95,7 +95,7 @@ impl ModelPlanner {
             // Outputs behind the model's own exist only for observers.
             outputs
                 .into_iter()
-                .take(self.model.graph.outputs.len())
+                .take(self.model.graph.outputs().len())
                 .map(values::from_tract)
                 .collect::<TractResult<_>>()
                 .map_err(run_error)

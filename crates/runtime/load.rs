@@ -28,9 +28,9 @@ use super::{
 };
 use octet_graph::operators::{ChannelRole, Operator};
 use octet_graph::prepare::{InferredValue, Types, fold_shapes};
-use octet_graph::{Dim, Model, Uses};
+use octet_graph::{Dim, Model, Node, Use};
 use octet_onnx::in_memory;
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// Constants up to this size are always passed with their values: shapes and axes steer the
 /// inference.
@@ -120,11 +120,16 @@ pub(super) fn load(
             let mut original =
                 nodes.filter(|original| original.name.as_deref() == Some(&node.name));
             let mut native = native.clone();
-            native.node = Arc::new(original.next().cloned().unwrap_or_default());
+            native.node = Arc::new(
+                original
+                    .next()
+                    .cloned()
+                    .map(Node::from_proto)
+                    .unwrap_or_default(),
+            );
             node.op = Box::new(native);
         }
     }
-    let uses = model.graph.uses();
     for name in &parsed.unresolved_inputs {
         let outlet = parsed.outlets_by_name[name];
         let tensor = model
@@ -133,7 +138,7 @@ pub(super) fn load(
             .get(name)
             .ok_or_else(|| EngineInvariant::Producer(name.clone()))?;
         if let WeightMode::Values { kernels } = weights
-            && let Some(weight) = shared(model, &uses, tensor, kernels)
+            && let Some(weight) = shared(model, tensor, kernels)
         {
             let fact = InferenceFact::dt_shape(DatumType::F32, dims(tensor));
             tract.nodes[outlet.node].op = Box::new(weight);
@@ -154,7 +159,7 @@ pub(super) fn load(
         tract.set_input_fact(index, fact).map_err(plan_error)?;
     }
     if weights == WeightMode::Types {
-        let made = model.graph.nodes.iter().flat_map(|node| &node.output);
+        let made = model.graph.nodes().iter().flat_map(|node| &node.output);
         for name in made {
             if let (Some(&outlet), Some(known)) =
                 (parsed.outlets_by_name.get(name), types.get(name))
@@ -180,7 +185,7 @@ fn fold_shapes<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<
         .flat_map(|one| std::iter::once(&one.value).chain(&one.beside))
         .map(String::as_str)
         .collect();
-    let shape_values = cut_points::shape_values(model.graph.nodes.iter());
+    let shape_values = cut_points::shape_values(model.graph.nodes().iter());
     let stays = |name: &str| {
         let known = types.get(name);
         let floats = known.is_some_and(|known| known.element == DataType::Float);
@@ -217,16 +222,16 @@ fn to_fact(known: &InferredValue) -> InferenceFact {
 
 /// The shared weight for this tensor, if products, additions or row lookups are its only readers
 /// and it is large enough.
-fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Option<SharedWeight> {
+fn shared(model: &Model, tensor: &TensorProto, kernels: bool) -> Option<SharedWeight> {
     let raw = tensor.raw_data.as_ref()?;
     let name = tensor.name.as_deref()?;
-    let readers = uses.consumers(name);
-    let node = |&(node, _): &(usize, usize)| &model.graph.nodes[node];
-    let reads_there = |reader: &(usize, usize)| {
+    let readers = model.graph.consumers(name);
+    let node = |reader: &Use| &model.graph.nodes()[reader.node];
+    let reads_there = |reader: &Use| {
         let node = node(reader);
-        match reader.1 {
-            0 if node.is("Gather") => node.int("axis").unwrap_or(0) == 0,
-            1 if is_layer(node) && !node.is("ConvTranspose") => true,
+        match reader.input() {
+            Some(0) if node.is("Gather") => node.int("axis").unwrap_or(0) == 0,
+            Some(1) if is_layer(node) && !node.is("ConvTranspose") => true,
             _ => node.is("Add"),
         }
     };
@@ -239,12 +244,12 @@ fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Op
         && tensor.data_type == Some(DataType::Float as i32)
         && !readers.is_empty()
         && readers.iter().all(reads_there)
-        && !uses.is_output(name);
+        && !model.graph.is_output(name);
     wanted.then(|| SharedWeight::new(raw.clone(), &dims(tensor)))?
 }
 
 /// True for operators whose second input is a weight between input and output channels.
-fn is_layer(node: &NodeProto) -> bool {
+fn is_layer(node: &Node) -> bool {
     matches!(Operator::of(node).channels, ChannelRole::Layer(_))
 }
 

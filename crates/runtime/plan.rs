@@ -17,10 +17,9 @@ use super::panics::caught;
 use super::run_context::RunContext;
 use super::steps::{self, RegionSteps};
 use super::{EngineError, Watched, chain, dedup_im2col, float, infer_types_of, typed, weights};
-use octet_graph::Model;
+use octet_graph::{Model, Node};
 use octet_int8::{FloatEvaluator, Fused, FusedNode, Scope};
 use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::NodeProto;
 
 /// A plan for some shapes, and for a quantized model the list of its nodes.
 pub(super) struct ExecutionPlan {
@@ -227,7 +226,7 @@ fn fuse(
     watched: &[String],
     scope: Scope,
 ) -> Result<(Fused, GraphData), EngineError> {
-    let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+    let titles: HashSet<&str> = model.graph.nodes().iter().map(Node::title).collect();
     let mut rewritten = model.clone();
     let blocks = matmul_nbits::replace(&mut rewritten, watched);
     octet_int8::rewrite_for_integers(&mut rewritten, watched);
@@ -254,10 +253,10 @@ fn refused(model: &Model, error: &TractError) -> EngineError {
     };
     let mut names = steps::unique_names(&model.graph).into_iter();
     let place = names.position(|name| name == *node);
-    let known = place.and_then(|place| model.graph.nodes.get(place));
+    let known = place.and_then(|place| model.graph.nodes().get(place));
     EngineError::Node {
-        operator: known.map_or_else(|| "an operator".to_owned(), NodeProto::operator),
-        node: known.map_or(node.as_str(), NodeProto::title).to_owned(),
+        operator: known.map_or_else(|| "an operator".to_owned(), Node::operator),
+        node: known.map_or(node.as_str(), Node::title).to_owned(),
         what: "the shape of its inputs".to_owned(),
         actual: input_shapes.clone(),
         expected: "compatible and determined by the shapes of the samples".to_owned(),

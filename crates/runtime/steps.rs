@@ -51,7 +51,7 @@ pub(super) fn unique_names(graph: &Graph) -> Vec<String> {
         .filter_map(|input| input.name.as_deref());
     let constants = graph.initializers.iter().map(TensorProto::title);
     let mut taken: HashMap<&str, usize> = inputs.chain(constants).map(|name| (name, 1)).collect();
-    let titles = graph.nodes.iter().map(|node| {
+    let titles = graph.nodes().iter().map(|node| {
         let count = taken.entry(node.title()).or_default();
         *count += 1;
         (node.title(), *count)
@@ -155,7 +155,7 @@ pub(super) fn from_plan(
         }
     }
     attribution::in_layers(&layers, &mut steps);
-    let mut reasons = vec![None; graph.nodes.len()];
+    let mut reasons = vec![None; graph.nodes().len()];
     for fused in regions.fused {
         if let (Some(&node), Some(reason)) = (known.get(fused.node.as_str()), &fused.reason) {
             reasons[node] = Some(reason.clone());

@@ -1,36 +1,33 @@
 //! Builds the graph that tract parses: nodes, inputs and outputs without weights.
 
 use super::{Watched, cut_points, observe, operators, steps};
-use octet_graph::{Dim, MICROSOFT, Model, tensor_type_of};
-use octet_onnx::schema::{
-    AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, ValueInfoProto,
-};
+use octet_graph::{Attribute, Dim, MICROSOFT, Model, Node, tensor_type_of};
+use octet_onnx::schema::{GraphProto, ModelProto, ValueInfoProto};
 
 /// The model without weights, declared inner types and symbolic sizes; with observers.
 pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
     let graph = &model.graph;
-    let uses = graph.uses();
-    let mut nodes = graph.nodes.clone();
+    let mut nodes = graph.nodes().to_vec();
     for (node, name) in nodes.iter_mut().zip(steps::unique_names(graph)) {
         node.name = Some(name);
         // tract looks at the name only; an operator of another domain gets its qualified name.
         let foreign = match node.domain.as_deref() {
             None | Some("" | "ai.onnx" | "ai.onnx.ml") => false,
-            Some(MICROSOFT) => node.op_type.as_deref() == Some("Attention"),
+            Some(MICROSOFT) => node.op_type == "Attention",
             Some(_) => true,
         };
         if foreign {
-            node.op_type = Some(node.operator());
+            node.op_type = node.operator();
         }
         // A node may have both: tract uses `pads`, ONNX Runtime uses `auto_pad`.
         if node.text("auto_pad").is_some_and(|pad| pad != "NOTSET") {
             node.take("pads");
         }
     }
-    let mut outputs = graph.outputs.clone();
+    let mut outputs = graph.outputs().to_vec();
     for output in outputs.iter_mut().filter_map(|o| o.name.as_mut()) {
         // tract finds outputs only among the results of nodes and the inputs.
-        if uses.producer(output).is_none() && graph.initializers.contains(output) {
+        if graph.producer(output).is_none() && graph.initializers.contains(output) {
             let copy = format!("{output}/copy");
             nodes.push(node("Identity", output, &copy));
             *output = copy;
@@ -38,12 +35,12 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
     }
     let (settled, shape_values) = (
         graph.shape_determined(),
-        cut_points::shape_values(graph.nodes.iter()),
+        cut_points::shape_values(graph.nodes().iter()),
     );
     let mut observers = Vec::new();
     for (slot, Watched { value, beside }) in watched.iter().enumerate() {
-        let made = uses.producer(value);
-        let others = beside.iter().filter_map(|other| uses.producer(other));
+        let made = graph.producer(value);
+        let others = beside.iter().filter_map(|other| graph.producer(other));
         // Behind all values that it reads; an input can be observed beside a computed value.
         let Some(producer) = made
             .filter(|_| beside.is_empty())
@@ -54,18 +51,13 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
         let seen = format!("{value}/observed");
         let mut observer = node(observe::OPERATOR, value, &seen);
         observer.input.extend(beside.iter().cloned());
-        observer.attribute.push(AttributeProto {
-            name: Some("slot".into()),
-            r#type: Some(AttributeType::Int as i32),
-            i: Some(slot as i64),
-            ..Default::default()
-        });
+        observer.set(Attribute::int("slot", slot as i64));
         // A value that determines shapes must stay a constant, so its readers bypass the observer.
         let name = value.as_str();
         let aside = settled.contains(name) && shape_values.contains(name);
-        for &(consumer, input) in uses.consumers(value).iter().filter(|_| !aside) {
-            if let Some(name) = nodes[consumer].input.get_mut(input) {
-                name.clone_from(&seen);
+        for reader in graph.consumers(value).iter().filter(|_| !aside) {
+            if let Some(slot) = reader.input() {
+                nodes[reader.node].input[slot].clone_from(&seen);
             }
         }
         for output in outputs.iter_mut().filter_map(|o| o.name.as_mut()) {
@@ -75,7 +67,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
         }
         // tract runs only what an output needs: such an observer becomes an extra output behind the
         // model's own.
-        if aside || uses.consumers(value).is_empty() && !uses.is_output(value) {
+        if aside || graph.is_unused(value) {
             outputs.push(ValueInfoProto {
                 name: Some(seen.clone()),
                 ..ValueInfoProto::default()
@@ -97,7 +89,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
         ir_version: model.header().ir_version,
         opset_import: model.header().opset_import.clone(),
         graph: Some(GraphProto {
-            node: ordered,
+            node: ordered.iter().map(Node::to_proto).collect(),
             input: graph.inputs.iter().map(without_symbols).collect(),
             output: outputs,
             ..Default::default()
@@ -119,12 +111,6 @@ fn without_symbols(input: &ValueInfoProto) -> ValueInfoProto {
     ValueInfoProto::new(input.name.as_deref().unwrap_or_default(), &found)
 }
 
-fn node(operator: &str, input: &str, output: &str) -> NodeProto {
-    NodeProto {
-        name: Some(output.to_string()),
-        op_type: Some(operator.to_string()),
-        input: vec![input.to_string()],
-        output: vec![output.to_string()],
-        ..Default::default()
-    }
+fn node(operator: &str, input: &str, output: &str) -> Node {
+    Node::new(operator, output, &[input], &[output])
 }

@@ -3,10 +3,9 @@
 
 use std::fmt;
 
-use octet_graph::Graph;
 use octet_graph::operators::Operator;
 use octet_graph::prepare::{Types, infer_from};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Graph, Node};
 
 /// A node whose input shapes don't fit each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,11 +35,11 @@ impl ShapeMismatch {
     /// The first node that rejects what follows from inputs of these shapes.
     pub fn find(graph: &Graph, inputs: &[&[usize]]) -> Option<ShapeMismatch> {
         let types = infer_from(graph, inputs);
-        graph.nodes.iter().find_map(|node| refusal(node, &types))
+        graph.nodes().iter().find_map(|node| refusal(node, &types))
     }
 }
 
-fn refusal(node: &NodeProto, types: &Types) -> Option<ShapeMismatch> {
+fn refusal(node: &Node, types: &Types) -> Option<ShapeMismatch> {
     if Operator::of(node).shapes_fit(node, types) {
         return None;
     }

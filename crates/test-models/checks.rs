@@ -2,18 +2,17 @@
 
 use std::collections::HashSet;
 
-use octet_graph::Model;
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node};
 
 /// The node that produces a value.
-pub fn producer<'a>(model: &'a Model, value: &str) -> &'a NodeProto {
-    let mut nodes = model.graph.nodes.iter();
+pub fn producer<'a>(model: &'a Model, value: &str) -> &'a Node {
+    let mut nodes = model.graph.nodes().iter();
     nodes.find(|n| n.output.iter().any(|o| o == value)).unwrap()
 }
 
 /// The operators of the nodes, in order; one of another domain has that as a prefix.
 pub fn operators(model: &Model) -> Vec<String> {
-    model.graph.nodes.iter().map(NodeProto::operator).collect()
+    model.graph.nodes().iter().map(Node::operator).collect()
 }
 
 /// Asserts that every value is produced once and before its use, that names are unique, and that
@@ -26,7 +25,7 @@ pub fn assert_valid(model: &Model) {
         assert!(known.insert(name.clone()), "{name} is there twice");
     }
     let mut titles = HashSet::new();
-    for node in &graph.nodes {
+    for node in graph.nodes() {
         let name = node.name.as_deref().unwrap_or_default();
         assert!(
             name.is_empty() || titles.insert(name),
@@ -44,7 +43,7 @@ pub fn assert_valid(model: &Model) {
             assert!(known.insert(name.clone()), "{name} is made twice");
         }
     }
-    for output in graph.outputs.iter().filter_map(|v| v.name.as_ref()) {
+    for output in graph.outputs().iter().filter_map(|v| v.name.as_ref()) {
         assert!(known.contains(output), "the output {output} is not made");
     }
     for tensor in graph.initializers.iter() {

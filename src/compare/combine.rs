@@ -13,8 +13,8 @@ use super::CompareError;
 use super::fake_quantization::FakeQuantization;
 use super::node_order::interleaved;
 use super::simulate::{Simulated, simulate};
-use crate::graph::{Model, Uses};
-use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
+use crate::graph::{Model, Node};
+use crate::onnx::schema::{DataType, ValueInfoProto};
 use crate::quantize;
 use crate::runtime::Watched;
 
@@ -54,7 +54,8 @@ pub(super) fn combine(float: &Model, quantized: &Model) -> Result<Combined, Comp
     let mut model = builder.out;
     // An observer follows all values that it watches, so the order of nodes decides how early it
     // runs.
-    model.graph.nodes = interleaved(model.graph.nodes, &watched);
+    let nodes = interleaved(model.graph.take_nodes(), &watched);
+    model.graph.replace_nodes(nodes);
     Ok(Combined {
         model,
         watched,
@@ -66,11 +67,9 @@ pub(super) fn combine(float: &Model, quantized: &Model) -> Result<Combined, Comp
 
 struct CombinedBuilder<'a> {
     float: &'a Model,
-    float_uses: Uses,
     elements: HashMap<&'a str, DataType>,
     fed: HashSet<&'a str>,
     simulated: &'a Simulated,
-    uses: Uses,
     /// The combined model under construction.
     out: Model,
     defined: HashSet<String>,
@@ -81,7 +80,6 @@ impl<'a> CombinedBuilder<'a> {
         let graph = &float.graph;
         CombinedBuilder {
             float,
-            float_uses: graph.uses(),
             elements: graph.element_types(),
             fed: graph
                 .inputs
@@ -89,7 +87,6 @@ impl<'a> CombinedBuilder<'a> {
                 .filter_map(|i| i.name.as_deref())
                 .collect(),
             simulated,
-            uses: simulated.model.graph.uses(),
             out: float.clone(),
             defined: HashSet::new(),
         }
@@ -97,7 +94,7 @@ impl<'a> CombinedBuilder<'a> {
 
     /// True if the float model has a value of this name that can replace the quantized model's.
     fn is_float_value(&self, name: &str) -> bool {
-        self.fed.contains(name) || self.float_uses.producer(name).is_some()
+        self.fed.contains(name) || self.float.graph.producer(name).is_some()
     }
 
     /// Copies a constant of the quantized model under a new name.
@@ -115,7 +112,7 @@ impl<'a> CombinedBuilder<'a> {
     fn round(&mut self, value: &str, rounding: &FakeQuantization, output: String) -> String {
         if self.defined.insert(output.clone()) {
             let nodes = rounding.nodes(&mut self.out, value, &output);
-            self.out.graph.nodes.extend(nodes);
+            self.out.graph.extend(nodes);
         }
         output
     }
@@ -123,7 +120,7 @@ impl<'a> CombinedBuilder<'a> {
     /// Copies the whole quantized model, with values named `q/…`.
     fn quantized(&mut self) {
         let simulated = self.simulated;
-        for node in &simulated.model.graph.nodes {
+        for node in simulated.model.graph.nodes() {
             let mut copy = node.clone();
             copy.name = Some(format!("q/{}", node.title()));
             for input in copy.input.iter_mut().filter(|i| !i.is_empty()) {
@@ -133,12 +130,12 @@ impl<'a> CombinedBuilder<'a> {
             for output in copy.output.iter_mut().filter(|o| !o.is_empty()) {
                 *output = format!("q/{output}");
             }
-            self.out.graph.nodes.push(copy);
+            self.out.graph.push(copy);
         }
-        for output in &simulated.model.graph.outputs {
+        for output in simulated.model.graph.outputs() {
             let name = output.name.clone().unwrap_or_default();
             let name = Some(self.accumulated(&name));
-            self.out.graph.outputs.push(ValueInfoProto {
+            self.out.graph.push_output(ValueInfoProto {
                 name,
                 ..Default::default()
             });
@@ -168,7 +165,10 @@ impl<'a> CombinedBuilder<'a> {
         if let Some((source, rounding)) = self.simulated.rounded.get(name) {
             let value = match self.is_float_value(source) {
                 true => source.clone(),
-                false if self.is_float_value(name) && self.uses.producer(source).is_none() => {
+                false
+                    if self.is_float_value(name)
+                        && self.simulated.model.graph.producer(source).is_none() =>
+                {
                     name.to_string()
                 }
                 false => self.from_floats(source, rounds),
@@ -183,7 +183,7 @@ impl<'a> CombinedBuilder<'a> {
         }
         let prefix = if rounds { "d" } else { "w" };
         let computed = format!("{prefix}/{name}");
-        if let Some(maker) = self.uses.producer(name)
+        if let Some(maker) = self.simulated.model.graph.producer(name)
             && !self.defined.contains(&computed)
         {
             self.shadow(maker, prefix, rounds, &HashMap::new());
@@ -194,7 +194,7 @@ impl<'a> CombinedBuilder<'a> {
     /// Copies a node of the quantized model to read float values, with results named `prefix/…`.
     /// `others` replaces inputs by slot.
     fn shadow(&mut self, node: usize, prefix: &str, rounds: bool, others: &HashMap<usize, String>) {
-        let node = &self.simulated.model.graph.nodes[node];
+        let node = &self.simulated.model.graph.nodes()[node];
         let mut copy = node.clone();
         copy.name = Some(format!("{prefix}/{}", node.title()));
         for output in copy.output.iter_mut().filter(|o| !o.is_empty()) {
@@ -209,21 +209,21 @@ impl<'a> CombinedBuilder<'a> {
             }
         }
         copy.replace_captured(|name| self.from_floats(name, rounds));
-        self.out.graph.nodes.push(copy);
+        self.out.graph.push(copy);
     }
 
     /// All float values that nodes produce, with their counterparts.
     #[allow(clippy::type_complexity)]
     fn pairs(&mut self) -> Result<(Vec<ValuePair>, Vec<Watched>, Vec<String>), CompareError> {
         let (mut pairs, mut watched, mut unpaired) = (Vec::new(), Vec::new(), Vec::new());
-        let by_title: BTreeMap<&str, &NodeProto> = self
+        let by_title: BTreeMap<&str, &Node> = self
             .float
             .graph
-            .nodes
+            .nodes()
             .iter()
             .map(|n| (n.title(), n))
             .collect();
-        for node in &self.float.graph.nodes {
+        for node in self.float.graph.nodes() {
             for value in node.output.iter().filter(|o| !o.is_empty()) {
                 let known = self.elements.get(value.as_str());
                 if known.is_some_and(|&element| element != DataType::Float) {
@@ -249,7 +249,7 @@ impl<'a> CombinedBuilder<'a> {
     fn pair(
         &mut self,
         value: &str,
-        float_nodes: &BTreeMap<&str, &NodeProto>,
+        float_nodes: &BTreeMap<&str, &Node>,
     ) -> Option<(ValuePair, Vec<String>)> {
         let simulated = self.simulated;
         // The value as its node produces it, and as its consumers read it.
@@ -263,8 +263,8 @@ impl<'a> CombinedBuilder<'a> {
                 None => (value.to_string(), value.to_string(), None),
             },
         };
-        let place = self.uses.producer(&raw)?;
-        let node = &simulated.model.graph.nodes[place];
+        let place = self.simulated.model.graph.producer(&raw)?;
+        let node = &simulated.model.graph.nodes()[place];
         let mut beside = vec![self.accumulated(&read)];
         let mut add = |name: Option<String>| {
             name.map(|name| {
@@ -305,19 +305,17 @@ impl<'a> CombinedBuilder<'a> {
 
     /// Bounds of the Relu or Clip that alone reads a float value.
     fn reader_clamp(&self, value: &str) -> Option<(f32, f32)> {
-        let [(reader, 0)] = self.float_uses.consumers(value) else {
-            return None;
-        };
         let graph = &self.float.graph;
-        let inner = !self.float_uses.is_output(value);
-        quantize::clamp_bounds(graph, &graph.nodes[*reader]).filter(|_| inner)
+        let reader = graph.only_consumer(value)?;
+        let inner = reader.is_input(0) && !graph.is_output(value);
+        quantize::clamp_bounds(graph, &graph.nodes()[reader.node]).filter(|_| inner)
     }
 
     /// The layer with integer weights and no other rounding.
     fn weights_only(
         &mut self,
         place: usize,
-        float_node: &NodeProto,
+        float_node: &Node,
         raw: &str,
         value: &str,
     ) -> Option<String> {
@@ -334,18 +332,18 @@ impl<'a> CombinedBuilder<'a> {
             copy.input[0].clone_from(&last);
             last = format!("w/{}/clamped", copy.output[0]);
             copy.output[0].clone_from(&last);
-            self.out.graph.nodes.push(copy);
+            self.out.graph.push(copy);
         }
         Some(last)
     }
 
     /// The Relu and Clip nodes from a node's result to a value; `None` if other nodes lie between,
     /// or more than four.
-    fn clamps(&self, from: &NodeProto, value: &str) -> Option<Vec<NodeProto>> {
+    fn clamps(&self, from: &Node, value: &str) -> Option<Vec<Node>> {
         let mut clamps = Vec::new();
         let mut value = value.to_string();
         while !from.output.contains(&value) {
-            let node = &self.float.graph.nodes[self.float_uses.producer(&value)?];
+            let node = &self.float.graph.nodes()[self.float.graph.producer(&value)?];
             if clamps.len() == 4 || !["Relu", "Clip"].iter().any(|name| node.is(name)) {
                 return None;
             }
@@ -360,12 +358,12 @@ impl<'a> CombinedBuilder<'a> {
     fn activations_only(
         &mut self,
         place: usize,
-        float_node: &NodeProto,
+        float_node: &Node,
         raw: &str,
         value: &str,
         rounding: Option<&FakeQuantization>,
     ) -> Option<String> {
-        let node = &self.simulated.model.graph.nodes[place];
+        let node = &self.simulated.model.graph.nodes()[place];
         if float_node.op_type != node.op_type || float_node.input.len() != node.input.len() {
             return None;
         }

@@ -27,12 +27,12 @@ impl ErrorSplit {
         let simulated = simulate(quantized);
         let (mut weights, mut activations) = (float.clone(), quantized.clone());
         let mut swapped = 0;
-        for node in &simulated.model.graph.nodes {
-            let mut same = float.graph.nodes.iter();
+        for node in simulated.model.graph.nodes() {
+            let mut same = float.graph.nodes().iter();
             let Some(place) = same.position(|other| other.title() == node.title()) else {
                 continue;
             };
-            let other = &float.graph.nodes[place];
+            let other = &float.graph.nodes()[place];
             if other.op_type != node.op_type || other.input.len() != node.input.len() {
                 continue;
             }
@@ -56,15 +56,17 @@ impl ErrorSplit {
                     model.graph.initializers.insert(tensor);
                     name
                 };
-                weights.graph.nodes[place].input[slot] = named(&mut weights, integers);
-                let mut its = activations.graph.nodes.iter();
+                let name = named(&mut weights, integers);
+                weights.graph.edit(place, |node| node.input[slot] = name);
+                let mut its = activations.graph.nodes().iter();
                 let its = its.position(|one| one.title() == node.title())?;
-                activations.graph.nodes[its].input[slot] = named(&mut activations, floats);
+                let name = named(&mut activations, floats);
+                activations.graph.edit(its, |node| node.input[slot] = name);
             }
         }
         activations.graph.remove_unused();
         let part = |model: Model| SplitVariant {
-            outputs: vec![Difference::default(); model.graph.outputs.len()],
+            outputs: vec![Difference::default(); model.graph.outputs().len()],
             engine: Engine::new(model, Vec::new()),
         };
         (swapped > 0).then(|| ErrorSplit {

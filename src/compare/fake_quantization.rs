@@ -5,8 +5,8 @@
 //! z, high - z)·s`. Div, Round (half to even, as QuantizeLinear), Clip and Mul compute the same
 //! bits.
 
-use crate::graph::Model;
-use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::graph::{Model, Node};
+use crate::onnx::schema::{DataType, TensorProto};
 
 /// Rounding of a value to its quantization grid.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub(super) struct FakeQuantization {
 
 impl FakeQuantization {
     /// The rounding of a QuantizeLinear or DequantizeLinear with a single scale and at most 16 bits.
-    pub(super) fn from_node(model: &Model, node: &NodeProto) -> Option<FakeQuantization> {
+    pub(super) fn from_node(model: &Model, node: &Node) -> Option<FakeQuantization> {
         let constant = |slot| model.graph.initializers.get(node.input_at(slot)?);
         let scale = constant(1)?.to_f32().ok()?;
         let (element, zero_point) = match constant(2) {
@@ -49,7 +49,7 @@ impl FakeQuantization {
     }
 
     /// Nodes that round `input` into `output`. Adds their constants to the model.
-    pub(super) fn nodes(&self, model: &mut Model, input: &str, output: &str) -> Vec<NodeProto> {
+    pub(super) fn nodes(&self, model: &mut Model, input: &str, output: &str) -> Vec<Node> {
         let mut constant = |word: &str, value: f32| {
             let name = format!("{output}/{word}");
             let tensor = TensorProto::from_f32(&name, &[], &[value]);
@@ -64,10 +64,10 @@ impl FakeQuantization {
         let step = |word: &str| format!("{output}/{word}");
         let (steps, whole, inside) = (step("steps"), step("whole"), step("inside"));
         vec![
-            NodeProto::new("Div", &steps, &[input, &scale], &[&steps]),
-            NodeProto::new("Round", &whole, &[&steps], &[&whole]),
-            NodeProto::new("Clip", &inside, &[&whole, &low, &high], &[&inside]),
-            NodeProto::new("Mul", output, &[&inside, &scale], &[output]),
+            Node::new("Div", &steps, &[input, &scale], &[&steps]),
+            Node::new("Round", &whole, &[&steps], &[&whole]),
+            Node::new("Clip", &inside, &[&whole, &low, &high], &[&inside]),
+            Node::new("Mul", output, &[&inside, &scale], &[output]),
         ]
     }
 }

@@ -165,7 +165,7 @@ impl Comparing {
         let opset = float.opset().max(quantized.opset());
         raise_opset(&mut float, opset)?;
         raise_opset(&mut quantized, opset)?;
-        let (first, second) = (float.graph.outputs.len(), quantized.graph.outputs.len());
+        let (first, second) = (float.graph.outputs().len(), quantized.graph.outputs().len());
         if first != second {
             return Err(CompareError::Outputs {
                 float: first,

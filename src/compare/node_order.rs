@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use crate::onnx::schema::NodeProto;
+use crate::graph::Node;
 use crate::runtime::Watched;
 
 /// Orders nodes depth first from the watched values and their counterparts, in the order of the
 /// float model. Each node follows soon after its inputs.
-pub(super) fn interleaved(nodes: Vec<NodeProto>, watched: &[Watched]) -> Vec<NodeProto> {
+pub(super) fn interleaved(nodes: Vec<Node>, watched: &[Watched]) -> Vec<Node> {
     let mut makers = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
         for output in &node.output {
@@ -45,7 +45,7 @@ pub(super) fn interleaved(nodes: Vec<NodeProto>, watched: &[Watched]) -> Vec<Nod
             }
         }
     }
-    let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
+    let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
     order
         .into_iter()
         .filter_map(|index| nodes[index].take())

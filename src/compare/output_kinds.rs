@@ -5,8 +5,8 @@
 use serde::Serialize;
 
 use crate::graph::operators::{Operator, Property};
-use crate::graph::{Model, Uses};
-use crate::onnx::schema::{DataType, NodeProto};
+use crate::graph::{Model, Node};
+use crate::onnx::schema::DataType;
 
 /// The kind of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -93,8 +93,8 @@ const BOXES: [&str; 4] = ["box", "loc", "rect", "dets"];
 impl OutputTraits {
     /// Describes the outputs of a prepared model, in order.
     pub(super) fn all(model: &Model) -> Vec<OutputTraits> {
-        let (uses, elements) = (model.graph.uses(), model.graph.element_types());
-        let outputs = model.graph.outputs.iter();
+        let elements = model.graph.element_types();
+        let outputs = model.graph.outputs().iter();
         let names = outputs.map(|output| output.name.as_deref().unwrap_or_default());
         names
             .map(|name| {
@@ -108,10 +108,10 @@ impl OutputTraits {
                 OutputTraits {
                     name: name.to_lowercase(),
                     integers: element.is_some_and(|element| !floats.contains(element)),
-                    passed: passed(model, &uses, name),
-                    last: last(model, &uses, name),
-                    squashed: is_near(model, &uses, name, Property::Squashes),
-                    selected: is_near(model, &uses, name, Property::SelectsBoxes),
+                    passed: passed(model, name),
+                    last: last(model, name),
+                    squashed: is_near(model, name, Property::Squashes),
+                    selected: is_near(model, name, Property::SelectsBoxes),
                 }
             })
             .collect()
@@ -213,21 +213,24 @@ pub(super) fn shape_of_rows(shape: &[usize]) -> &[usize] {
     }
 }
 
-fn maker<'a>(model: &'a Model, uses: &Uses, value: &str) -> Option<&'a NodeProto> {
-    uses.producer(value).map(|node| &model.graph.nodes[node])
+fn maker<'a>(model: &'a Model, value: &str) -> Option<&'a Node> {
+    model
+        .graph
+        .producer(value)
+        .map(|node| &model.graph.nodes()[node])
 }
 
 /// The descriptor of a node's operator, whatever its domain.
-fn operator_of(node: &NodeProto) -> &'static Operator {
-    Operator::in_any_domain(node.op_type.as_deref().unwrap_or_default())
+fn operator_of(node: &Node) -> &'static Operator {
+    Operator::in_any_domain(node.op_type.as_str())
 }
 
 /// True if only data movement lies between inputs or constants and this value.
-fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
+fn passed(model: &Model, value: &str) -> bool {
     let mut waiting = vec![value.to_string()];
     let mut seen = std::collections::HashSet::new();
     while let Some(value) = waiting.pop() {
-        let Some(node) = maker(model, uses, &value) else {
+        let Some(node) = maker(model, &value) else {
             continue;
         };
         let operator = operator_of(node);
@@ -245,31 +248,31 @@ fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
 }
 
 /// The operator of the last node that changes more than shape or type.
-fn last(model: &Model, uses: &Uses, value: &str) -> String {
+fn last(model: &Model, value: &str) -> String {
     let mut value = value.to_string();
-    while let Some(node) = maker(model, uses, &value) {
+    while let Some(node) = maker(model, &value) {
         match node.input.first() {
             Some(before) if operator_of(node).has(Property::ChangesForm) => {
                 value.clone_from(before);
             }
-            _ => return node.op_type.clone().unwrap_or_default(),
+            _ => return node.op_type.clone(),
         }
     }
     String::new()
 }
 
 /// True if an operator with the property is among the nearest nodes before a value.
-fn is_near(model: &Model, uses: &Uses, value: &str, property: Property) -> bool {
+fn is_near(model: &Model, value: &str, property: Property) -> bool {
     let mut waiting = std::collections::VecDeque::from([value.to_string()]);
     let mut seen = std::collections::HashSet::new();
     while let (Some(value), true) = (waiting.pop_front(), seen.len() < SEARCH_LIMIT) {
-        let Some(place) = uses.producer(&value) else {
+        let Some(place) = model.graph.producer(&value) else {
             continue;
         };
         if !seen.insert(place) {
             continue;
         }
-        let node = &model.graph.nodes[place];
+        let node = &model.graph.nodes()[place];
         let operator = Operator::of(node);
         if operator.has(property) {
             return true;
@@ -285,7 +288,7 @@ fn is_near(model: &Model, uses: &Uses, value: &str, property: Property) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::schema::{GraphProto, ModelProto, TensorProto, ValueInfoProto};
+    use crate::onnx::schema::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 
     /// A model with one float input `x`.
     fn model(nodes: &[(&str, &[&str], &str)], outputs: &[&str]) -> Model {

@@ -71,7 +71,7 @@ struct OutputAccumulator {
 
 impl OutputAccumulators {
     pub(super) fn new(model: &Model) -> OutputAccumulators {
-        let names = model.graph.outputs.iter();
+        let names = model.graph.outputs().iter();
         let names = names.map(|output| output.name.clone().unwrap_or_default());
         let output = |(name, traits)| OutputAccumulator {
             name,

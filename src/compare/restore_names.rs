@@ -6,52 +6,46 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::graph::{Graph, Model, Uses};
-use crate::onnx::schema::NodeProto;
+use crate::graph::{Graph, Model, Node, Use};
 
 /// Renames outputs of nodes in the quantized model to their float names. A name that the other
 /// model uses for something else stays.
 pub(super) fn restore(float: &Model, quantized: &mut Model) {
-    let (before, after) = (float.graph.uses(), quantized.graph.uses());
-    let makers: HashMap<&str, &NodeProto> = float
+    let makers: HashMap<&str, &Node> = float
         .graph
-        .nodes
+        .nodes()
         .iter()
         .map(|node| (node.title(), node))
         .collect();
     // Titles of nodes need not be unique.
     let (mut renamed, mut taken) = (HashMap::new(), HashSet::new());
-    for node in &quantized.graph.nodes {
+    for node in quantized.graph.nodes() {
         let maker = makers.get(node.title());
         let Some(maker) = maker.filter(|maker| maker.op_type == node.op_type) else {
             continue;
         };
         for (current, wanted) in node.output.iter().zip(&maker.output) {
             // A quantized value may be the output of a folded Relu and keeps its name.
-            let mut readers = after.consumers(current).iter();
+            let mut readers = quantized.graph.consumers(current).iter();
             let quantizes =
-                |&(reader, _): &(usize, usize)| quantized.graph.nodes[reader].is("QuantizeLinear");
+                |reader: &Use| quantized.graph.nodes()[reader.node].is("QuantizeLinear");
             let known = readers.any(quantizes)
-                || is_known(&float.graph, &before, current)
-                || is_known(&quantized.graph, &after, wanted)
-                || after.is_output(current);
+                || is_known(&float.graph, current)
+                || is_known(&quantized.graph, wanted)
+                || quantized.graph.is_output(current);
             if !known && !current.is_empty() && !wanted.is_empty() && taken.insert(wanted) {
                 renamed.insert(current.clone(), wanted.clone());
             }
         }
     }
     let graph = &mut quantized.graph;
-    for output in graph.nodes.iter_mut().flat_map(|node| &mut node.output) {
-        if let Some(name) = renamed.get(output) {
-            output.clone_from(name);
-        }
-    }
+    graph.edit_all(|_, node| node.rename_outputs(&renamed));
     graph.replace_all_uses(&renamed);
 }
 
-fn is_known(graph: &Graph, uses: &Uses, name: &str) -> bool {
+fn is_known(graph: &Graph, name: &str) -> bool {
     let is_fed = || graph.inputs.iter().any(|i| i.name.as_deref() == Some(name));
-    uses.producer(name).is_some() || graph.initializers.contains(name) || is_fed()
+    graph.producer(name).is_some() || graph.initializers.contains(name) || is_fed()
 }
 
 #[cfg(test)]
@@ -67,13 +61,13 @@ mod tests {
         let mut read = "x";
         let mut outputs = Vec::new();
         for &(operator, title, output) in nodes {
-            outputs.push(NodeProto::new(operator, title, &[read], &[output]));
+            outputs.push(Node::new(operator, title, &[read], &[output]));
             read = output;
         }
         let graph = GraphProto {
             input: vec![named("x")],
             output: vec![named(read)],
-            node: outputs,
+            node: outputs.iter().map(Node::to_proto).collect(),
             ..Default::default()
         };
         Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
@@ -96,8 +90,8 @@ mod tests {
             ("Sin", "fifth", "y"),
         ]);
         restore(&float, &mut quantized);
-        let outputs = quantized.graph.nodes.iter().map(|node| &node.output[0]);
+        let outputs = quantized.graph.nodes().iter().map(|node| &node.output[0]);
         assert_eq!(outputs.collect::<Vec<_>>(), ["a", "b", "z", "again", "y"]);
-        assert_eq!(quantized.graph.nodes[1].input, ["a"]);
+        assert_eq!(quantized.graph.nodes()[1].input, ["a"]);
     }
 }

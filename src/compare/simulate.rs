@@ -5,8 +5,7 @@
 use std::collections::HashMap;
 
 use super::fake_quantization::FakeQuantization;
-use crate::graph::Model;
-use crate::onnx::schema::NodeProto;
+use crate::graph::{Model, Node};
 use crate::quantize;
 
 /// A quantized model in float: constants are dequantized, and Q/DQ pairs are replaced by a record
@@ -25,16 +24,15 @@ pub(super) struct Simulated {
 /// Simulates a model. Only Q/DQ pairs are replaced; all other nodes stay.
 pub(super) fn simulate(quantized: &Model) -> Simulated {
     let mut model = quantized.clone();
-    let uses = quantized.graph.uses();
     let mut simulated = Simulated {
         model: quantized.clone(),
         rounded: HashMap::new(),
         first_rounded: HashMap::new(),
         constants: Vec::new(),
     };
-    let is = |node: &NodeProto, operator: &str| node.op_type.as_deref() == Some(operator);
+    let is = |node: &Node, operator: &str| node.op_type == operator;
     let mut nodes = Vec::new();
-    for node in std::mem::take(&mut model.graph.nodes) {
+    for node in model.graph.take_nodes() {
         if !is(&node, "DequantizeLinear") {
             nodes.push(node);
             continue;
@@ -44,8 +42,10 @@ pub(super) fn simulate(quantized: &Model) -> Simulated {
             model.graph.initializers.insert(constant);
             continue;
         }
-        let maker = node.input_at(0).and_then(|value| uses.producer(value));
-        let quantizer = maker.map(|maker| &quantized.graph.nodes[maker]);
+        let maker = node
+            .input_at(0)
+            .and_then(|value| quantized.graph.producer(value));
+        let quantizer = maker.map(|maker| &quantized.graph.nodes()[maker]);
         let pair = quantizer.filter(|q| is(q, "QuantizeLinear")).and_then(|q| {
             let rounding = FakeQuantization::from_node(quantized, q)?;
             let back = FakeQuantization::from_node(quantized, &node)?;
@@ -64,7 +64,7 @@ pub(super) fn simulate(quantized: &Model) -> Simulated {
             None => nodes.push(node),
         }
     }
-    model.graph.nodes = nodes;
+    model.graph.replace_nodes(nodes);
     simulated.model = model;
     simulated
 }

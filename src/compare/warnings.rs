@@ -5,8 +5,7 @@ use serde::Serialize;
 use super::fake_quantization::FakeQuantization;
 use super::simulate::Simulated;
 use super::{LayerError, outside};
-use crate::graph::{Model, Uses};
-use crate::onnx::schema::NodeProto;
+use crate::graph::{Model, Node};
 use crate::quantize;
 use crate::tensor::Tensor;
 
@@ -61,15 +60,14 @@ struct InputRecord {
 
 impl InputStatistics {
     pub(super) fn new(float: &Model, simulated: &Simulated) -> InputStatistics {
-        let uses = float.graph.uses();
         let inputs = float.graph.inputs.iter().map(|input| {
             let name = input.name.clone().unwrap_or_default();
             let rounded = simulated.first_rounded.get(&name);
-            let reader = uses.consumers(&name).first();
+            let reader = float.graph.consumers(&name).first();
             InputRecord {
                 rounding: rounded.and_then(|form| Some(simulated.rounded.get(form)?.1.clone())),
-                reader: reader.map_or(String::new(), |&(node, _)| {
-                    float.graph.nodes[node].operator()
+                reader: reader.map_or(String::new(), |reader| {
+                    float.graph.nodes()[reader.node].operator()
                 }),
                 name,
                 ends: None,
@@ -126,12 +124,11 @@ pub(super) fn find(
 
 /// Operators that stay float between integers.
 fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
-    let uses = float.graph.uses();
     let rounded = |value: &String| {
         simulated.first_rounded.contains_key(value) || simulated.rounded.contains_key(value)
     };
     let mut findings = Vec::new();
-    for node in &float.graph.nodes {
+    for node in float.graph.nodes() {
         let Some(reason) = quantize::float_reason(&node.operator()) else {
             continue;
         };
@@ -139,7 +136,7 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
         let read = node
             .output
             .iter()
-            .any(|value| rounded(value) && !uses.consumers(value).is_empty());
+            .any(|value| rounded(value) && !float.graph.consumers(value).is_empty());
         if fed && read {
             findings.push(Warning {
                 kind: WarningKind::Island,
@@ -150,23 +147,26 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
                     node.title(),
                     node.operator()
                 ),
-                keep_float: neighbours(float, &uses, node),
+                keep_float: neighbours(float, node),
             });
         }
     }
     findings
 }
 
-fn neighbours(float: &Model, uses: &Uses, node: &NodeProto) -> Vec<String> {
-    let makers = node.input.iter().filter_map(|value| uses.producer(value));
+fn neighbours(float: &Model, node: &Node) -> Vec<String> {
+    let makers = node
+        .input
+        .iter()
+        .filter_map(|value| float.graph.producer(value));
     let readers = node
         .output
         .iter()
-        .flat_map(|value| uses.consumers(value))
-        .map(|&(reader, _)| reader);
+        .flat_map(|value| float.graph.consumers(value))
+        .map(|reader| reader.node);
     let mut findings: Vec<String> = makers
         .chain(readers)
-        .map(|place| float.graph.nodes[place].title().to_string())
+        .map(|place| float.graph.nodes()[place].title().to_string())
         .collect();
     findings.dedup();
     findings
@@ -179,7 +179,7 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
         Some(seen.max.abs().max(seen.min.abs()))
     };
     let mut findings = Vec::new();
-    for node in float.graph.nodes.iter().filter(|node| node.is("Concat")) {
+    for node in float.graph.nodes().iter().filter(|node| node.is("Concat")) {
         let Some(out) = node.output.first() else {
             continue;
         };
@@ -214,7 +214,7 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
 
 /// Channels whose weights are all zero: their scale has no meaning, and they cost time.
 fn dead_channels(float: &Model) -> Option<Warning> {
-    let convolutions = float.graph.nodes.iter().filter(|n| n.is("Conv"));
+    let convolutions = float.graph.nodes().iter().filter(|n| n.is("Conv"));
     let findings: Vec<String> = convolutions
         .filter_map(|node| {
             let (dead, channels) = dead_of(float, node)?;
@@ -237,7 +237,7 @@ fn dead_channels(float: &Model) -> Option<Warning> {
 }
 
 /// Number of dead channels of a convolution and number of all channels; `None` if none is dead.
-fn dead_of(float: &Model, node: &NodeProto) -> Option<(usize, usize)> {
+fn dead_of(float: &Model, node: &Node) -> Option<(usize, usize)> {
     let weight = float.graph.initializers.get(node.input_at(1)?)?;
     let (values, channels) = (weight.to_f32().ok()?, *weight.shape().ok()?.first()?);
     if channels < 2 || values.len() < channels {

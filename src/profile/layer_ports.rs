@@ -1,11 +1,11 @@
 //! Inputs and outputs of a layer, and the reason for a conversion.
 
 use super::model_values::{LayerPort, ModelValues};
-use crate::onnx::schema::NodeProto;
+use crate::graph::Node;
 
 /// Values that a group of nodes reads from other nodes, and values that it computes for others.
 pub(super) fn layer_ports(
-    members: &[&NodeProto],
+    members: &[&Node],
     values: &impl ModelValues,
 ) -> (Vec<LayerPort>, Vec<LayerPort>) {
     let outputs_of_members: Vec<&String> = members.iter().flat_map(|n| &n.output).collect();
@@ -27,8 +27,8 @@ pub(super) fn layer_ports(
 }
 
 /// Reason for a node that only converts between number formats.
-pub(super) fn conversion(node: &NodeProto, values: &impl ModelValues) -> Option<String> {
-    let named = |nodes: Vec<&NodeProto>| {
+pub(super) fn conversion(node: &Node, values: &impl ModelValues) -> Option<String> {
+    let named = |nodes: Vec<&Node>| {
         let mut texts: Vec<String> = nodes
             .iter()
             .map(|n| format!("{} ({})", n.title(), n.operator()))
@@ -47,7 +47,7 @@ pub(super) fn conversion(node: &NodeProto, values: &impl ModelValues) -> Option<
             .filter(|text| !text.is_empty())
             .unwrap_or_else(|| "the model's output".into())
     };
-    match node.op_type.as_deref()? {
+    match node.op_type.as_str() {
         "DequantizeLinear" => Some(format!("{} runs in float", readers())),
         "QuantizeLinear" | "DynamicQuantizeLinear" => {
             let maker = node

@@ -8,7 +8,7 @@ use super::layer_ports::{conversion, layer_ports};
 pub use super::model_values::{LayerPort, ModelValues};
 use super::recording::{Repeats, RunRecord};
 use super::timing_summary::TimingSummary;
-use crate::onnx::schema::NodeProto;
+use crate::graph::Node;
 use crate::runtime::{PlanStep, PlanSteps};
 
 /// One layer of a run: a node of the model with the nodes fused into it, or a conversion.
@@ -86,7 +86,7 @@ pub struct LayerTable {
 /// Data for a layer table.
 pub struct LayerMeasurements<'a> {
     /// Nodes of the model that ran.
-    pub nodes: &'a [NodeProto],
+    pub nodes: &'a [Node],
     /// Steps of the plan, with the nodes they belong to.
     pub steps: &'a PlanSteps,
     /// The measured runs.
@@ -206,7 +206,7 @@ fn layer(
         result.own_bytes = own_bytes(places, all);
         return result;
     };
-    let members: Vec<&NodeProto> = measured
+    let members: Vec<&Node> = measured
         .steps
         .layers
         .iter()
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use crate::profile::recording::StepRecord;
 
-    struct TestModel(Vec<NodeProto>);
+    struct TestModel(Vec<Node>);
 
     impl ModelValues for TestModel {
         fn port(&self, name: &str) -> Option<LayerPort> {
@@ -267,12 +267,12 @@ mod tests {
             Some(if name == "w" { vec![4, 4] } else { vec![1, 4] })
         }
 
-        fn readers(&self, name: &str) -> Vec<&NodeProto> {
-            let reads = |n: &&NodeProto| n.input.iter().any(|i| i == name);
+        fn readers(&self, name: &str) -> Vec<&Node> {
+            let reads = |n: &&Node| n.input.iter().any(|i| i == name);
             self.0.iter().filter(reads).collect()
         }
 
-        fn maker(&self, name: &str) -> Option<&NodeProto> {
+        fn maker(&self, name: &str) -> Option<&Node> {
             self.0.iter().find(|n| n.output.iter().any(|o| o == name))
         }
     }
@@ -305,10 +305,10 @@ mod tests {
     #[test]
     fn steps_of_a_layer_add_up_and_fused_nodes_are_named() {
         let nodes = vec![
-            NodeProto::new("MatMul", "m", &["x", "w"], &["a"]),
-            NodeProto::new("Relu", "r", &["a"], &["b"]),
-            NodeProto::new("DequantizeLinear", "d", &["b"], &["y"]),
-            NodeProto::new("Shape", "s", &["x"], &["n"]),
+            Node::new("MatMul", "m", &["x", "w"], &["a"]),
+            Node::new("Relu", "r", &["a"], &["b"]),
+            Node::new("DequantizeLinear", "d", &["b"], &["y"]),
+            Node::new("Shape", "s", &["x"], &["n"]),
         ];
         let steps = PlanSteps {
             steps: vec![

@@ -1,23 +1,23 @@
 //! Multiply-accumulate operations of a node, from the shapes of its inputs and outputs.
 
+use crate::graph::Node;
 use crate::graph::operators::{MacRule, Operator};
-use crate::onnx::schema::NodeProto;
 
 /// Counts a node's operations; `shape` returns the shape of a value. The count is 0 for operators
 /// without matrix products and for unknown shapes.
-pub fn macs(node: &NodeProto, shape: impl Fn(&str) -> Option<Vec<u64>>) -> u64 {
+pub fn macs(node: &Node, shape: impl Fn(&str) -> Option<Vec<u64>>) -> u64 {
     let input = |slot| shape(node.input_at(slot)?);
     let output = || shape(node.output.first()?);
     count(node, &input, &output).unwrap_or(0)
 }
 
 fn count(
-    node: &NodeProto,
+    node: &Node,
     input: &impl Fn(usize) -> Option<Vec<u64>>,
     output: &impl Fn() -> Option<Vec<u64>>,
 ) -> Option<u64> {
     let all = |dims: &[u64]| dims.iter().try_fold(1u64, |a, &d| a.checked_mul(d));
-    let operator = Operator::in_any_domain(node.op_type.as_deref()?);
+    let operator = Operator::in_any_domain(node.op_type.as_str());
     match operator.macs {
         MacRule::Zero => None,
         // W is [out, in/groups, …].
@@ -48,7 +48,7 @@ fn count(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::schema::AttributeProto;
+    use crate::graph::Attribute;
 
     #[test]
     fn products_are_counted_from_their_shapes() {
@@ -70,9 +70,9 @@ mod tests {
             })
         };
         let node = |operator: &str, inputs: &[&str], output: &str| {
-            NodeProto::new(operator, "n", inputs, &[output])
+            Node::new(operator, "n", inputs, &[output])
         };
-        let transposed = node("Gemm", &["tall", "b"], "row").with(AttributeProto::int("transA", 1));
+        let transposed = node("Gemm", &["tall", "b"], "row").with(Attribute::int("transA", 1));
         for (node, wanted) in [
             (node("Conv", &["x", "w"], "c"), 1600 * 72),
             (node("Conv", &["x", "depth"], "x"), 800 * 9),

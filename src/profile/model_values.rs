@@ -1,8 +1,7 @@
 //! Access to the values of a model, for the layer table.
 
+use crate::graph::Node;
 use serde::Serialize;
-
-use crate::onnx::schema::NodeProto;
 
 /// A tensor that enters or leaves a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -26,8 +25,8 @@ pub trait ModelValues {
     fn shape(&self, name: &str) -> Option<Vec<u64>>;
 
     /// Nodes that read a value.
-    fn readers(&self, name: &str) -> Vec<&NodeProto>;
+    fn readers(&self, name: &str) -> Vec<&Node>;
 
     /// Node that computes a value.
-    fn maker(&self, name: &str) -> Option<&NodeProto>;
+    fn maker(&self, name: &str) -> Option<&Node>;
 }

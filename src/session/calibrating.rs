@@ -273,9 +273,8 @@ impl Calibrating {
 
 /// Title of the layer that computes each value.
 fn layer_titles(model: &Model, values: &[String]) -> Vec<String> {
-    let uses = model.graph.uses();
-    let layer = |value: &String| match uses.producer(value) {
-        Some(node) => model.graph.nodes[node].title().to_string(),
+    let layer = |value: &String| match model.graph.producer(value) {
+        Some(node) => model.graph.nodes()[node].title().to_string(),
         None => format!("input {value}"),
     };
     values.iter().map(layer).collect()

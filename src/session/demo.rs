@@ -47,7 +47,7 @@ fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
         }
         let from: Vec<&str> = if node.is("Concat") {
             (0..node.input.len()).flat_map(origins).collect()
-        } else if Operator::of(node).has(Property::KeepsIndices) {
+        } else if Operator::named(&node.operator()).has(Property::KeepsIndices) {
             origins(0)
         } else {
             continue;

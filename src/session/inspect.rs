@@ -59,7 +59,7 @@ impl GraphView {
         let known = graph
             .inputs
             .iter()
-            .chain(&graph.outputs)
+            .chain(graph.outputs())
             .chain(&graph.value_info);
         let names = known.filter_map(|value| value.name.as_deref());
         let constants = graph.initializers.iter().filter_map(|t| t.name.as_deref());
@@ -73,7 +73,7 @@ impl GraphView {
                 values.insert(name.to_string(), value);
             }
         }
-        let nodes = graph.nodes.iter().map(|node| NodeView {
+        let nodes = graph.nodes().iter().map(|node| NodeView {
             name: node.title().to_string(),
             operator: node.operator(),
             inputs: node
@@ -98,7 +98,7 @@ impl GraphView {
                 .filter(|name| !graph.initializers.contains(name))
                 .collect(),
             outputs: graph
-                .outputs
+                .outputs()
                 .iter()
                 .filter_map(|value| value.name.clone())
                 .collect(),

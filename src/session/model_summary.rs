@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::ModelFile;
-use crate::graph::{Dim, Model, TensorType, tensor_type_of};
-use crate::onnx::schema::{NodeProto, TensorProto, ValueInfoProto};
+use crate::graph::{AttributeValue, Dim, Model, Node, TensorType, tensor_type_of};
+use crate::onnx::schema::{TensorProto, ValueInfoProto};
 use crate::prepare::{Functions, is_fused};
 use crate::quantize;
 use crate::samples::{InputSpec, Proposal};
@@ -131,7 +131,7 @@ impl ModelSummary {
         let graph = &model.graph;
         let header = model.header();
         let mut counts = BTreeMap::<String, usize>::new();
-        for node in &graph.nodes {
+        for node in graph.nodes() {
             *counts.entry(node.operator()).or_default() += 1;
         }
         let mut operators: Vec<_> = counts.into_iter().collect();
@@ -178,7 +178,7 @@ impl ModelSummary {
                 "It has {half} weights; they are first converted to float32, which is exact."
             ));
         }
-        if graph.nodes.iter().any(|n| n.subgraphs().next().is_some()) {
+        if graph.nodes().iter().any(|n| n.subgraphs().next().is_some()) {
             warnings.push("It has subgraphs (If, Loop or Scan); they stay unchanged.".into());
         }
         ModelSummary {
@@ -196,10 +196,10 @@ impl ModelSummary {
                 .trim()
                 .to_string(),
             inputs: fed.map(GraphPort::new).collect(),
-            outputs: graph.outputs.iter().map(GraphPort::new).collect(),
+            outputs: graph.outputs().iter().map(GraphPort::new).collect(),
             pictures,
             parameters: sum(graph.initializers.iter().map(elements))
-                .saturating_add(sum(graph.nodes.iter().map(constant_elements))),
+                .saturating_add(sum(graph.nodes().iter().map(constant_elements))),
             operators,
             quantizable,
             float,
@@ -229,16 +229,16 @@ fn elements(tensor: &TensorProto) -> u64 {
 }
 
 /// Elements of the constants in a node: those of a Constant node, and those in its subgraphs.
-fn constant_elements(node: &NodeProto) -> u64 {
-    let own = node.attribute.iter().filter(|_| node.is("Constant"));
-    let own = own.map(|value| {
-        let scalars = usize::from(value.f.is_some()) + usize::from(value.i.is_some());
-        let listed = scalars + value.floats.len() + value.ints.len();
-        (listed as u64).saturating_add(sum(value.t.iter().map(elements)))
+fn constant_elements(node: &Node) -> u64 {
+    let own = node.attributes.iter().filter(|_| node.is("Constant"));
+    let own = own.map(|attribute| match &attribute.value {
+        AttributeValue::Float(_) | AttributeValue::Int(_) => 1,
+        AttributeValue::Tensor(tensor) => elements(tensor),
+        _ => (attribute.as_floats().len() + attribute.as_ints().len()) as u64,
     });
     let inner = node.subgraphs().map(|graph| {
-        let nodes = sum(graph.node.iter().map(constant_elements));
-        sum(graph.initializer.iter().map(elements)).saturating_add(nodes)
+        let nodes = sum(graph.nodes.iter().map(constant_elements));
+        sum(graph.initializers.iter().map(elements)).saturating_add(nodes)
     });
     sum(own).saturating_add(sum(inner))
 }

@@ -190,7 +190,7 @@ fn declare(model: &mut Model, types: &BTreeMap<String, TensorType>) {
     let ports: HashSet<String> = graph
         .inputs
         .iter()
-        .chain(&graph.outputs)
+        .chain(graph.outputs())
         .filter_map(|v| v.name.clone())
         .collect();
     graph

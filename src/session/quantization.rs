@@ -49,10 +49,10 @@ pub(super) fn remaining_declarations(
     graph: &Graph,
     declared: &[ValueInfoProto],
 ) -> Vec<ValueInfoProto> {
-    let (uses, elements) = (graph.uses(), graph.element_types());
+    let elements = graph.element_types();
     let again = declared.iter().filter_map(|value| {
         let name = value.name.as_deref()?;
-        uses.producer(name)?;
+        graph.producer(name)?;
         let mut value = value.clone();
         if let Some(&element) = elements.get(name) {
             value.set_element(element);

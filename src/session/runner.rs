@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::stored_profile::StoredProfile;
 use super::{Error, ProgressMonitor, Session, warm_up};
-use crate::graph::{Dim, Model, TensorType, Uses};
-use crate::onnx::schema::NodeProto;
+use crate::graph::{Dim, Model, Node, TensorType};
 use crate::prepare::{Functions, PrepareError, prepare};
 use crate::profile::layers::{LayerMeasurements, LayerPort, LayerTable, ModelValues};
 use crate::profile::recording::{Recording, Repeats, RunRecord};
@@ -113,7 +112,7 @@ impl Runner {
     fn from_prepared(from: &Model, model: Model, not_inlined: Option<PrepareError>) -> Runner {
         warm_up::ensure_isa_chosen();
         let titles = |model: &Model| -> Vec<String> {
-            let nodes = model.graph.nodes.iter();
+            let nodes = model.graph.nodes().iter();
             nodes.map(|n| n.title().to_string()).collect()
         };
         let remaining: std::collections::HashSet<String> = titles(&model).into_iter().collect();
@@ -173,7 +172,7 @@ impl Runner {
             })?;
         let (runs, resident) = recording.finish();
         let measured = LayerMeasurements {
-            nodes: &self.model.graph.nodes,
+            nodes: self.model.graph.nodes(),
             steps: &steps,
             runs: &runs,
             repeats,
@@ -250,7 +249,7 @@ impl Runner {
     }
 
     fn named(&self, outputs: Vec<Tensor>) -> Vec<(String, Tensor)> {
-        let names = self.model.graph.outputs.iter();
+        let names = self.model.graph.outputs().iter();
         let names = names.map(|o| o.name.clone().unwrap_or_default());
         names.zip(outputs).collect()
     }
@@ -264,10 +263,9 @@ fn inline_functions(model: &mut Model) -> Option<PrepareError> {
     }
 }
 
-/// Types and uses of a model's values, for samples of certain shapes.
+/// Types of a model's values, for samples of certain shapes.
 struct TypedModel<'a> {
     model: &'a Model,
-    uses: Uses,
     types: BTreeMap<String, TensorType>,
 }
 
@@ -275,7 +273,6 @@ impl<'a> TypedModel<'a> {
     fn new(model: &'a Model, inputs: &[Tensor]) -> Result<TypedModel<'a>, Error> {
         Ok(TypedModel {
             model,
-            uses: model.graph.uses(),
             types: runtime::infer_types_of(model, inputs)?,
         })
     }
@@ -314,14 +311,14 @@ impl ModelValues for TypedModel<'_> {
         Some(shape.into_iter().map(|d| d as u64).collect())
     }
 
-    fn readers(&self, name: &str) -> Vec<&NodeProto> {
-        let readers = self.uses.consumers(name).iter();
+    fn readers(&self, name: &str) -> Vec<&Node> {
+        let readers = self.model.graph.consumers(name).iter();
         readers
-            .map(|&(node, _)| &self.model.graph.nodes[node])
+            .map(|reader| &self.model.graph.nodes()[reader.node])
             .collect()
     }
 
-    fn maker(&self, name: &str) -> Option<&NodeProto> {
-        Some(&self.model.graph.nodes[self.uses.producer(name)?])
+    fn maker(&self, name: &str) -> Option<&Node> {
+        Some(&self.model.graph.nodes()[self.model.graph.producer(name)?])
     }
 }

@@ -73,7 +73,7 @@ fn other_forms_hold_the_same_numbers() {
     assert!(
         operators
             .graph
-            .nodes
+            .nodes()
             .iter()
             .any(|node| node.is("QLinearConv"))
     );

@@ -8,8 +8,8 @@ use super::opset_context::{Adapted, OpsetContext};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, QLinearInputs, Treatment};
+use crate::Node;
 use crate::inferred_value::InferredValue;
-use octet_onnx::schema::NodeProto;
 
 const fn broadcasting(name: &'static str) -> Operator {
     Operator::onnx(name)
@@ -110,7 +110,7 @@ fn all(row: &[Option<i64>]) -> Option<Vec<i64>> {
 }
 
 /// The remainder has the sign of the divisor, as in Python, unless `fmod` asks for C's.
-fn remainder(node: &NodeProto, row: &[Option<i64>]) -> Option<i64> {
+fn remainder(node: &Node, row: &[Option<i64>]) -> Option<i64> {
     let (dividend, divisor) = two(row)?;
     let rest = dividend.checked_rem(divisor)?;
     let python = node.int("fmod").unwrap_or(0) == 0;
@@ -145,9 +145,9 @@ fn slopes(ctx: &NodeContext) -> Validation {
 }
 
 /// Changes to opset 7: before, an attribute requested broadcasting, and an axis aligned the shapes.
-pub(super) fn align(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
-    let wanted = node.take("broadcast").and_then(|a| a.i).unwrap_or(0) != 0;
-    let axis = node.take("axis").and_then(|a| a.i);
+pub(super) fn align(to: &mut OpsetContext, mut node: Node) -> Adapted {
+    let wanted = node.take("broadcast").and_then(|a| a.as_int()).unwrap_or(0) != 0;
+    let axis = node.take("axis").and_then(|a| a.as_int());
     match axis.filter(|_| wanted) {
         Some(axis) => align_with(to, node, axis),
         None => {
@@ -159,7 +159,7 @@ pub(super) fn align(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
 }
 
 /// Changes PRelu to opset 7. Its slope had one number for each channel, at axis 1.
-fn align_slope(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+fn align_slope(to: &mut OpsetContext, mut node: Node) -> Adapted {
     node.take("broadcast");
     node.take("axis");
     let (values, slope) = (to.shape(node.input_at(0)), to.shape(node.input_at(1)));
@@ -171,7 +171,7 @@ fn align_slope(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
 }
 
 /// Appends axes of size 1 to the second input, so that it aligns with `axis` of the first.
-fn align_with(to: &mut OpsetContext, mut node: NodeProto, axis: i64) -> Adapted {
+fn align_with(to: &mut OpsetContext, mut node: Node, axis: i64) -> Adapted {
     let rank = |value| to.shape(value).map(<[_]>::len);
     let (Some(left), Some(right)) = (rank(node.input_at(0)), rank(node.input_at(1))) else {
         return Err("the shapes that it broadcasts are unknown".to_owned());
@@ -184,7 +184,7 @@ fn align_with(to: &mut OpsetContext, mut node: NodeProto, axis: i64) -> Adapted 
         let axes: Vec<i64> = (right as i64..(right + after) as i64).collect();
         let axes = to.integers(&node, "axes", &axes);
         let aligned = to.value(&node, "aligned");
-        to.write(NodeProto::new(
+        to.write(Node::new(
             "Unsqueeze",
             &aligned,
             &[&node.input[1], &axes],

@@ -8,7 +8,8 @@ use super::properties::{Float16, OutputType};
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
 use crate::inferred_value::{InferredValue, LARGEST, count};
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+use crate::{Attribute, Node};
+use octet_onnx::schema::DataType;
 
 const BOOL: i64 = DataType::Bool as i64;
 
@@ -52,7 +53,7 @@ fn cast(ctx: &ShapeContext) -> Option<InferredValue> {
 }
 
 /// Changes to opset 6: before the type was a string.
-fn number_type(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+fn number_type(to: &mut OpsetContext, mut node: Node) -> Adapted {
     if let Some(name) = node.text("to") {
         let upper = name.to_ascii_uppercase();
         let element = match upper.as_str() {
@@ -62,7 +63,7 @@ fn number_type(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
                 .find(|e| format!("{e:?}").to_ascii_uppercase() == upper),
         };
         let element = element.ok_or_else(|| format!("its type {name} is unknown"))?;
-        node.set(AttributeProto::int("to", element as i64));
+        node.set(Attribute::int("to", element as i64));
     }
     to.write(node);
     Ok(())

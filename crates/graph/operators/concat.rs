@@ -6,15 +6,15 @@ use super::node_context::{NodeContext, Validation, ensure};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, QLinearInputs, Treatment};
-use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, position, sizes};
-use octet_onnx::schema::{AttributeProto, DataType};
+use crate::{Attribute, Dim};
+use octet_onnx::schema::DataType;
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Concat")
     .with(&[MergesInputs, CarriesIntegers])
     .changed(&[(4, |to, mut node| {
         if node.int("axis").is_none() {
-            node.set(AttributeProto::int("axis", 1));
+            node.set(Attribute::int("axis", 1));
         }
         to.write(node);
         Ok(())

@@ -6,9 +6,9 @@ use super::node_context::{MAX_ELEMENTS, NodeContext, Validation, ensure};
 use super::properties::OutputType;
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
-use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, count, known_dims};
-use octet_onnx::schema::{AttributeType, DataType, NodeProto, TensorProto};
+use crate::{AttributeValue, Dim, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_onnx::tensor::TensorError;
 
 /// Differences of numbers below this limit fit into 64 bits.
@@ -43,65 +43,58 @@ fn constant(ctx: &ShapeContext) -> Option<InferredValue> {
 
 /// The tensor of a Constant node, named after its output; `None` for sparse tensors and other
 /// nodes.
-pub(crate) fn constant_value(node: &NodeProto) -> Result<Option<TensorProto>, TensorError> {
+pub(crate) fn constant_value(node: &Node) -> Result<Option<TensorProto>, TensorError> {
     if !node.is("Constant") {
         return Ok(None);
     }
-    let (Some(attribute), Some(name)) = (node.attribute.first(), node.output.first()) else {
+    let (Some(attribute), Some(name)) = (node.attributes.first(), node.output.first()) else {
         return Ok(None);
     };
-    let kind = attribute
-        .r#type
-        .and_then(|t| AttributeType::try_from(t).ok());
-    Ok(match (attribute.name.as_deref(), kind) {
-        (Some("value"), _) => match attribute.t.clone() {
-            Some(mut tensor) => {
-                tensor.element()?;
-                tensor.name = Some(name.clone());
-                Some(tensor)
-            }
-            None => None,
-        },
-        (Some("value_float"), _) => Some(TensorProto::from_f32(
-            name,
-            &[],
-            &[attribute.f.unwrap_or_default()],
-        )),
-        (Some("value_int"), _) => Some(TensorProto::from_i64(
-            name,
-            &[],
-            &[attribute.i.unwrap_or_default()],
-        )),
-        (Some("value_floats"), _) => Some(TensorProto::from_f32(
-            name,
-            &[attribute.floats.len()],
-            &attribute.floats,
-        )),
-        (Some("value_ints"), _) => Some(TensorProto::from_i64(
-            name,
-            &[attribute.ints.len()],
-            &attribute.ints,
-        )),
-        (Some("value_string" | "value_strings"), Some(kind)) => {
-            let one = kind == AttributeType::String;
-            Some(TensorProto {
+    let tensor = match (attribute.name.as_str(), &attribute.value) {
+        ("value", AttributeValue::Tensor(tensor)) => {
+            tensor.element()?;
+            TensorProto {
                 name: Some(name.clone()),
-                dims: if one {
-                    vec![]
-                } else {
-                    vec![attribute.strings.len() as i64]
-                },
-                data_type: Some(DataType::String as i32),
-                string_data: if one {
-                    vec![attribute.s.clone().unwrap_or_default()]
-                } else {
-                    attribute.strings.clone()
-                },
-                ..TensorProto::default()
-            })
+                ..tensor.clone()
+            }
         }
-        _ => None,
-    })
+        ("value_float", value) => match value {
+            AttributeValue::Float(value) => TensorProto::from_f32(name, &[], &[*value]),
+            _ => TensorProto::from_f32(name, &[], &[0.0]),
+        },
+        ("value_int", value) => match value {
+            AttributeValue::Int(value) => TensorProto::from_i64(name, &[], &[*value]),
+            _ => TensorProto::from_i64(name, &[], &[0]),
+        },
+        ("value_floats", _) => {
+            let values = attribute.as_floats();
+            TensorProto::from_f32(name, &[values.len()], values)
+        }
+        ("value_ints", _) => {
+            let values = attribute.as_ints();
+            TensorProto::from_i64(name, &[values.len()], values)
+        }
+        ("value_string" | "value_strings", AttributeValue::Text(value)) => TensorProto {
+            string_data: vec![value.clone()],
+            ..strings(name, Vec::new())
+        },
+        ("value_string" | "value_strings", AttributeValue::Texts(values)) => TensorProto {
+            string_data: values.clone(),
+            ..strings(name, vec![values.len() as i64])
+        },
+        _ => return Ok(None),
+    };
+    Ok(Some(tensor))
+}
+
+/// A tensor of strings without its data.
+fn strings(name: &str, dims: Vec<i64>) -> TensorProto {
+    TensorProto {
+        name: Some(name.to_owned()),
+        dims,
+        data_type: Some(DataType::String as i32),
+        ..TensorProto::default()
+    }
 }
 
 fn constant_of_shape(ctx: &ShapeContext) -> Option<InferredValue> {

@@ -60,7 +60,7 @@ pub(super) static OPERATORS: &[Operator] = &[
 mod tests {
     use super::super::test_models::ExtraInput::{Floats, Nothing};
     use super::super::test_models::{PICTURE, int, ints, node, refused, taken, text};
-    use octet_onnx::schema::AttributeProto;
+    use crate::Attribute;
 
     #[test]
     fn an_invalid_window_is_refused_by_its_attribute() {
@@ -94,7 +94,7 @@ mod tests {
         assert!(refused(text("Conv", "auto_pad", "FOO"), PICTURE, &weight()).contains("FOO"));
         let both = |operator| {
             ints(operator, &[("kernel_shape", &[3, 3]), ("pads", &[0; 4])])
-                .with(AttributeProto::text("auto_pad", "VALID"))
+                .with(Attribute::text("auto_pad", "VALID"))
         };
         for operator in ["Conv", "ConvTranspose", "ConvInteger"] {
             let error = refused(both(operator), PICTURE, &weight());

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::Operator;
 use crate::inferred_value::{InferredValue, Types};
-use crate::{Dim, Graph, Steps};
-use octet_onnx::schema::{DataType, NodeProto};
+use crate::{Dim, Graph, Node, Steps};
+use octet_onnx::schema::DataType;
 
 /// Decomposes a node. `None` if its variant is unsupported; nothing is written then.
-pub(super) type FusedDecomposition = fn(&mut FusedOperatorDecomposer, &NodeProto) -> Option<()>;
+pub(super) type FusedDecomposition = fn(&mut FusedOperatorDecomposer, &Node) -> Option<()>;
 
 /// Writes the nodes that fused operators stand for.
 pub(crate) struct FusedOperatorDecomposer<'a> {
@@ -25,7 +25,7 @@ pub(crate) struct FusedOperatorDecomposer<'a> {
 
 impl FusedOperatorDecomposer<'_> {
     /// Decomposes a node. `None` if its variant is unsupported; nothing is written then.
-    pub(crate) fn write(&mut self, node: &NodeProto) -> Option<()> {
+    pub(crate) fn write(&mut self, node: &Node) -> Option<()> {
         node.output.first()?;
         let of_floats = match self.known(Some(node.input_at(0)?)) {
             Some(known) => known.element == DataType::Float,

@@ -1,11 +1,12 @@
 //! The numbers of small values, from which shapes are computed.
 
 use super::shape_context::ShapeContext;
+use crate::Node;
 use crate::inferred_value::{InferredValue, LARGEST, count, sizes};
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_onnx::schema::DataType;
 
 /// Computes one element from integers and bools, of which some may be unknown.
-pub(super) type OfIntegers = fn(&NodeProto, &[Option<i64>]) -> Option<i64>;
+pub(super) type OfIntegers = fn(&Node, &[Option<i64>]) -> Option<i64>;
 
 /// Computes one element from floats. Covers only operations that IEEE 754 defines to the last bit.
 pub(super) type OfFloats = fn(&[f32]) -> Option<f32>;

@@ -5,7 +5,7 @@ use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 use super::Operator;
 use super::Property::{Activation, WideActivation};
 use super::decomposer::FusedOperatorDecomposer;
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use crate::{Attribute, Node};
 
 /// The first opset with the Gelu operator.
 const OPSET_WITH_GELU: i64 = 20;
@@ -34,7 +34,7 @@ pub(super) static OPERATORS: &[Operator] = &[
 ];
 
 /// GELU of the sum of a value and an optional bias.
-fn biased(to: &mut FusedOperatorDecomposer, node: &NodeProto, approximate: bool) -> Option<()> {
+fn biased(to: &mut FusedOperatorDecomposer, node: &Node, approximate: bool) -> Option<()> {
     let (first, title) = (node.input_at(0)?, node.title());
     let sum = match node.input_at(1) {
         Some(bias) => to.steps.step("Add", &[first, bias], title, "biased"),
@@ -46,17 +46,17 @@ fn biased(to: &mut FusedOperatorDecomposer, node: &NodeProto, approximate: bool)
 
 impl FusedOperatorDecomposer<'_> {
     /// A Conv or Gemm, an optional addend, and the fused activation.
-    pub(super) fn fused_activation(&mut self, node: &NodeProto, operator: &str) -> Option<()> {
+    pub(super) fn fused_activation(&mut self, node: &Node, operator: &str) -> Option<()> {
         let (activation, attributes, limits) = activation(node)?;
         let title = node.title();
         let output = node.output.first()?;
         let mut plain = node.clone();
-        let fused = plain.attribute.iter().filter_map(|a| a.name.clone());
-        let fused: Vec<_> = fused.filter(|n| n.starts_with("activation")).collect();
+        let fused = plain.attributes.iter().map(|a| a.name.clone());
+        let fused: Vec<String> = fused.filter(|n| n.starts_with("activation")).collect();
         for name in fused {
             plain.take(&name);
         }
-        plain.op_type = Some(operator.to_owned());
+        plain.op_type = operator.to_owned();
         plain.domain = None;
         plain.input.truncate(3);
         let product = self.steps.names.fresh(&format!("{title}.product"));
@@ -85,7 +85,7 @@ impl FusedOperatorDecomposer<'_> {
     fn gelu(&mut self, x: &str, title: &str, output: &str, approximate: bool) {
         if self.opset >= OPSET_WITH_GELU {
             let how = if approximate { "tanh" } else { "none" };
-            let how = AttributeProto::text("approximate", how);
+            let how = Attribute::text("approximate", how);
             return self.steps.last("Gelu", &[x], title, output, vec![how]);
         }
         let steps = &mut self.steps;
@@ -111,7 +111,7 @@ impl FusedOperatorDecomposer<'_> {
     }
 
     /// x · sigmoid(α·x); `usual` is the default of α.
-    pub(super) fn sigmoid_gate(&mut self, node: &NodeProto, usual: f32) -> Option<()> {
+    pub(super) fn sigmoid_gate(&mut self, node: &Node, usual: f32) -> Option<()> {
         let (x, output) = (node.input_at(0)?, node.output.first()?);
         let (alpha, title) = (node.float("alpha").unwrap_or(usual), node.title());
         let mut gate = x.to_owned();
@@ -127,18 +127,16 @@ impl FusedOperatorDecomposer<'_> {
 }
 
 /// The fused activation: its operator, its attributes and its further inputs.
-fn activation(node: &NodeProto) -> Option<(&'static str, Vec<AttributeProto>, Vec<f32>)> {
-    let listed = node
-        .attribute("activation_params")
-        .map(|a| a.floats.as_slice());
+fn activation(node: &Node) -> Option<(&'static str, Vec<Attribute>, Vec<f32>)> {
+    let listed = node.attribute("activation_params").map(|a| a.as_floats());
     let parameter = |place: usize, name: &str| match listed {
         Some(listed) => listed.get(place).copied(),
         None => node.float(name),
     };
     let [first, second] =
         [(0, "activation_alpha"), (1, "activation_beta")].map(|(at, name)| parameter(at, name));
-    let float = |name, value: Option<f32>| value.map(|value| AttributeProto::float(name, value));
-    let with = |attributes: [Option<AttributeProto>; 2]| attributes.into_iter().flatten().collect();
+    let float = |name, value: Option<f32>| value.map(|value| Attribute::float(name, value));
+    let with = |attributes: [Option<Attribute>; 2]| attributes.into_iter().flatten().collect();
     Some(match node.text("activation")? {
         "Relu" => ("Relu", Vec::new(), Vec::new()),
         "Tanh" => ("Tanh", Vec::new(), Vec::new()),

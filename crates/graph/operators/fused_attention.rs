@@ -1,8 +1,8 @@
 //! ONNX Runtime's `Attention`: several heads over one sequence, as in BERT.
 
 use super::decomposer::FusedOperatorDecomposer;
-use crate::Dim;
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::{Attribute, Dim, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// Default addend of the scores of masked tokens.
 const MASKED_SCORE: f32 = -10000.0;
@@ -21,7 +21,7 @@ enum Mask {
 }
 
 impl FusedOperatorDecomposer<'_> {
-    pub(super) fn attention(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn attention(&mut self, node: &Node) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (x, weight, output) = (slot(0)?, slot(1)?, node.output.first()?);
         let title = node.title();
@@ -54,8 +54,8 @@ impl FusedOperatorDecomposer<'_> {
             ["query", "key", "value"].map(|part| steps.names.fresh(&format!("{title}.{part}")));
         let [q, k, v] = parts.each_ref().map(String::as_str);
         let name = steps.names.fresh(&format!("{title}.split"));
-        let split = NodeProto::new("Split", &name, &[&all, &widths], &[q, k, v]);
-        steps.nodes.push(split.with(AttributeProto::int("axis", 2)));
+        let split = Node::new("Split", &name, &[&all, &widths], &[q, k, v]);
+        steps.nodes.push(split.with(Attribute::int("axis", 2)));
         let by_head = steps.integers(title, &[0, 0, heads, -1]);
         let mut in_heads = |part: &str, word: &str, order: &[i64]| {
             let apart = steps.step(
@@ -64,7 +64,7 @@ impl FusedOperatorDecomposer<'_> {
                 title,
                 &format!("{word}_heads"),
             );
-            let order = AttributeProto::ints("perm", order);
+            let order = Attribute::ints("perm", order);
             steps.step_with(
                 "Transpose",
                 &[&apart],
@@ -91,10 +91,10 @@ impl FusedOperatorDecomposer<'_> {
             scores = self.steps.step("Add", &[&scores, added], title, "moved");
         }
         let steps = &mut self.steps;
-        let along = AttributeProto::int("axis", -1);
+        let along = Attribute::int("axis", -1);
         let shares = steps.step_with("Softmax", &[&scores], title, "shares", vec![along]);
         let mixed = steps.step("MatMul", &[&shares, &v], title, "mixed");
-        let order = AttributeProto::ints("perm", &[0, 2, 1, 3]);
+        let order = Attribute::ints("perm", &[0, 2, 1, 3]);
         let back = steps.step_with("Transpose", &[&mixed], title, "back", vec![order]);
         let whole = steps.integers(title, &[0, 0, value]);
         let name = steps.names.fresh(&format!("{title}.whole"));
@@ -104,7 +104,7 @@ impl FusedOperatorDecomposer<'_> {
     }
 
     /// Widths of queries, keys and values over all heads.
-    fn widths(&self, node: &NodeProto, weight: &str) -> Option<[i64; 3]> {
+    fn widths(&self, node: &Node, weight: &str) -> Option<[i64; 3]> {
         if let Some(&[query, key, value]) = node.ints("qkv_hidden_sizes") {
             return Some([query, key, value]);
         }
@@ -150,7 +150,7 @@ impl FusedOperatorDecomposer<'_> {
                     steps.constant(title, |name| TensorProto::from_i64(name, &[], &[number]))
                 });
                 let places = steps.step("Range", &[&from, &length, &step], title, "places");
-                let long = AttributeProto::int("to", DataType::Int64 as i64);
+                let long = Attribute::int("to", DataType::Int64 as i64);
                 let counts = steps.step_with("Cast", &[mask], title, "counts", vec![long]);
                 let counts = steps.step("Unsqueeze", &[&counts, &first], title, "column");
                 let shown = steps.step("Less", &[&places, &counts], title, "shown");
@@ -161,7 +161,7 @@ impl FusedOperatorDecomposer<'_> {
                 (steps.step("Greater", &[mask, &none], title, "shown"), axes)
             }
         };
-        let float = AttributeProto::int("to", DataType::Float as i64);
+        let float = Attribute::int("to", DataType::Float as i64);
         let shown = steps.step_with("Cast", &[&shown], title, "kept", vec![float]);
         let [one, by] = [1.0, hidden].map(|number| steps.number(title, number));
         let away = steps.step("Sub", &[&one, &shown], title, "away");

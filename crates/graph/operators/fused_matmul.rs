@@ -1,12 +1,13 @@
 //! Matrix products with transposed or scaled operands.
 
 use super::decomposer::FusedOperatorDecomposer;
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+use crate::{Attribute, Node};
+use octet_onnx::schema::DataType;
 
 impl FusedOperatorDecomposer<'_> {
     /// FusedMatMul: α times the product of two stacks of matrices, each transposed if its attribute
     /// says so.
-    pub(super) fn matmul(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn matmul(&mut self, node: &Node) -> Option<()> {
         let (title, output) = (node.title(), node.output.first()?);
         let is_set = |name| node.int(name).unwrap_or(0) != 0;
         if is_set("transBatchA") || is_set("transBatchB") {
@@ -60,7 +61,7 @@ impl FusedOperatorDecomposer<'_> {
         }
         let mut order: Vec<i64> = (0..rank as i64).collect();
         order.swap(rank - 2, rank - 1);
-        let order = AttributeProto::ints("perm", &order);
+        let order = Attribute::ints("perm", &order);
         self.steps
             .step_with("Transpose", &[name], title, "turned", vec![order])
     }

@@ -1,7 +1,7 @@
 //! Layer normalization: of a sum, and in opsets without the operator.
 
 use super::decomposer::FusedOperatorDecomposer;
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use crate::{Attribute, Node};
 
 /// The first opset with LayerNormalization. Below it, ReduceMean has its axes as an attribute.
 pub(crate) const OPSET_WITH_NORM: i64 = 17;
@@ -12,7 +12,7 @@ const EPSILON_OF_NORM: f32 = 1e-5;
 
 impl FusedOperatorDecomposer<'_> {
     /// SkipLayerNormalization: two values and an optional bias are added, then normalized.
-    pub(super) fn norm_of_sum(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn norm_of_sum(&mut self, node: &Node) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (one, other, scale) = (slot(0)?, slot(1)?, slot(2)?);
         let (title, output) = (node.title(), node.output.first()?);
@@ -36,7 +36,7 @@ impl FusedOperatorDecomposer<'_> {
     }
 
     /// LayerNormalization along the last axis, in an opset that lacks the operator.
-    pub(super) fn early_norm(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn early_norm(&mut self, node: &Node) -> Option<()> {
         let (x, scale, output) = (node.input_at(0)?, node.input_at(1)?, node.output.first()?);
         let last = self.shape(Some(x)).map(|shape| shape.len() as i64 - 1);
         let axis = node.int("axis").unwrap_or(-1);
@@ -62,15 +62,15 @@ impl FusedOperatorDecomposer<'_> {
             let mut inputs = vec![x, scale];
             inputs.extend(bias);
             let attributes = vec![
-                AttributeProto::int("axis", -1),
-                AttributeProto::float("epsilon", epsilon),
+                Attribute::int("axis", -1),
+                Attribute::float("epsilon", epsilon),
             ];
             return self
                 .steps
                 .last("LayerNormalization", &inputs, title, output, attributes);
         }
         let steps = &mut self.steps;
-        let along = || AttributeProto::ints("axes", &[-1]);
+        let along = || Attribute::ints("axes", &[-1]);
         let mean = steps.step_with("ReduceMean", &[x], title, "mean", vec![along()]);
         let apart = steps.step("Sub", &[x, &mean], title, "apart");
         let square = steps.step("Mul", &[&apart, &apart], title, "square");

@@ -6,9 +6,8 @@ use super::node_context::{NodeContext, Validation, ensure};
 use super::properties::{ChannelPosition, ChannelRole, MacRule};
 use super::shape_context::ShapeContext;
 use super::{DynamicForm, Operator, QLinearInputs, Treatment, WeightAxis};
-use crate::Dim;
 use crate::inferred_value::InferredValue;
-use octet_onnx::schema::NodeProto;
+use crate::{Dim, Node};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Gemm")
@@ -46,7 +45,7 @@ struct GemmAttributes {
 }
 
 impl GemmAttributes {
-    fn read(node: &NodeProto) -> GemmAttributes {
+    fn read(node: &Node) -> GemmAttributes {
         let is_set = |key| node.int(key).unwrap_or(0) != 0;
         GemmAttributes {
             trans_a: is_set("transA"),

@@ -4,7 +4,8 @@ use super::Operator;
 use super::Property::{CarriesIntegers, ChangesForm, ChangesType, KeepsIndices, MovesData};
 use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::quantization::IDLE;
-use octet_onnx::schema::{NodeProto, TensorProto};
+use crate::Node;
+use octet_onnx::schema::TensorProto;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Dropout")
@@ -25,9 +26,9 @@ pub(super) static OPERATORS: &[Operator] = &[
 ];
 
 /// Changes Dropout to opset 12. Outside training, the ratio has no effect.
-fn ratio_as_input(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+fn ratio_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
     node.take("is_test");
-    if let Some(ratio) = node.take("ratio").and_then(|a| a.f) {
+    if let Some(ratio) = node.take("ratio").and_then(|a| a.as_float()) {
         let ratio = to.constant(&node, "ratio", TensorProto::from_f32("", &[], &[ratio]));
         set_input(&mut node, 1, ratio);
     }

@@ -4,9 +4,8 @@
 use super::Operator;
 use super::float16::POSITIONS;
 use super::shape_context::ShapeContext;
-use crate::Dim;
 use crate::inferred_value::{InferredValue, count, positions, sizes};
-use octet_onnx::schema::AttributeProto;
+use crate::{Attribute, Dim};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("AffineGrid")
@@ -22,8 +21,8 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("GridSample")
         .changed(&[(20, |to, mut node| {
             match node.text("mode") {
-                Some("bilinear") => node.set(AttributeProto::text("mode", "linear")),
-                Some("bicubic") => node.set(AttributeProto::text("mode", "cubic")),
+                Some("bilinear") => node.set(Attribute::text("mode", "linear")),
+                Some("bicubic") => node.set(Attribute::text("mode", "cubic")),
                 _ => {}
             }
             to.write(node);
@@ -35,7 +34,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("RoiAlign")
         .changed(&[(16, |to, mut node| {
             // Since opset 16 the default places the centers of pixels at one half.
-            node.set(AttributeProto::text(
+            node.set(Attribute::text(
                 "coordinate_transformation_mode",
                 "output_half_pixel",
             ));

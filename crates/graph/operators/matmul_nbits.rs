@@ -74,18 +74,17 @@ fn holds(ctx: &NodeContext, slot: usize, what: &str, expected: u64) -> Validatio
 mod tests {
     use super::super::test_models::ExtraInput::Floats;
     use super::super::test_models::{checked, model};
-    use crate::MICROSOFT;
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use crate::{Attribute, MICROSOFT, Node};
 
     /// A MatMulNBits of 32 rows and 8 columns.
     fn product(attributes: &[(&str, i64)], matrix: usize, scales: usize) -> Result<(), String> {
         let all = [("K", 32), ("N", 8), ("bits", 4), ("block_size", 16)];
-        let mut product = NodeProto::new("MatMulNBits", "the node", &["x"], &["y"]);
+        let mut product = Node::new("MatMulNBits", "the node", &["x"], &["y"]);
         product.domain = Some(MICROSOFT.into());
         for (name, usual) in all {
             let changed = attributes.iter().find(|(key, _)| *key == name);
             let value = changed.map_or(usual, |&(_, value)| value);
-            product = product.with(AttributeProto::int(name, value));
+            product = product.with(Attribute::int(name, value));
         }
         let (matrix, scales) = ([matrix], [scales]);
         let numbers = vec![0.0; matrix[0].max(scales[0])];

@@ -84,8 +84,7 @@ pub use slice::slice_bounds;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::{MICROSOFT, domain_named};
-use octet_onnx::schema::NodeProto;
+use crate::{MICROSOFT, Node, domain_named};
 
 /// All operators, by family.
 static FAMILIES: &[&[Operator]] = &[
@@ -150,19 +149,19 @@ static FOREIGN: Operator = Operator::microsoft("");
 
 impl Operator {
     /// The descriptor of a node's operator, if it is registered.
-    pub fn find(node: &NodeProto) -> Option<&'static Operator> {
+    pub fn find(node: &Node) -> Option<&'static Operator> {
         let domain = domain_named(node.domain.as_deref());
-        Operator::in_domain(domain, node.op_type.as_deref()?)
+        Operator::in_domain(domain, node.op_type.as_str())
     }
 
     /// The descriptor of a node's operator; one without properties if it is not registered.
-    pub fn of(node: &NodeProto) -> &'static Operator {
+    pub fn of(node: &Node) -> &'static Operator {
         let domain = domain_named(node.domain.as_deref());
         let operator = Operator::find(node);
         operator.unwrap_or_else(|| Operator::unregistered(domain))
     }
 
-    /// The descriptor for a name as [`NodeProto::operator`] gives it: `Conv`,
+    /// The descriptor for a name as [`Node::operator`] gives it: `Conv`,
     /// `com.microsoft::QGemm`. One without properties if it is not registered.
     pub fn named(name: &str) -> &'static Operator {
         let (domain, name) = name.split_once("::").unwrap_or(("", name));
@@ -186,14 +185,13 @@ impl Operator {
 
     /// The descriptor by which tract executes a node, and true if it is ONNX's own. tract ignores the
     /// domain and reads operators of ONNX Runtime as the standard ones. `None` for other domains.
-    fn as_executed(node: &NodeProto) -> (Option<&'static Operator>, bool) {
-        let name = node.op_type.as_deref();
+    fn as_executed(node: &Node) -> (Option<&'static Operator>, bool) {
+        let name = node.op_type.as_str();
         match domain_named(node.domain.as_deref()) {
-            "" => (name.map(|_| Operator::of(node)), true),
+            "" => (Some(Operator::of(node)), true),
             MICROSOFT => {
-                let standard = |name| Operator::in_domain("", name).unwrap_or(&UNKNOWN);
-                let own = name.map(|name| Operator::find(node).unwrap_or_else(|| standard(name)));
-                (own, false)
+                let standard = || Operator::in_domain("", name).unwrap_or(&UNKNOWN);
+                (Some(Operator::find(node).unwrap_or_else(standard)), false)
             }
             _ => (None, false),
         }
@@ -239,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_operator_is_one_of_its_domain() {
-        let mut node = NodeProto::new("Gelu", "n", &["x"], &["y"]);
+        let mut node = Node::new("Gelu", "n", &["x"], &["y"]);
         assert!(!Operator::of(&node).has(Property::Fused));
         node.domain = Some(MICROSOFT.into());
         assert!(Operator::of(&node).has(Property::Fused));

@@ -3,9 +3,8 @@
 use std::fmt::{Debug, Display};
 
 use super::Operator;
-use crate::Dim;
 use crate::inferred_value::{InferredValue, Types, count, position};
-use octet_onnx::schema::NodeProto;
+use crate::{Dim, Node};
 
 /// Maximum number of elements of a tensor, within the address space of the machine.
 pub(crate) const MAX_ELEMENTS: usize = 1 << if usize::BITS < 64 { 29 } else { 32 };
@@ -51,7 +50,7 @@ pub(super) fn ensure(
 
 /// A node, the inferred values of its inputs, and the opset of its model.
 pub(crate) struct NodeContext<'a> {
-    pub(crate) node: &'a NodeProto,
+    pub(crate) node: &'a Node,
     pub(crate) types: &'a Types,
     pub(crate) opset: i64,
 }
@@ -75,7 +74,7 @@ impl Operator {
 
 impl Operator {
     /// True unless the shapes of the node's inputs contradict one another.
-    pub fn shapes_fit(&self, node: &NodeProto, types: &Types) -> bool {
+    pub fn shapes_fit(&self, node: &Node, types: &Types) -> bool {
         // Checks of shapes read no opset.
         let opset = 0;
         let ctx = NodeContext { node, types, opset };

@@ -7,8 +7,7 @@ use super::node_context::{NodeContext, Validation, ensure};
 use super::opset_context::{Adapted, OpsetContext};
 use super::properties::{ChannelPosition, ChannelRole, Float16};
 use super::{Operator, Treatment};
-use crate::Dim;
-use octet_onnx::schema::NodeProto;
+use crate::{Dim, Node};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("BatchNormalization")
@@ -94,8 +93,8 @@ fn broadcasts_over_input(ctx: &NodeContext) -> Validation {
 
 /// Changes BatchNormalization to opset 9. Statistics for each position have no equivalent;
 /// outputs for training are dropped.
-fn without_training(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
-    if node.take("spatial").and_then(|a| a.i) == Some(0) {
+fn without_training(to: &mut OpsetContext, mut node: Node) -> Adapted {
+    if node.take("spatial").and_then(|a| a.as_int()) == Some(0) {
         return Err("ONNX removed statistics for each position (spatial = 0)".to_owned());
     }
     node.take("is_test");
@@ -106,7 +105,7 @@ fn without_training(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
 }
 
 /// Changes BatchNormalization to opset 14.
-fn inference_only(to: &mut OpsetContext, node: NodeProto) -> Adapted {
+fn inference_only(to: &mut OpsetContext, node: Node) -> Adapted {
     if node.output.iter().skip(1).any(|o| !o.is_empty()) {
         return Err("it outputs statistics, as in training".to_owned());
     }

@@ -1,8 +1,8 @@
 //! ONNX's `Attention` (opset 23): several heads; query heads may share key and value heads.
 
 use super::decomposer::FusedOperatorDecomposer;
-use crate::Dim;
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::{Attribute, Dim, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 const MASK: usize = 3;
 const PAST: [usize; 2] = [4, 5];
@@ -13,7 +13,7 @@ const TOKEN_COUNTS: usize = 6;
 
 impl FusedOperatorDecomposer<'_> {
     /// `None` if token counts are an input, a window hides tokens, or sizes are unknown.
-    pub(super) fn onnx_attention(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn onnx_attention(&mut self, node: &Node) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let windowed = |name| node.int(name).is_some_and(|size| size >= 0);
         if slot(TOKEN_COUNTS).is_some()
@@ -59,7 +59,7 @@ impl FusedOperatorDecomposer<'_> {
         let asked = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
 
         let steps = &mut self.steps;
-        let order = |order: &[i64]| vec![AttributeProto::ints("perm", order)];
+        let order = |order: &[i64]| vec![Attribute::ints("perm", order)];
         let mut parts = Vec::with_capacity(3);
         for (at, word) in ["query", "key", "value"].into_iter().enumerate() {
             let mut part = slot(at)?.to_owned();
@@ -76,7 +76,7 @@ impl FusedOperatorDecomposer<'_> {
             }
             if at > 0 {
                 if let Some(past) = slot(PAST[at - 1]) {
-                    let along = vec![AttributeProto::int("axis", 2)];
+                    let along = vec![Attribute::int("axis", 2)];
                     let all = format!("{word}_all");
                     part = steps.step_with("Concat", &[past, &part], title, &all, along);
                 }
@@ -86,7 +86,7 @@ impl FusedOperatorDecomposer<'_> {
                 if heads != shared {
                     let each: Vec<i64> = (0..heads).map(|head| head / (heads / shared)).collect();
                     let each = steps.integers(title, &each);
-                    let along = vec![AttributeProto::int("axis", 1)];
+                    let along = vec![Attribute::int("axis", 1)];
                     let repeated = format!("{word}_repeated");
                     part = steps.step_with("Gather", &[&part, &each], title, &repeated, along);
                 }
@@ -127,10 +127,10 @@ impl FusedOperatorDecomposer<'_> {
         }
         if node.int("is_causal") == Some(1) {
             // Hide everything above the diagonal, which a past moves.
-            let from = |at: i64| vec![AttributeProto::int("start", at)];
+            let from = |at: i64| vec![Attribute::int("start", at)];
             let shape = steps.step_with("Shape", &[&scores], title, "shape", from(-2));
             let hidden = TensorProto::from_f32("", &[1], &[hidden]);
-            let hidden = vec![AttributeProto::tensor("value", hidden)];
+            let hidden = vec![Attribute::tensor("value", hidden)];
             let all = steps.step_with("ConstantOfShape", &[&shape], title, "hidden", hidden);
             let one = |name: &str| TensorProto::from_i64(name, &[], &[1]);
             let mut above = steps.constant(title, one);
@@ -144,7 +144,7 @@ impl FusedOperatorDecomposer<'_> {
             scores = steps.step("Add", &[&scores, &later], title, "causal");
         }
         shown.push(scores.clone());
-        let along = vec![AttributeProto::int("axis", -1)];
+        let along = vec![Attribute::int("axis", -1)];
         let mut shares = steps.step_with("Softmax", &[&scores], title, "shares", along);
         if slot(MASK).is_some() {
             // Softmax over a row of -∞ yields NaN: a token that sees nothing gets weights of 0.

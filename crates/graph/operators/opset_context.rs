@@ -4,11 +4,11 @@
 //! an exact equivalent is an error; nothing is approximated.
 
 use crate::inferred_value::Types;
-use crate::{Dim, Names};
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::{Attribute, Dim, Names, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// A change of an operator, applied to a node.
-pub(super) type Change = fn(&mut OpsetContext, NodeProto) -> Adapted;
+pub(super) type Change = fn(&mut OpsetContext, Node) -> Adapted;
 
 /// State of the change of one node to a later opset.
 pub(crate) struct OpsetContext<'a> {
@@ -17,7 +17,7 @@ pub(crate) struct OpsetContext<'a> {
     pub(crate) names: &'a mut Names,
     pub(crate) types: &'a Types,
     /// Nodes written so far for this node, constants first.
-    pub(crate) written: Vec<NodeProto>,
+    pub(crate) written: Vec<Node>,
 }
 
 /// Result of a change; the error is the reason why a node can't be raised.
@@ -26,7 +26,7 @@ pub(crate) type Adapted = Result<(), String>;
 impl OpsetContext<'_> {
     /// Adds a constant list of integers as a Constant node, which subgraphs allow too. Returns its
     /// name.
-    pub(super) fn integers(&mut self, node: &NodeProto, role: &str, values: &[i64]) -> String {
+    pub(super) fn integers(&mut self, node: &Node, role: &str, values: &[i64]) -> String {
         self.constant(
             node,
             role,
@@ -34,16 +34,16 @@ impl OpsetContext<'_> {
         )
     }
 
-    pub(super) fn constant(&mut self, node: &NodeProto, role: &str, tensor: TensorProto) -> String {
+    pub(super) fn constant(&mut self, node: &Node, role: &str, tensor: TensorProto) -> String {
         let name = self.names.fresh(&format!("{}_{role}", node.title()));
-        let constant = NodeProto::new("Constant", &name, &[], &[&name]);
+        let constant = Node::new("Constant", &name, &[], &[&name]);
         self.written
-            .push(constant.with(AttributeProto::tensor("value", tensor)));
+            .push(constant.with(Attribute::tensor("value", tensor)));
         name
     }
 
     /// A new name for an intermediate value.
-    pub(super) fn value(&mut self, node: &NodeProto, role: &str) -> String {
+    pub(super) fn value(&mut self, node: &Node, role: &str) -> String {
         self.names.fresh(&format!("{}_{role}", node.title()))
     }
 
@@ -51,13 +51,13 @@ impl OpsetContext<'_> {
         self.types.get(value?)?.shape.as_deref()
     }
 
-    pub(super) fn write(&mut self, node: NodeProto) {
+    pub(super) fn write(&mut self, node: Node) {
         self.written.push(node);
     }
 }
 
 /// Sets an input slot and fills missing slots before it with empty names.
-pub(super) fn set_input(node: &mut NodeProto, slot: usize, name: String) {
+pub(super) fn set_input(node: &mut Node, slot: usize, name: String) {
     if node.input.len() <= slot {
         node.input.resize(slot + 1, String::new());
     }
@@ -65,9 +65,9 @@ pub(super) fn set_input(node: &mut NodeProto, slot: usize, name: String) {
 }
 
 /// Moves a list attribute to the second input.
-pub(super) fn as_input(to: &mut OpsetContext, mut node: NodeProto, key: &str) -> Adapted {
+pub(super) fn as_input(to: &mut OpsetContext, mut node: Node, key: &str) -> Adapted {
     if let Some(attribute) = node.take(key) {
-        let name = to.integers(&node, key, &attribute.ints);
+        let name = to.integers(&node, key, attribute.as_ints());
         set_input(&mut node, 1, name);
     }
     to.write(node);
@@ -77,7 +77,7 @@ pub(super) fn as_input(to: &mut OpsetContext, mut node: NodeProto, key: &str) ->
 /// A scalar of the element type of the node's input; f32 if the type is unknown.
 pub(super) fn limit_like(
     to: &OpsetContext,
-    node: &NodeProto,
+    node: &Node,
     value: f32,
 ) -> Result<TensorProto, String> {
     let element = node

@@ -6,9 +6,8 @@ use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
-use crate::Dim;
 use crate::inferred_value::{InferredValue, positions};
-use octet_onnx::schema::NodeProto;
+use crate::{Dim, Node};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Pad")
     .with(&[CarriesIntegers])
@@ -107,15 +106,18 @@ fn pads_fit(ctx: &NodeContext) -> Validation {
 }
 
 /// Changes to opset 11.
-fn pads_as_input(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+fn pads_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
     let pads = node
         .take("pads")
         .or_else(|| node.take("paddings"))
-        .ok_or("it has no pads")?
-        .ints;
-    let pads = to.integers(&node, "pads", &pads);
+        .ok_or("it has no pads")?;
+    let pads = to.integers(&node, "pads", pads.as_ints());
     set_input(&mut node, 1, pads);
-    if let Some(value) = node.take("value").and_then(|a| a.f).filter(|&v| v != 0.0) {
+    if let Some(value) = node
+        .take("value")
+        .and_then(|a| a.as_float())
+        .filter(|&v| v != 0.0)
+    {
         let value = limit_like(to, &node, value)?;
         let value = to.constant(&node, "value", value);
         set_input(&mut node, 2, value);

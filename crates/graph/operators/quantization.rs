@@ -1,6 +1,5 @@
 //! Treatment of operators when a model is quantized.
-
-use octet_onnx::schema::NodeProto;
+use crate::Node;
 
 /// The treatment of an operator's inputs and outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub enum WeightAxis {
 
 impl WeightAxis {
     /// The axis for a given node.
-    pub fn at(self, node: &NodeProto) -> usize {
+    pub fn at(self, node: &Node) -> usize {
         match self {
             WeightAxis::Fixed(axis) => axis,
             WeightAxis::OfGemm => usize::from(node.int("transB").unwrap_or(0) == 0),

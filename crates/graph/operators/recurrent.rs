@@ -6,9 +6,8 @@ use super::opset_context::{Adapted, OpsetContext};
 use super::properties::MacRule;
 use super::shape_context::ShapeContext;
 use super::{DynamicForm, Operator};
-use crate::Dim;
 use crate::inferred_value::InferredValue;
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use crate::{Attribute, Dim, Node};
 
 /// A recurrent layer. The fifth input holds the lengths of sequences.
 const fn recurrent(name: &'static str) -> Operator {
@@ -81,10 +80,10 @@ fn axes_of_sequences(ctx: &NodeContext) -> Validation {
 }
 
 /// Changes to opset 7. An attribute told only whether the outputs, now optional, exist.
-fn optional_outputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+fn optional_outputs(to: &mut OpsetContext, mut node: Node) -> Adapted {
     node.take("output_sequence");
     if node.is("GRU") && to.from < 3 && node.int("linear_before_reset").is_none() {
-        node.set(AttributeProto::int("linear_before_reset", 0));
+        node.set(Attribute::int("linear_before_reset", 0));
     }
     to.write(node);
     Ok(())

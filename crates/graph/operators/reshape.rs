@@ -9,9 +9,8 @@ use super::node_context::{NodeContext, Validation, ensure, refuse};
 use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
-use crate::Dim;
 use crate::inferred_value::{InferredValue, count, sizes};
-use octet_onnx::schema::NodeProto;
+use crate::{Dim, Node};
 
 /// An operator that gives the same elements another shape.
 pub(super) const fn reshaping(name: &'static str) -> Operator {
@@ -163,9 +162,9 @@ fn fits(ctx: &NodeContext) -> Validation {
 }
 
 /// Changes to opset 5.
-fn shape_as_input(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
-    let shape = node.take("shape").ok_or("it has no shape")?.ints;
-    let shape = to.integers(&node, "shape", &shape);
+fn shape_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
+    let shape = node.take("shape").ok_or("it has no shape")?;
+    let shape = to.integers(&node, "shape", shape.as_ints());
     set_input(&mut node, 1, shape);
     to.write(node);
     Ok(())

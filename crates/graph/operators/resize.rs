@@ -7,9 +7,9 @@ use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
-use crate::Dim;
 use crate::inferred_value::InferredValue;
-use octet_onnx::schema::{AttributeProto, NodeProto, TensorProto};
+use crate::{Attribute, Dim, Node};
+use octet_onnx::schema::TensorProto;
 
 pub(super) static OPERATORS: &[Operator] = &[
     // Scales and sizes.
@@ -53,7 +53,7 @@ fn resized(ctx: &ShapeContext) -> Option<InferredValue> {
     }
     let slot = if ctx.node.input.len() <= 2 { 1 } else { 2 };
     let scales = match ctx.node.attribute("scales") {
-        Some(attribute) => Some(attribute.floats.clone()),
+        Some(attribute) => Some(attribute.as_floats().to_vec()),
         None => ctx.input(slot).and_then(|k| k.floats.clone()),
     };
     let Some(scales) = scales.filter(|s| s.len() == shape.len()) else {
@@ -78,7 +78,7 @@ fn scales_and_sizes(ctx: &NodeContext) -> Validation {
     ensure(!empty, "the shape of its input", shape, expected)?;
     let slot = if ctx.node.input.len() <= 2 { 1 } else { 2 };
     let scales = match ctx.node.attribute("scales") {
-        Some(attribute) => Some(attribute.floats.clone()),
+        Some(attribute) => Some(attribute.as_floats().to_vec()),
         None => ctx.input(slot).and_then(|known| known.floats.clone()),
     };
     let scales = scales.unwrap_or_default();
@@ -102,15 +102,15 @@ fn scales_and_sizes(ctx: &NodeContext) -> Validation {
 }
 
 /// Changes Upsample to Resize.
-fn upsample_as_resize(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
-    node.op_type = Some("Resize".to_owned());
+fn upsample_as_resize(to: &mut OpsetContext, mut node: Node) -> Adapted {
+    node.op_type = "Resize".to_owned();
     let scales = if to.from >= 9 {
         node.input_at(1).ok_or("it has no scales")?.to_owned()
     } else {
         let scales = match node.take("scales") {
-            Some(attribute) => attribute.floats,
+            Some(attribute) => attribute.as_floats().to_vec(),
             None => {
-                let mut scale = |key: &str| node.take(key).and_then(|a| a.f);
+                let mut scale = |key: &str| node.take(key).and_then(|a| a.as_float());
                 let (height, width) = (scale("height_scale"), scale("width_scale"));
                 vec![
                     1.0,
@@ -130,7 +130,7 @@ fn upsample_as_resize(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
 }
 
 /// Changes Resize of opset 10 to that of opset 11.
-fn asymmetric(to: &mut OpsetContext, node: NodeProto) -> Adapted {
+fn asymmetric(to: &mut OpsetContext, node: Node) -> Adapted {
     let scales = node.input_at(1).ok_or("it has no scales")?.to_owned();
     let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
     let rounding = match to.types.get(&scales).and_then(|t| t.floats.as_deref()) {
@@ -148,7 +148,7 @@ fn asymmetric(to: &mut OpsetContext, node: NodeProto) -> Adapted {
 /// when enlarging and the one above it when shrinking.
 fn write_asymmetric(
     to: &mut OpsetContext,
-    mut node: NodeProto,
+    mut node: Node,
     scales: String,
     rounding: &str,
 ) -> Adapted {
@@ -157,13 +157,13 @@ fn write_asymmetric(
         mode => mode.to_owned(),
     };
     let nearest = mode == "nearest";
-    node.set(AttributeProto::text("mode", &mode));
-    node.set(AttributeProto::text(
+    node.set(Attribute::text("mode", &mode));
+    node.set(Attribute::text(
         "coordinate_transformation_mode",
         "asymmetric",
     ));
     if nearest {
-        node.set(AttributeProto::text("nearest_mode", rounding));
+        node.set(Attribute::text("nearest_mode", rounding));
     }
     node.input.truncate(1);
     set_input(&mut node, 2, scales);

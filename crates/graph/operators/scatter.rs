@@ -7,7 +7,7 @@ use super::gather::indices_by_element;
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Scatter")
         .changed(&[(13, |to, mut node| {
-            node.op_type = Some("ScatterElements".to_owned());
+            node.op_type = "ScatterElements".to_owned();
             to.write(node);
             Ok(())
         })])

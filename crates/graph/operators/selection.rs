@@ -7,9 +7,9 @@ use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
-use crate::Dim;
 use crate::inferred_value::{InferredValue, position};
-use octet_onnx::schema::{DataType, NodeProto};
+use crate::{Dim, Node};
+use octet_onnx::schema::DataType;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("Compress")
@@ -86,8 +86,11 @@ fn size_of_selection(ctx: &NodeContext) -> Validation {
 }
 
 /// Changes TopK to opset 10.
-fn k_as_input(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
-    let k = node.take("k").and_then(|a| a.i).ok_or("it has no k")?;
+fn k_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
+    let k = node
+        .take("k")
+        .and_then(|a| a.as_int())
+        .ok_or("it has no k")?;
     let k = to.integers(&node, "k", &[k]);
     set_input(&mut node, 1, k);
     to.write(node);

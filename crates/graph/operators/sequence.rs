@@ -3,9 +3,9 @@
 use super::Operator;
 use super::Property::OfSequences;
 use super::sequence_rewriter::{MAX_LENGTH, SequenceRewriter};
-use crate::Dim;
 use crate::inferred_value::position;
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::{Attribute, Dim, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 const fn of_sequences(name: &'static str) -> Operator {
     Operator::onnx(name).with(&[OfSequences])
@@ -49,14 +49,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         }),
 ];
 
-fn insert(to: &mut SequenceRewriter, node: &NodeProto) -> Option<()> {
+fn insert(to: &mut SequenceRewriter, node: &Node) -> Option<()> {
     let mut all = to.known(node)?;
     let place = to.place(node.input_at(2), all.len(), all.len())?;
     all.insert(place, node.input_at(1)?.to_owned());
     to.record(node, all)
 }
 
-fn erase(to: &mut SequenceRewriter, node: &NodeProto) -> Option<()> {
+fn erase(to: &mut SequenceRewriter, node: &Node) -> Option<()> {
     let mut all = to.known(node)?;
     let last = all.len().checked_sub(1)?;
     let place = to.place(node.input_at(1), all.len(), last)?;
@@ -66,7 +66,7 @@ fn erase(to: &mut SequenceRewriter, node: &NodeProto) -> Option<()> {
 }
 
 /// An optional value is the sequence or tensor that it holds.
-fn optional_value(to: &mut SequenceRewriter, node: &NodeProto) -> Option<()> {
+fn optional_value(to: &mut SequenceRewriter, node: &Node) -> Option<()> {
     if let Some(all) = to.known(node) {
         return to.record(node, all);
     }
@@ -76,7 +76,7 @@ fn optional_value(to: &mut SequenceRewriter, node: &NodeProto) -> Option<()> {
 }
 
 /// False without an input; true for a known sequence or a plain tensor.
-fn has_element(to: &mut SequenceRewriter, node: &NodeProto) -> Option<()> {
+fn has_element(to: &mut SequenceRewriter, node: &Node) -> Option<()> {
     let has = match node.input_at(0) {
         None => false,
         Some(first) if to.known(node).is_some() || to.is_tensor(first) => true,
@@ -88,7 +88,7 @@ fn has_element(to: &mut SequenceRewriter, node: &NodeProto) -> Option<()> {
 }
 
 /// Splits a tensor into the elements of a sequence. Returns their names.
-fn split(to: &mut SequenceRewriter, node: &NodeProto, whole: &str) -> Option<Vec<String>> {
+fn split(to: &mut SequenceRewriter, node: &Node, whole: &str) -> Option<Vec<String>> {
     let shape = to.types.get(whole)?.shape.as_ref()?;
     let axis = position(node.int("axis").unwrap_or(0), shape.len())?;
     let Dim::Known(size) = shape[axis] else {
@@ -120,8 +120,8 @@ fn split(to: &mut SequenceRewriter, node: &NodeProto, whole: &str) -> Option<Vec
     let parts = to.steps.integers(title, &parts);
     let outputs: Vec<&str> = names.iter().map(String::as_str).collect();
     let name = to.steps.names.fresh(&format!("{title}.split"));
-    let split = NodeProto::new("Split", &name, &[whole, &parts], &outputs);
-    let along = AttributeProto::int("axis", axis as i64);
+    let split = Node::new("Split", &name, &[whole, &parts], &outputs);
+    let along = Attribute::int("axis", axis as i64);
     to.steps.nodes.push(split.with(along));
     if input.is_some() || node.int("keepdims") != Some(0) {
         return Some(names);
@@ -132,7 +132,7 @@ fn split(to: &mut SequenceRewriter, node: &NodeProto, whole: &str) -> Option<Vec
 }
 
 /// Joins all elements with a Concat, along an existing axis or a new one.
-fn join(to: &mut SequenceRewriter, node: &NodeProto, mut all: Vec<String>) -> Option<()> {
+fn join(to: &mut SequenceRewriter, node: &Node, mut all: Vec<String>) -> Option<()> {
     let (title, axis) = (node.title(), node.int("axis")?);
     if node.int("new_axis") == Some(1) {
         let axes = to.steps.integers(title, &[axis]);
@@ -140,7 +140,7 @@ fn join(to: &mut SequenceRewriter, node: &NodeProto, mut all: Vec<String>) -> Op
         all = all.iter().map(spread).collect();
     }
     let inputs: Vec<&str> = all.iter().map(String::as_str).collect();
-    let along = vec![AttributeProto::int("axis", axis)];
+    let along = vec![Attribute::int("axis", axis)];
     let output = node.output.first()?;
     to.steps.last("Concat", &inputs, title, output, along);
     Some(())

@@ -3,16 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Operator;
-use crate::Steps;
 use crate::inferred_value::Types;
-use octet_onnx::schema::{AttributeProto, NodeProto, TensorProto};
+use crate::{Attribute, Node, Steps};
+use octet_onnx::schema::TensorProto;
 
 /// Limit on the length of followed sequences, because each is stored with all its elements.
 pub(super) const MAX_LENGTH: usize = 512;
 
 /// Rewrites a node, or records the elements of the sequence it produces; `None` if they are
 /// unknown.
-pub(super) type SequenceRewrite = fn(&mut SequenceRewriter, &NodeProto) -> Option<()>;
+pub(super) type SequenceRewrite = fn(&mut SequenceRewriter, &Node) -> Option<()>;
 
 /// The elements of sequences that are known so far, and the nodes written.
 pub(crate) struct SequenceRewriter<'a> {
@@ -27,19 +27,19 @@ pub(crate) struct SequenceRewriter<'a> {
 impl SequenceRewriter<'_> {
     /// Rewrites a node, or records the elements of the sequence it produces; `None` if they are
     /// unknown.
-    pub(crate) fn write(&mut self, node: &NodeProto) -> Option<()> {
+    pub(crate) fn write(&mut self, node: &Node) -> Option<()> {
         node.output.first()?;
         let rewrite = Operator::of(node).sequence_rewrite?;
         rewrite(self, node)
     }
 
     /// The element names of the sequence in the first input.
-    pub(super) fn known(&self, node: &NodeProto) -> Option<Vec<String>> {
+    pub(super) fn known(&self, node: &Node) -> Option<Vec<String>> {
         self.sequences.get(node.input_at(0)?).cloned()
     }
 
     /// Records the elements of the first output.
-    pub(super) fn record(&mut self, node: &NodeProto, elements: Vec<String>) -> Option<()> {
+    pub(super) fn record(&mut self, node: &Node, elements: Vec<String>) -> Option<()> {
         if elements.len() > MAX_LENGTH {
             return None;
         }
@@ -78,7 +78,7 @@ impl SequenceRewriter<'_> {
 
     /// Writes a Constant.
     pub(super) fn constant(&mut self, title: &str, output: &str, value: TensorProto) {
-        let value = vec![AttributeProto::tensor("value", value)];
+        let value = vec![Attribute::tensor("value", value)];
         self.steps.last("Constant", &[], title, output, value);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::Operator;
 use super::elements::elementwise;
-use crate::Dim;
 use crate::inferred_value::{InferredValue, Types, positions};
-use octet_onnx::schema::{DataType, NodeProto};
+use crate::{Dim, Node};
+use octet_onnx::schema::DataType;
 
 /// The shape rule of an operator. It returns nothing when it can't know.
 #[derive(Clone, Copy, Debug)]
@@ -20,13 +20,13 @@ pub(super) enum ShapeRule {
 /// A node and the inferred values of its inputs.
 pub(crate) struct ShapeContext<'a> {
     pub(super) operator: &'static Operator,
-    pub(super) node: &'a NodeProto,
+    pub(super) node: &'a Node,
     pub(super) types: &'a Types,
 }
 
 impl Operator {
     /// The outputs of a node, inferred, in order.
-    pub(crate) fn infer(node: &NodeProto, types: &Types) -> Vec<Option<InferredValue>> {
+    pub(crate) fn infer(node: &Node, types: &Types) -> Vec<Option<InferredValue>> {
         let operator = Operator::of(node);
         let ctx = ShapeContext {
             operator,

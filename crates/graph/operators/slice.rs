@@ -6,9 +6,8 @@ use super::node_context::{NodeContext, Validation, ensure};
 use super::opset_context::{Adapted, OpsetContext, set_input};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
-use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, count, positions};
-use octet_onnx::schema::NodeProto;
+use crate::{Dim, Node};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Slice")
     .with(&[SelectsElements, CarriesIntegers])
@@ -110,11 +109,11 @@ fn bounds(ctx: &NodeContext) -> Validation {
 }
 
 /// Changes to opset 10.
-fn bounds_as_inputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+fn bounds_as_inputs(to: &mut OpsetContext, mut node: Node) -> Adapted {
     for (slot, key) in [(1, "starts"), (2, "ends"), (3, "axes")] {
         match node.take(key) {
             Some(attribute) => {
-                let name = to.integers(&node, key, &attribute.ints);
+                let name = to.integers(&node, key, attribute.as_ints());
                 set_input(&mut node, slot, name);
             }
             None if key == "axes" => {}

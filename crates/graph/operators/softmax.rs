@@ -3,7 +3,7 @@
 use super::Property::{Gates, Squashes};
 use super::opset_context::{Adapted, OpsetContext};
 use super::{Operator, QLinearInputs, Treatment};
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use crate::{Attribute, Node};
 
 const fn along_axis(name: &'static str) -> Operator {
     Operator::onnx(name)
@@ -26,13 +26,13 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 /// Changes to opset 13: before, softmax ran over all axes from `axis` (default 1) on, taken as one. Along the
 /// last axis this is today's meaning. Otherwise the value is flattened for it and reshaped back.
-fn along_last_axis(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
-    let axis = node.take("axis").and_then(|a| a.i).unwrap_or(1);
+fn along_last_axis(to: &mut OpsetContext, mut node: Node) -> Adapted {
+    let axis = node.take("axis").and_then(|a| a.as_int()).unwrap_or(1);
     let last = to
         .shape(node.input_at(0))
         .is_some_and(|shape| axis == -1 || axis == shape.len() as i64 - 1)
         || axis == -1;
-    node.set(AttributeProto::int("axis", -1));
+    node.set(Attribute::int("axis", -1));
     if last {
         to.write(node);
         return Ok(());
@@ -42,14 +42,14 @@ fn along_last_axis(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
     let shape = to.value(&node, "shape");
     let flat = to.value(&node, "flat");
     let flat_result = to.value(&node, "flat_result");
-    to.write(NodeProto::new("Shape", &shape, &[&input], &[&shape]));
-    let flatten = NodeProto::new("Flatten", &flat, &[&input], &[&flat]);
-    to.write(flatten.with(AttributeProto::int("axis", axis)));
+    to.write(Node::new("Shape", &shape, &[&input], &[&shape]));
+    let flatten = Node::new("Flatten", &flat, &[&input], &[&flat]);
+    to.write(flatten.with(Attribute::int("axis", axis)));
     node.input[0] = flat;
     node.output[0] = flat_result.clone();
     to.write(node);
-    let name = to.value(&NodeProto::default(), &format!("{output}_unflatten"));
-    to.write(NodeProto::new(
+    let name = to.value(&Node::default(), &format!("{output}_unflatten"));
+    to.write(Node::new(
         "Reshape",
         &name,
         &[&flat_result, &shape],

@@ -5,9 +5,8 @@ use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure, refuse};
 use super::opset_context::{Adapted, OpsetContext, as_input};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
-use crate::Dim;
 use crate::inferred_value::{InferredValue, LARGEST, position};
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use crate::{Attribute, Dim, Node};
 
 pub(super) static OPERATORS: &[Operator] = &[Operator::onnx("Split")
     .with(&[SelectsElements, CarriesIntegers])
@@ -98,9 +97,9 @@ fn sum_of_parts(ctx: &NodeContext) -> Validation {
 }
 
 /// Changes to opset 18, which requires the number of parts of equal size.
-fn number_of_outputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+fn number_of_outputs(to: &mut OpsetContext, mut node: Node) -> Adapted {
     if node.input_at(1).is_none() {
-        node.set(AttributeProto::int("num_outputs", node.output.len() as i64));
+        node.set(Attribute::int("num_outputs", node.output.len() as i64));
     }
     to.write(node);
     Ok(())

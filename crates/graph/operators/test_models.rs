@@ -2,7 +2,7 @@
 
 use crate::prepare::infer_from;
 use crate::validate::validate;
-use crate::{Dim, Model, TensorType};
+use crate::{Attribute, Dim, Model, Node, TensorType};
 use octet_onnx::schema::*;
 
 /// An input of the node besides the model input `x`.
@@ -17,7 +17,7 @@ use ExtraInput::{Floats, Integers, Nothing};
 pub(super) const PICTURE: &[usize] = &[1, 4, 6, 6];
 
 /// A model of one node whose input `x` has this shape.
-pub(super) fn model(node: NodeProto, fed: &[usize], extra: &[ExtraInput]) -> Model {
+pub(super) fn model(node: Node, fed: &[usize], extra: &[ExtraInput]) -> Model {
     let mut node = node;
     let mut constants = Vec::new();
     for (place, input) in extra.iter().enumerate() {
@@ -41,7 +41,7 @@ pub(super) fn model(node: NodeProto, fed: &[usize], extra: &[ExtraInput]) -> Mod
     let mut output = ValueInfoProto::new("y", &fed);
     output.r#type = None;
     let graph = GraphProto {
-        node: vec![node],
+        node: vec![node.to_proto()],
         input: vec![ValueInfoProto::new("x", &fed)],
         output: vec![output],
         initializer: constants,
@@ -50,23 +50,22 @@ pub(super) fn model(node: NodeProto, fed: &[usize], extra: &[ExtraInput]) -> Mod
     Model::from_proto(ModelProto::from_graph(graph, 19)).unwrap()
 }
 
-pub(super) fn node(operator: &str) -> NodeProto {
-    NodeProto::new(operator, "the node", &["x"], &["y"])
+pub(super) fn node(operator: &str) -> Node {
+    Node::new(operator, "the node", &["x"], &["y"])
 }
 
-pub(super) fn ints(operator: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
-    let with = |node: NodeProto, (name, values): &(&str, &[i64])| {
-        node.with(AttributeProto::ints(name, values))
-    };
+pub(super) fn ints(operator: &str, attributes: &[(&str, &[i64])]) -> Node {
+    let with =
+        |node: Node, (name, values): &(&str, &[i64])| node.with(Attribute::ints(name, values));
     attributes.iter().fold(node(operator), with)
 }
 
-pub(super) fn int(operator: &str, name: &str, value: i64) -> NodeProto {
-    node(operator).with(AttributeProto::int(name, value))
+pub(super) fn int(operator: &str, name: &str, value: i64) -> Node {
+    node(operator).with(Attribute::int(name, value))
 }
 
-pub(super) fn text(operator: &str, name: &str, value: &str) -> NodeProto {
-    node(operator).with(AttributeProto::text(name, value))
+pub(super) fn text(operator: &str, name: &str, value: &str) -> Node {
+    node(operator).with(Attribute::text(name, value))
 }
 
 /// Validates a model for an input of this shape, or for its declared input.
@@ -76,7 +75,7 @@ pub(super) fn checked(model: &Model, fed: Option<&[usize]>) -> Result<(), String
 }
 
 /// The error of an invalid node.
-pub(super) fn refused(node: NodeProto, fed: &[usize], extra: &[ExtraInput]) -> String {
+pub(super) fn refused(node: Node, fed: &[usize], extra: &[ExtraInput]) -> String {
     let operator = node.operator();
     let error = checked(&model(node, fed, extra), None).expect_err(&operator);
     assert!(
@@ -87,7 +86,7 @@ pub(super) fn refused(node: NodeProto, fed: &[usize], extra: &[ExtraInput]) -> S
 }
 
 /// Fails unless the node is valid.
-pub(super) fn taken(node: NodeProto, fed: &[usize], extra: &[ExtraInput]) {
+pub(super) fn taken(node: Node, fed: &[usize], extra: &[ExtraInput]) {
     let text = format!("{node:?}");
     if let Err(error) = checked(&model(node, fed, extra), None) {
         panic!("{error}: {text}");

@@ -8,8 +8,8 @@ use super::properties::ChannelRole;
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
 use super::{Operator, QLinearInputs, Treatment};
+use crate::Node;
 use crate::inferred_value::InferredValue;
-use octet_onnx::schema::NodeProto;
 
 const fn unary(name: &'static str) -> Operator {
     Operator::onnx(name).infers(computed)
@@ -112,10 +112,10 @@ fn computed(ctx: &ShapeContext) -> Option<InferredValue> {
 }
 
 /// Changes Clip to opset 11.
-fn limits_as_inputs(to: &mut OpsetContext, mut node: NodeProto) -> Adapted {
+fn limits_as_inputs(to: &mut OpsetContext, mut node: Node) -> Adapted {
     // The ends of f32, the old defaults, clip nothing.
     for (slot, key) in [(1, "min"), (2, "max")] {
-        let Some(value) = node.take(key).and_then(|a| a.f) else {
+        let Some(value) = node.take(key).and_then(|a| a.as_float()) else {
             continue;
         };
         if value == f32::MIN || value == f32::MAX {

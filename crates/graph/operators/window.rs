@@ -2,8 +2,7 @@
 
 use super::shape_context::ShapeContext;
 use crate::inferred_value::InferredValue;
-use crate::{Around, Dim, SlidingWindow};
-use octet_onnx::schema::NodeProto;
+use crate::{Around, Dim, Node, SlidingWindow};
 
 /// The way in which a window maps its input to its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub(super) struct WindowAttributes<'a> {
 }
 
 impl WindowAttributes<'_> {
-    pub(super) fn read(node: &NodeProto) -> WindowAttributes<'_> {
+    pub(super) fn read(node: &Node) -> WindowAttributes<'_> {
         WindowAttributes {
             kernel_shape: node.ints("kernel_shape"),
             strides: node.ints("strides"),

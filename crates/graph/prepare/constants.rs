@@ -19,11 +19,15 @@ pub(super) fn inputs(graph: &mut Graph) -> usize {
 /// Turns the Constant nodes of the main graph into initializers. Returns the number of nodes.
 pub(super) fn nodes(graph: &mut Graph) -> Result<usize, TensorError> {
     let mut gone = std::collections::HashSet::new();
-    for (i, node) in graph.nodes.iter().enumerate() {
+    let mut constants = Vec::new();
+    for (i, node) in graph.nodes().iter().enumerate() {
         if let Some(tensor) = constant_value(node)? {
-            graph.initializers.insert(tensor);
+            constants.push(tensor);
             gone.insert(i);
         }
+    }
+    for tensor in constants {
+        graph.initializers.insert(tensor);
     }
     graph.remove_nodes(&gone);
     Ok(gone.len())

@@ -8,8 +8,7 @@
 use std::collections::HashMap;
 
 use crate::operators::{FusedOperatorDecomposer, OPSET_WITH_NORM, Operator, Property};
-use crate::{Model, Steps, shapes};
-use octet_onnx::schema::NodeProto;
+use crate::{Model, Node, Steps, shapes};
 
 /// The operator whose second output holds the token counts that Attention reads.
 const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
@@ -35,16 +34,16 @@ pub(super) fn decompose(model: &mut Model) -> usize {
 fn pass(model: &mut Model) -> usize {
     let opset = model.opset();
     // ONNX Runtime's optimizer also writes LayerNormalization into models whose opset lacks it.
-    let fused = |node: &NodeProto| {
+    let fused = |node: &Node| {
         let early = opset < OPSET_WITH_NORM && node.is("LayerNormalization");
         early || is_fused(&node.operator())
     };
-    if !model.graph.nodes.iter().any(fused) {
+    if !model.graph.nodes().iter().any(fused) {
         return 0;
     }
     let types = shapes::infer(&model.graph);
     let steps = Steps::new(model.graph.names());
-    let nodes = std::mem::take(&mut model.graph.nodes);
+    let nodes = model.graph.take_nodes();
     let embeddings = nodes
         .iter()
         .filter(|node| node.operator() == EMBEDDING)

@@ -8,8 +8,8 @@
 use std::collections::HashSet;
 
 use crate::operators::{ChannelPosition, ChannelRole, Operator};
-use crate::{Graph, LayerWeightLayout, Names, Uses};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::{Graph, LayerWeightLayout, Names, Node, Slot, Use};
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_onnx::tensor::TensorError;
 
 /// Counts of folded nodes.
@@ -32,25 +32,27 @@ pub(super) fn fold(graph: &mut Graph) -> Result<FoldCounts, TensorError> {
 }
 
 fn fold_once(graph: &mut Graph, count: &mut FoldCounts) -> Result<(), TensorError> {
-    let uses = graph.uses();
     let mut names = graph.names();
     let mut gone = HashSet::new();
-    for i in 0..graph.nodes.len() {
-        let Some(slot) = scaled_slot(graph, &graph.nodes[i]) else {
+    for i in 0..graph.nodes().len() {
+        let Some(slot) = scaled_slot(graph, &graph.nodes()[i]) else {
             continue;
         };
-        let Some(source) = graph.nodes[i].input_at(slot).and_then(|x| uses.producer(x)) else {
+        let Some(source) = graph.nodes()[i]
+            .input_at(slot)
+            .and_then(|x| graph.producer(x))
+        else {
             continue;
         };
-        if gone.contains(&source) || !only_user(graph, &uses, source, (i, slot)) {
+        if gone.contains(&source) || !only_user(graph, source, (i, slot)) {
             continue;
         }
         let Some(layer) = folded(graph, source, i, slot)? else {
             continue;
         };
-        replace(graph, &uses, &mut names, source, i, layer);
+        replace(graph, &mut names, source, i, layer);
         gone.insert(i);
-        match graph.nodes[i].is("BatchNormalization") {
+        match graph.nodes()[i].is("BatchNormalization") {
             true => count.norms += 1,
             false => count.constants += 1,
         }
@@ -60,7 +62,7 @@ fn fold_once(graph: &mut Graph, count: &mut FoldCounts) -> Result<(), TensorErro
 }
 
 /// The input slot of the value that a node scales and shifts; `None` for any other node.
-fn scaled_slot(graph: &Graph, node: &NodeProto) -> Option<usize> {
+fn scaled_slot(graph: &Graph, node: &Node) -> Option<usize> {
     let constant = |slot| {
         node.input_at(slot)
             .is_some_and(|name| graph.initializers.contains(name))
@@ -79,14 +81,18 @@ fn scaled_slot(graph: &Graph, node: &NodeProto) -> Option<usize> {
 }
 
 /// True if only that slot reads the layer's output, and only the node's first output is used.
-fn only_user(graph: &Graph, uses: &Uses, layer: usize, (norm, slot): (usize, usize)) -> bool {
-    let value = &graph.nodes[layer].output[0];
-    let extra = graph.nodes[norm]
+fn only_user(graph: &Graph, layer: usize, (norm, slot): (usize, usize)) -> bool {
+    let value = &graph.nodes()[layer].output[0];
+    let extra = graph.nodes()[norm]
         .output
         .iter()
         .skip(1)
-        .any(|o| !o.is_empty() && (uses.is_output(o) || !uses.consumers(o).is_empty()));
-    !extra && !uses.is_output(value) && uses.consumers(value) == [(norm, slot)]
+        .any(|o| !o.is_empty() && !graph.is_unused(o));
+    let reader = Use {
+        node: norm,
+        slot: Slot::Input(slot),
+    };
+    !extra && !graph.is_output(value) && graph.consumers(value) == [reader]
 }
 
 /// Transform of each channel: (x − mean) · factor + shift.
@@ -96,7 +102,7 @@ struct ChannelAffine {
     shift: Vec<f64>,
 }
 
-fn float<'a>(graph: &'a Graph, node: &NodeProto, slot: usize) -> Option<&'a TensorProto> {
+fn float<'a>(graph: &'a Graph, node: &Node, slot: usize) -> Option<&'a TensorProto> {
     node.input_at(slot)
         .and_then(|name| graph.initializers.get(name))
         .filter(|t| t.element() == Ok(DataType::Float))
@@ -131,7 +137,7 @@ pub fn constant_per_channel(
 /// applies none.
 fn affine(
     graph: &Graph,
-    node: &NodeProto,
+    node: &Node,
     slot: usize,
     count: usize,
     rank: usize,
@@ -196,7 +202,7 @@ fn folded(
     norm: usize,
     slot: usize,
 ) -> Result<Option<FoldedLayer>, TensorError> {
-    let (layer, norm) = (&graph.nodes[layer], &graph.nodes[norm]);
+    let (layer, norm) = (&graph.nodes()[layer], &graph.nodes()[norm]);
     let Some(weight) = float(graph, layer, 1) else {
         return Ok(None);
     };
@@ -260,16 +266,9 @@ fn folded(
 
 /// Gives the layer its folded constants and the output of the folded node. Constants with other
 /// readers stay for them.
-fn replace(
-    graph: &mut Graph,
-    uses: &Uses,
-    names: &mut Names,
-    layer: usize,
-    norm: usize,
-    folded: FoldedLayer,
-) {
-    let output = graph.nodes[norm].output[0].clone();
-    let shared = |name: &str| uses.consumers(name).len() > 1 || uses.is_output(name);
+fn replace(graph: &mut Graph, names: &mut Names, layer: usize, norm: usize, folded: FoldedLayer) {
+    let output = graph.nodes()[norm].output[0].clone();
+    let shared = |name: &str| graph.consumers(name).len() > 1 || graph.is_output(name);
     let FoldedLayer {
         mut weight,
         mut bias,
@@ -278,17 +277,18 @@ fn replace(
     if shared(&old) {
         weight.name = Some(names.fresh(&format!("{old}_folded")));
     }
-    let bias_name = match graph.nodes[layer].input_at(2) {
+    let bias_name = match graph.nodes()[layer].input_at(2) {
         Some(old) if shared(old) => names.fresh(&format!("{old}_folded")),
         Some(old) => old.to_owned(),
         None => names.fresh(&format!("{old}_bias")),
     };
     bias.name = Some(bias_name.clone());
-    let node = &mut graph.nodes[layer];
-    node.input[1] = weight.name.clone().unwrap_or_default();
-    node.input.resize(3, String::new());
-    node.input[2] = bias_name;
-    node.output[0] = output;
+    graph.edit(layer, |node| {
+        node.set_input(1, weight.name.clone().unwrap_or_default());
+        node.input.truncate(3);
+        node.set_input(2, bias_name);
+        node.output[0] = output;
+    });
     graph.initializers.insert(weight);
     graph.initializers.insert(bias);
 }

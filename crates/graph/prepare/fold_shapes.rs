@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::Graph;
 use crate::inferred_value::{InferredValue, Types};
-use crate::shapes;
+use crate::{Graph, shapes};
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::{DataType, TensorProto};
 
@@ -32,10 +31,10 @@ pub fn known_results(
     types: &Types,
     stays: impl Fn(&str) -> bool,
 ) -> Vec<(usize, Vec<TensorProto>)> {
-    let outputs = graph.outputs.iter().filter_map(|v| v.name.as_deref());
+    let outputs = graph.outputs().iter().filter_map(|v| v.name.as_deref());
     let outputs: HashSet<&str> = outputs.collect();
     let mut folded = Vec::new();
-    for (place, node) in graph.nodes.iter().enumerate() {
+    for (place, node) in graph.nodes().iter().enumerate() {
         // Operators of other domains have no inferred results, so they never fold.
         let results: Option<Vec<TensorProto>> = node
             .output

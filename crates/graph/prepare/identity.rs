@@ -5,9 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::Graph;
 use crate::operators::{Operator, Property};
-use octet_onnx::schema::NodeProto;
+use crate::{Graph, Node, NodeId};
 
 /// Removes such nodes; the graph's outputs keep their names. Returns the number of nodes.
 pub(super) fn remove(graph: &mut Graph) -> usize {
@@ -15,11 +14,10 @@ pub(super) fn remove(graph: &mut Graph) -> usize {
     let fed: HashSet<String> = graph.inputs.iter().filter_map(|v| v.name.clone()).collect();
     let mut renamed: HashMap<String, String> = HashMap::new();
     let mut gone = HashSet::new();
-    let uses = graph.uses();
     // Values whose producer takes over the name of a graph output.
     let mut moved: HashMap<String, String> = HashMap::new();
-    for (i, node) in graph.nodes.iter().enumerate() {
-        let same_type = |node: &NodeProto| {
+    for (i, node) in graph.nodes().iter().enumerate() {
+        let same_type = |node: &Node| {
             let input = node
                 .input_at(0)
                 .and_then(|n| types.get(n))
@@ -28,7 +26,7 @@ pub(super) fn remove(graph: &mut Graph) -> usize {
         };
         let idle = node.is("Identity")
             || node.is("Cast") && same_type(node)
-            || node.is("Dropout") && is_inference(node, graph, &uses)
+            || node.is("Dropout") && is_inference(node, graph)
             || node.input.len() == 1 && Operator::of(node).has(Property::IdleWithOneInput);
         let (Some(input), Some(output), true) = (node.input_at(0), node.output.first(), idle)
         else {
@@ -38,12 +36,12 @@ pub(super) fn remove(graph: &mut Graph) -> usize {
             .get(input)
             .cloned()
             .unwrap_or_else(|| input.to_owned());
-        if !uses.is_output(output) {
+        if !graph.is_output(output) {
             renamed.insert(output.clone(), source);
             gone.insert(i);
-        } else if uses.producer(&source).is_some()
+        } else if graph.producer(&source).is_some()
             && !fed.contains(&source)
-            && !uses.is_output(&source)
+            && !graph.is_output(&source)
             && !moved.contains_key(&source)
         {
             moved.insert(source, output.clone());
@@ -52,22 +50,23 @@ pub(super) fn remove(graph: &mut Graph) -> usize {
     }
     graph.remove_nodes(&gone);
     graph.replace_all_uses(&renamed);
-    for node in &mut graph.nodes {
-        for output in &mut node.output {
-            if let Some(name) = moved.get(output) {
-                *output = name.clone();
-            }
-        }
+    let makers: Vec<NodeId> = moved
+        .keys()
+        .filter_map(|name| graph.producer(name))
+        .collect();
+    for maker in makers {
+        graph.edit(maker, |node| node.rename_outputs(&moved));
     }
     graph.replace_all_uses(&moved);
     gone.len()
 }
 
 /// True for a Dropout that does nothing: no training mode, and its mask is unused.
-fn is_inference(node: &NodeProto, graph: &Graph, uses: &crate::Uses) -> bool {
-    let mask_unused = node.output.get(1).is_none_or(|mask| {
-        mask.is_empty() || uses.consumers(mask).is_empty() && !uses.is_output(mask)
-    });
+fn is_inference(node: &Node, graph: &Graph) -> bool {
+    let mask_unused = node
+        .output
+        .get(1)
+        .is_none_or(|mask| mask.is_empty() || graph.is_unused(mask));
     let training = node.input_at(2).is_some_and(|name| {
         graph
             .initializers

@@ -8,20 +8,19 @@
 use std::collections::HashMap;
 
 use crate::inferred_value::Types;
-use crate::shapes;
-use crate::{Graph, GraphError, Names};
-use octet_onnx::schema::{GraphProto, NodeProto, TensorProto};
+use crate::{Graph, GraphError, Names, Node, Subgraph, shapes};
+use octet_onnx::schema::TensorProto;
 
 /// Replaces each such If by the nodes of its branch, in place. Returns the number of Ifs.
 pub(super) fn inline(graph: &mut Graph) -> Result<usize, GraphError> {
-    if !graph.nodes.iter().any(|node| node.is("If")) {
+    if !graph.nodes().iter().any(|node| node.is("If")) {
         return Ok(0);
     }
     let types = shapes::infer(graph);
     let mut names = graph.names();
     let mut count = 0;
-    let mut nodes = Vec::with_capacity(graph.nodes.len());
-    for mut node in std::mem::take(&mut graph.nodes) {
+    let mut nodes = Vec::with_capacity(graph.nodes().len());
+    for mut node in graph.take_nodes() {
         match take_branch(&mut node, &types) {
             Some(branch) => {
                 count += 1;
@@ -40,30 +39,32 @@ pub(super) fn inline(graph: &mut Graph) -> Result<usize, GraphError> {
 
 /// Takes out the branch that an If runs. `None` if the condition is unknown or the branch lacks an
 /// output of the node.
-fn take_branch(node: &mut NodeProto, types: &Types) -> Option<GraphProto> {
+fn take_branch(node: &mut Node, types: &Types) -> Option<Subgraph> {
     let condition = node.input_at(0).filter(|_| node.is("If"))?;
     let &[condition] = types.get(condition)?.all_integers()?.as_slice() else {
         return None;
     };
     let name = ["else_branch", "then_branch"][usize::from(condition != 0)];
-    let branch = node.attribute(name)?.g.as_ref()?;
-    let whole = branch.output.len() == node.output.len();
-    if !whole || !branch.input.is_empty() || !branch.sparse_initializer.is_empty() {
+    let [branch] = node.attribute(name)?.graphs() else {
+        return None;
+    };
+    let whole = branch.outputs.len() == node.output.len();
+    if !whole || !branch.inputs.is_empty() || !branch.sparse().is_empty() {
         return None;
     }
-    node.take(name)?.g
+    node.take(name)?.into_graph()
 }
 
 /// Writes the nodes of a branch. Inner names get the If's title as prefix, and outputs take the
 /// outer names. Returns the branch's constants.
 fn write(
-    if_node: &NodeProto,
-    branch: GraphProto,
+    if_node: &Node,
+    branch: Subgraph,
     names: &mut Names,
-    nodes: &mut Vec<NodeProto>,
+    nodes: &mut Vec<Node>,
 ) -> Vec<TensorProto> {
     let inside = branch
-        .output
+        .outputs
         .iter()
         .map(|value| value.name.as_deref().unwrap_or_default());
     let outputs: Vec<_> = inside
@@ -73,13 +74,13 @@ fn write(
     // A subgraph of the branch may use the outer name for another value. Inner values then keep
     // names of their own.
     let plain = branch
-        .node
+        .nodes
         .iter()
         .all(|node| node.subgraphs().next().is_none());
     let known: HashMap<&str, &String> = outputs.iter().copied().filter(|_| plain).collect();
     let mut renamed: HashMap<String, String> = HashMap::new();
     for name in branch
-        .node
+        .nodes
         .iter()
         .flat_map(|node| &node.output)
         .filter(|name| !name.is_empty())
@@ -90,7 +91,7 @@ fn write(
         };
         renamed.insert(name.clone(), new);
     }
-    let mut constants = branch.initializer;
+    let mut constants = branch.initializers;
     for name in constants
         .iter_mut()
         .filter_map(|tensor| tensor.name.as_mut())
@@ -98,7 +99,7 @@ fn write(
         let new = names.fresh(&within(if_node, name));
         renamed.insert(std::mem::replace(name, new.clone()), new);
     }
-    for mut node in branch.node {
+    for mut node in branch.nodes {
         // An unnamed node is identified by its first output. A node named after one of its outputs
         // follows the renaming.
         if let Some(name) = node.name.as_mut().filter(|name| !name.is_empty()) {
@@ -107,11 +108,7 @@ fn write(
                 None => names.fresh(&within(if_node, name)),
             };
         }
-        for output in &mut node.output {
-            if let Some(new) = renamed.get(output) {
-                output.clone_from(new);
-            }
-        }
+        node.rename_outputs(&renamed);
         node.replace_uses(&renamed);
         nodes.push(node);
     }
@@ -120,12 +117,12 @@ fn write(
         let inner = renamed.get(inside).map_or(inside, String::as_str);
         if inner != outside {
             let copy = names.fresh(&within(if_node, outside));
-            nodes.push(NodeProto::new("Identity", &copy, &[inner], &[outside]));
+            nodes.push(Node::new("Identity", &copy, &[inner], &[outside]));
         }
     }
     constants
 }
 
-fn within(if_node: &NodeProto, name: &str) -> String {
+fn within(if_node: &Node, name: &str) -> String {
     format!("{}/{name}", if_node.title())
 }

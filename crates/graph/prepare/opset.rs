@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use super::PrepareError;
 use crate::inferred_value::Types;
 use crate::operators::{Operator, OpsetContext};
-use crate::shapes;
-use crate::{Model, Names, domain_named};
-use octet_onnx::schema::{GraphProto, NodeProto};
+use crate::{Model, Names, Node, domain_named, shapes};
 
 /// Raises ONNX operators to the opset `to` (13); a model at or above it stays as it is.
 pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
@@ -21,9 +19,9 @@ pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     }
     let types = shapes::infer(&model.graph);
     let mut names = model.graph.names();
-    let nodes = std::mem::take(&mut model.graph.nodes);
     let step = OpsetStep { from, to };
-    model.graph.nodes = raise(nodes, &step, &mut names, &types)?;
+    let nodes = raise(model.graph.take_nodes(), &step, &mut names, &types)?;
+    model.graph.replace_nodes(nodes);
     model.set_opset(to);
     // Opset 13 came with IR version 7; initializers that are no inputs came with version 4.
     let header = model.header_mut();
@@ -34,11 +32,11 @@ pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
 /// Raises a single node from one opset to a later one (at least 13), but not the graphs it holds.
 /// Shapes are unknown here.
 pub(super) fn raise_node(
-    node: NodeProto,
+    node: Node,
     from: i64,
     to: i64,
     names: &mut Names,
-) -> Result<Vec<NodeProto>, String> {
+) -> Result<Vec<Node>, String> {
     let middle = super::OPSET.max(from);
     let step = |from, to| OpsetStep { from, to };
     let ways = [step(from, middle), step(middle, to)];
@@ -59,9 +57,14 @@ pub fn raise_to_blocks(model: &mut Model) -> Result<(), PrepareError> {
     let (from, to) = (model.opset(), OPSET_WITH_BLOCKS);
     if from < to {
         let mut names = model.graph.names();
-        let nodes = std::mem::take(&mut model.graph.nodes);
         let step = OpsetStep { from, to };
-        model.graph.nodes = raise(nodes, &step, &mut names, &BTreeMap::new())?;
+        let nodes = raise(
+            model.graph.take_nodes(),
+            &step,
+            &mut names,
+            &BTreeMap::new(),
+        )?;
+        model.graph.replace_nodes(nodes);
         model.set_opset(to);
         super::constants::nodes(&mut model.graph)?;
     }
@@ -85,17 +88,17 @@ impl OpsetStep {
 }
 
 fn raise(
-    nodes: Vec<NodeProto>,
+    nodes: Vec<Node>,
     step: &OpsetStep,
     names: &mut Names,
     types: &Types,
-) -> Result<Vec<NodeProto>, PrepareError> {
+) -> Result<Vec<Node>, PrepareError> {
     let mut raised = Vec::with_capacity(nodes.len());
     for mut node in nodes {
-        for attribute in &mut node.attribute {
-            for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
-                raise_inside(graph, step, names)?;
-            }
+        for graph in node.subgraphs_mut() {
+            // Shapes inside subgraphs are not inferred.
+            let nodes = std::mem::take(&mut graph.nodes);
+            graph.nodes = raise(nodes, step, names, &BTreeMap::new())?;
         }
         let (title, operator) = (node.title().to_owned(), node.operator());
         let mut written =
@@ -112,11 +115,11 @@ fn raise(
 }
 
 fn raise_itself(
-    mut node: NodeProto,
+    mut node: Node,
     step: &OpsetStep,
     names: &mut Names,
     types: &Types,
-) -> Result<Vec<NodeProto>, String> {
+) -> Result<Vec<Node>, String> {
     let own = domain_named(node.domain.as_deref()).is_empty();
     if own && step.from < super::OPSET {
         // Before opset 7 this attribute listed the inputs that an operator may overwrite.
@@ -145,15 +148,4 @@ fn raise_itself(
         }
     }
     Ok(nodes)
-}
-
-fn raise_inside(
-    graph: &mut GraphProto,
-    step: &OpsetStep,
-    names: &mut Names,
-) -> Result<(), PrepareError> {
-    // Shapes inside subgraphs are not inferred.
-    let nodes = std::mem::take(&mut graph.node);
-    graph.node = raise(nodes, step, names, &BTreeMap::new())?;
-    Ok(())
 }

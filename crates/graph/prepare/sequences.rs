@@ -6,13 +6,12 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::operators::{Operator, Property, SequenceRewriter};
-use crate::{Graph, Steps, shapes};
-use octet_onnx::schema::NodeProto;
+use crate::{Graph, Node, Steps, shapes};
 
 /// Rewrites the readers of such values. Returns the number of rewritten nodes.
 pub(super) fn rewrite(graph: &mut Graph) -> usize {
-    let is_one = |node: &NodeProto| Operator::of(node).has(Property::OfSequences);
-    if !graph.nodes.iter().any(is_one) {
+    let is_one = |node: &Node| Operator::of(node).has(Property::OfSequences);
+    if !graph.nodes().iter().any(is_one) {
         return 0;
     }
     let types = shapes::infer(graph);
@@ -24,7 +23,7 @@ pub(super) fn rewrite(graph: &mut Graph) -> usize {
         steps,
     };
     let mut written = 0;
-    for node in std::mem::take(&mut graph.nodes) {
+    for node in graph.take_nodes() {
         let wanted = is_one(&node) || node.is("Identity");
         if wanted && rewriter.write(&node).is_some() {
             written += usize::from(is_one(&node));

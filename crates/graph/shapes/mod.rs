@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::inferred_value::{InferredValue, Types};
 use crate::operators::Operator;
-use crate::{Dim, Graph, TensorType};
-use octet_onnx::schema::{DataType, NodeProto, ValueInfoProto};
+use crate::{Dim, Graph, Node, TensorType};
+use octet_onnx::schema::{DataType, ValueInfoProto};
 
 /// The first output of a node, inferred.
-pub fn infer_node(node: &NodeProto, types: &Types) -> Option<InferredValue> {
+pub fn infer_node(node: &Node, types: &Types) -> Option<InferredValue> {
     Operator::infer(node, types).into_iter().next().flatten()
 }
 
@@ -47,7 +47,7 @@ pub fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
             types.insert(name.clone(), known);
         }
     }
-    for node in &graph.nodes {
+    for node in graph.nodes() {
         let outputs = Operator::infer(node, &types);
         for (name, known) in node.output.iter().zip(outputs) {
             if let (false, Some(known)) = (name.is_empty(), known) {
@@ -68,7 +68,7 @@ pub(crate) fn annotate(graph: &mut Graph) {
         .filter_map(|v| Some((v.name.clone()?, crate::tensor_type_of(v)?)))
         .collect();
     let outputs: Vec<_> = graph
-        .outputs
+        .outputs()
         .iter()
         .filter_map(|v| v.name.clone())
         .collect();
@@ -78,7 +78,7 @@ pub(crate) fn annotate(graph: &mut Graph) {
     element_types::complete(graph, &mut elements);
     let mut fresh: Vec<ValueInfoProto> = Vec::new();
     for name in graph
-        .nodes
+        .nodes()
         .iter()
         .flat_map(|n| &n.output)
         .filter(|n| !n.is_empty())

@@ -3,18 +3,17 @@
 
 use std::collections::HashSet;
 
-use crate::Graph;
 use crate::operators::{Operator, Property};
-use octet_onnx::schema::NodeProto;
+use crate::{Graph, Node};
 
 /// Returns true if the node's output differs from run to run.
-pub fn is_random(node: &NodeProto) -> bool {
-    let name = node.op_type.as_deref().unwrap_or_default();
+pub fn is_random(node: &Node) -> bool {
+    let name = node.op_type.as_str();
     Operator::in_any_domain(name).has(Property::Random)
 }
 
 /// Returns true if the node's output follows from shapes and from values in `shape_determined`.
-pub fn is_shape_determined(node: &NodeProto, shape_determined: &HashSet<&str>) -> bool {
+pub fn is_shape_determined(node: &Node, shape_determined: &HashSet<&str>) -> bool {
     let known = |name: &String| name.is_empty() || shape_determined.contains(name.as_str());
     let of_shapes = Operator::of(node).has(Property::OfShapes);
     let computes = !is_random(node) && node.subgraphs().next().is_none();
@@ -26,7 +25,7 @@ impl Graph {
     pub fn shape_determined(&self) -> HashSet<&str> {
         let constants = self.initializers.iter();
         let mut shape_determined: HashSet<&str> = constants.map(|tensor| tensor.title()).collect();
-        for node in &self.nodes {
+        for node in self.nodes() {
             if is_shape_determined(node, &shape_determined) {
                 shape_determined.extend(node.output.iter().map(String::as_str));
             }

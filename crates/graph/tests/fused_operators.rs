@@ -46,7 +46,7 @@ fn computed_operands_are_transposed_if_their_shape_is_known() {
         operators(&model),
         ["Transpose", "MatMul", "Transpose", "MatMul"]
     );
-    let order = model.graph.nodes[0].ints("perm");
+    let order = model.graph.nodes()[0].ints("perm");
     assert_eq!(order, Some(&[0, 2, 1][..]));
 }
 
@@ -73,9 +73,14 @@ fn a_constant_is_turned_over_once() {
 fn nodes_keep_the_name_that_settings_know() {
     let scaled = product(&["x", "x"], "y").with(AttributeProto::float("alpha", 0.5));
     let model = prepared(Some(&[3, 4]), vec![scaled], Vec::new());
-    let names: Vec<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+    let names: Vec<&str> = model
+        .graph
+        .nodes()
+        .iter()
+        .map(|node| node.title())
+        .collect();
     assert_eq!(names, ["y.turned", "y", "y.scaled"]);
-    assert_eq!(model.graph.nodes[2].output, ["y"]);
+    assert_eq!(model.graph.nodes()[2].output, ["y"]);
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn attention_of_heads_in_one_is_products_that_can_be_quantized() {
     assert_eq!(operators(&model), expected);
     let named = model
         .graph
-        .nodes
+        .nodes()
         .iter()
         .find(|one| one.title() == "the node");
     assert!(named.is_some_and(|one| one.is("MatMul")));

@@ -3,8 +3,7 @@
 //! A region stores images in channels-last layout, so neither transpose moves data there.
 
 use super::{Decomposer, Decomposition};
-use octet_graph::{Model, tensor_type_of};
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use octet_graph::{Attribute, Model, Node, tensor_type_of};
 
 pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
     Decomposition {
@@ -24,22 +23,22 @@ pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
 ];
 
 /// True if an operator of ONNX Runtime's domain has channels-last layout.
-pub(super) fn is_channels_last(node: &NodeProto) -> bool {
-    node.op_type.as_deref() == Some("NhwcMaxPool") || node.int("channels_last").unwrap_or(0) != 0
+pub(super) fn is_channels_last(node: &Node) -> bool {
+    node.op_type == "NhwcMaxPool" || node.int("channels_last").unwrap_or(0) != 0
 }
 
 /// Converts a node to channels-first images.
-pub(super) fn channels_first(node: &NodeProto) -> NodeProto {
+pub(super) fn channels_first(node: &Node) -> Node {
     let mut first = node.clone();
     first.take("channels_last");
-    if first.op_type.as_deref() == Some("NhwcMaxPool") {
-        (first.op_type, first.domain) = (Some("MaxPool".into()), None);
+    if first.op_type == "NhwcMaxPool" {
+        (first.op_type, first.domain) = ("MaxPool".into(), None);
     }
     first
 }
 
 impl Decomposer {
-    pub(super) fn channels_last(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+    pub(super) fn channels_last(&mut self, node: &Node, model: &Model) -> Option<()> {
         let (input, output) = (node.input_at(0)?, node.output.first()?);
         let rank = rank(node, model)?;
         // Except for MaxPool, the operator names the quantization parameters of its input.
@@ -63,11 +62,11 @@ impl Decomposer {
 
     fn transpose(&mut self, from: &str, to: &str, order: &[i64], model: &Model) {
         let name = self.steps.names.fresh(&format!("{to}_Transpose"));
-        let node = NodeProto::new("Transpose", &name, &[from], &[to]);
-        self.rewrite_or_keep(node.with(AttributeProto::ints("perm", order)), model);
+        let node = Node::new("Transpose", &name, &[from], &[to]);
+        self.rewrite_or_keep(node.with(Attribute::ints("perm", order)), model);
     }
 
-    fn rewrite_or_keep(&mut self, node: NodeProto, model: &Model) {
+    fn rewrite_or_keep(&mut self, node: Node, model: &Model) {
         if self.rewrite(&node, model).is_none() {
             self.steps.nodes.push(node);
         }
@@ -75,11 +74,11 @@ impl Decomposer {
 }
 
 /// Rank of a node's image: from its window or weight, else from the model, else 4.
-fn rank(node: &NodeProto, model: &Model) -> Option<i64> {
+fn rank(node: &Node, model: &Model) -> Option<i64> {
     if let Some(kernel) = node.ints("kernel_shape") {
         return i64::try_from(kernel.len() + 2).ok();
     }
-    if node.op_type.as_deref() == Some("QLinearConv") {
+    if node.op_type == "QLinearConv" {
         let weight = model.graph.initializers.get(node.input_at(3)?)?;
         return i64::try_from(weight.dims.len())
             .ok()

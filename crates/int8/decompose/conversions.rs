@@ -1,7 +1,7 @@
 //! QuantizeLinear and DequantizeLinear of ONNX Runtime's domain, which are ONNX's own.
 
 use super::{Decomposer, Decomposition};
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
     Decomposition {
@@ -18,15 +18,15 @@ pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
     },
 ];
 
-fn plain(node: &NodeProto) -> NodeProto {
-    NodeProto {
+fn plain(node: &Node) -> Node {
+    Node {
         domain: None,
         ..node.clone()
     }
 }
 
 impl Decomposer {
-    fn keep(&mut self, node: NodeProto) -> Option<()> {
+    fn keep(&mut self, node: Node) -> Option<()> {
         self.steps.nodes.push(node);
         Some(())
     }

@@ -2,7 +2,7 @@
 //! parameters.
 
 use super::{Decomposer, Decomposition};
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
     Decomposition {
@@ -16,7 +16,7 @@ pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
 ];
 
 impl Decomposer {
-    fn concat(&mut self, node: &NodeProto) -> Option<()> {
+    fn concat(&mut self, node: &Node) -> Option<()> {
         let (scale, zero_point) = (node.input_at(0)?, node.input_at(1)?);
         let parts = node.input.get(2..)?;
         if parts.len() % 3 != 0 || parts.iter().any(String::is_empty) {
@@ -29,7 +29,7 @@ impl Decomposer {
         self.push_quantized(node, "Concat", inputs, (scale, zero_point))
     }
 
-    fn conditional(&mut self, node: &NodeProto) -> Option<()> {
+    fn conditional(&mut self, node: &Node) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (scale, zero_point) = (slot(7)?, slot(8)?);
         let (x, y) = (
@@ -44,7 +44,7 @@ impl Decomposer {
     }
 
     /// An operator with the property `CarriesIntegers`, if the parameters of its integers are known.
-    pub(super) fn data_movement(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn data_movement(&mut self, node: &Node) -> Option<()> {
         let (scale, zero_point) = self.known.get(node.input_at(0)?)?.clone();
         let all = node.is("Concat");
         let many = node.input.iter().filter(|_| all).skip(1);

@@ -1,7 +1,7 @@
 //! ONNX Runtime's quantized operators of one or two values.
 
 use super::{Decomposer, Decomposition};
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
     Decomposition {
@@ -19,13 +19,13 @@ pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
 ];
 
 /// Name of the float operator.
-fn float_name(node: &NodeProto) -> Option<&str> {
-    node.op_type.as_deref()?.strip_prefix("QLinear")
+fn float_name(node: &Node) -> Option<&str> {
+    node.op_type.as_str().strip_prefix("QLinear")
 }
 
 impl Decomposer {
     /// Decomposes a quantized operator of one value.
-    pub(super) fn of_one(&mut self, node: &NodeProto) -> Option<()> {
+    pub(super) fn of_one(&mut self, node: &Node) -> Option<()> {
         self.quantized_operator(node, float_name(node)?, &[0], 3, None)
     }
 }

@@ -2,7 +2,8 @@
 //! segments) are added and normalized.
 
 use super::{Decomposer, Decomposition};
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_graph::{Attribute, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
     Decomposition {
@@ -33,7 +34,7 @@ const EPSILON: f32 = 1e-12;
 
 impl Decomposer {
     /// Decomposes the quantized operator with dequantized tables, scale and bias.
-    fn quantized_embedding(&mut self, node: &NodeProto) -> Option<()> {
+    fn quantized_embedding(&mut self, node: &Node) -> Option<()> {
         let mut plain = node.clone();
         plain.input.truncate(MASK + 1);
         for place in 0..MASK - TABLES {
@@ -47,7 +48,7 @@ impl Decomposer {
         self.embedding(&plain)
     }
 
-    fn embedding(&mut self, node: &NodeProto) -> Option<()> {
+    fn embedding(&mut self, node: &Node) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (words, output) = (slot(0)?, node.output.first()?);
         let [table, places] = [slot(TABLES)?, slot(TABLES + 1)?];
@@ -79,8 +80,8 @@ impl Decomposer {
             steps.last("Identity", &[&sum], &name, asked, Vec::new());
         }
         let attributes = vec![
-            AttributeProto::int("axis", -1),
-            AttributeProto::float("epsilon", node.float("epsilon").unwrap_or(EPSILON)),
+            Attribute::int("axis", -1),
+            Attribute::float("epsilon", node.float("epsilon").unwrap_or(EPSILON)),
         ];
         let inputs = [&sum, scale, bias];
         steps.last("LayerNormalization", &inputs, title, output, attributes);
@@ -97,7 +98,7 @@ impl Decomposer {
         let Some(mask) = mask else {
             let lines = self.size_along(words, title, 0);
             let zero = TensorProto::from_i32("", &[1], &[0]);
-            let zero = vec![AttributeProto::tensor("value", zero)];
+            let zero = vec![Attribute::tensor("value", zero)];
             return self
                 .steps
                 .last("ConstantOfShape", &[&lines], &counted, counts, zero);
@@ -105,10 +106,10 @@ impl Decomposer {
         let steps = &mut self.steps;
         let one = steps.constant(title, |name| TensorProto::from_i32(name, &[1], &[1]));
         let shown = steps.step("Equal", &[mask, &one], title, "shown");
-        let integer = vec![AttributeProto::int("to", DataType::Int32 as i64)];
+        let integer = vec![Attribute::int("to", DataType::Int32 as i64)];
         let number = steps.step_with("Cast", &[&shown], title, "number", integer);
         let along = steps.integers(title, &[1]);
-        let flat = vec![AttributeProto::int("keepdims", 0)];
+        let flat = vec![Attribute::int("keepdims", 0)];
         steps.last("ReduceSum", &[&number, &along], &counted, counts, flat);
     }
 

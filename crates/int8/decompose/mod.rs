@@ -20,15 +20,14 @@ use std::collections::HashMap;
 use crate::operators::MATMUL_NBITS;
 
 use octet_graph::operators::{Operator, Property};
-use octet_graph::{Model, Steps};
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use octet_graph::{Attribute, Model, Node, Steps};
 
 /// Rewrites the nodes of some operators.
 struct Decomposition {
     /// Operators, with their domain if it is not ONNX's own.
     operators: &'static [&'static str],
     /// Writes other nodes in place of a node; `None` if the node stays.
-    rewrite: fn(&mut Decomposer, &NodeProto, &Model) -> Option<()>,
+    rewrite: fn(&mut Decomposer, &Node, &Model) -> Option<()>,
 }
 
 /// All decompositions.
@@ -49,7 +48,7 @@ type ParameterNames = (String, String);
 /// Rewrites all known operators and returns their number; the others stay.
 pub(super) fn decompose(model: &mut Model) -> usize {
     let names = model.graph.names();
-    let nodes = std::mem::take(&mut model.graph.nodes);
+    let nodes = model.graph.take_nodes();
     let mut writer = Decomposer {
         steps: Steps::new(names),
         known: HashMap::new(),
@@ -76,7 +75,7 @@ struct Decomposer {
 }
 
 impl Decomposer {
-    fn remember(&mut self, node: &NodeProto) {
+    fn remember(&mut self, node: &Node) {
         if let (Some(scale), Some(zero_point), Some(output)) =
             (node.input_at(1), node.input_at(2), node.output.first())
         {
@@ -85,7 +84,7 @@ impl Decomposer {
         }
     }
 
-    fn rewrite(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+    fn rewrite(&mut self, node: &Node, model: &Model) -> Option<()> {
         let operator = node.operator();
         let mut all = ALL.iter().copied().flatten();
         match all.find(|one| one.operators.contains(&operator.as_str())) {
@@ -113,8 +112,8 @@ impl Decomposer {
             "" => &[integers, scale],
             _ => &[integers, scale, zero_point],
         };
-        let node = NodeProto::new("DequantizeLinear", &name, inputs, &[&real])
-            .with(AttributeProto::int("axis", axis));
+        let node = Node::new("DequantizeLinear", &name, inputs, &[&real])
+            .with(Attribute::int("axis", axis));
         self.steps.nodes.push(node);
         real
     }
@@ -122,7 +121,7 @@ impl Decomposer {
     /// Writes the float operator, and a QuantizeLinear for its first output.
     fn push_quantized(
         &mut self,
-        node: &NodeProto,
+        node: &Node,
         operator: &str,
         inputs: Vec<String>,
         (scale, zero_point): (&str, &str),
@@ -132,8 +131,8 @@ impl Decomposer {
             .steps
             .names
             .fresh(&format!("{integers}_QuantizeLinear_Input"));
-        let float = NodeProto {
-            op_type: Some(operator.to_owned()),
+        let float = Node {
+            op_type: operator.to_owned(),
             domain: None,
             input: inputs,
             output: vec![real.clone()],
@@ -155,7 +154,7 @@ impl Decomposer {
         };
         self.steps
             .nodes
-            .push(NodeProto::new("QuantizeLinear", &name, inputs, &[integers]));
+            .push(Node::new("QuantizeLinear", &name, inputs, &[integers]));
         let parameters = (scale.to_owned(), zero_point.to_owned());
         self.known.insert(integers.to_owned(), parameters);
     }
@@ -164,7 +163,7 @@ impl Decomposer {
     /// and zero point of its output begin at slot `result`.
     fn quantized_operator(
         &mut self,
-        node: &NodeProto,
+        node: &Node,
         operator: &str,
         slots: &[usize],
         result: usize,
@@ -196,9 +195,9 @@ pub(super) fn has_integers(model: &Model) -> bool {
         recurrent::OPERATOR,
         embedding::QUANTIZED,
     ];
-    let mut nodes = model.graph.nodes.iter();
+    let mut nodes = model.graph.nodes().iter();
     nodes.any(|node| {
-        let operator = node.op_type.as_deref().unwrap_or_default();
+        let operator = node.op_type.as_str();
         named.contains(&operator) || operator.starts_with("QLinear")
     })
 }
@@ -212,7 +211,9 @@ pub(super) fn is_dynamic_product(operator: &str) -> bool {
 mod tests {
     use super::*;
     use octet_graph::{Dim, MICROSOFT, TensorType};
-    use octet_onnx::schema::{DataType, GraphProto, ModelProto, TensorProto, ValueInfoProto};
+    use octet_onnx::schema::{
+        AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+    };
 
     /// The operators that a node of bytes becomes. All names but `x` and `y` are constants.
     fn written(operator: &str, inputs: &[&str], attributes: &[(&str, i64)]) -> Vec<String> {
@@ -241,7 +242,12 @@ mod tests {
         };
         let mut model = Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap();
         decompose(&mut model);
-        model.graph.nodes.iter().map(NodeProto::operator).collect()
+        model
+            .graph
+            .nodes()
+            .iter()
+            .map(|node| node.operator())
+            .collect()
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::channels_last::{channels_first, is_channels_last};
 use super::{Decomposer, Decomposition};
-use octet_graph::{Model, Names};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Model, Names, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
     Decomposition {
@@ -38,7 +38,7 @@ pub(super) const DECOMPOSITIONS: &[Decomposition] = &[
 pub(super) const DYNAMIC: [&str; 2] = ["DynamicQuantizeMatMul", "MatMulIntegerToFloat"];
 
 impl Decomposer {
-    fn convolution(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+    fn convolution(&mut self, node: &Node, model: &Model) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (scale, zero_point) = (slot(6)?, slot(7).unwrap_or_default());
         let (of_input, of_weight) = (slot(1)?, slot(4)?);
@@ -79,7 +79,7 @@ impl Decomposer {
     }
 
     /// QGemm adds its bias before it applies alpha; Gemm adds it afterwards.
-    fn gemm(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+    fn gemm(&mut self, node: &Node, model: &Model) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (of_input, of_weight) = (slot(1)?, slot(4)?);
         let alpha = node.float("alpha").unwrap_or(1.0);
@@ -105,8 +105,8 @@ impl Decomposer {
         if let Some(scale) = slot(7) {
             return self.push_quantized(node, "Gemm", inputs, (scale, slot(8).unwrap_or_default()));
         }
-        self.steps.nodes.push(NodeProto {
-            op_type: Some("Gemm".into()),
+        self.steps.nodes.push(Node {
+            op_type: "Gemm".into(),
             domain: None,
             input: inputs,
             ..node.clone()
@@ -116,10 +116,10 @@ impl Decomposer {
 
     /// Decomposes ONNX Runtime's fused dynamic products: an optional DynamicQuantizeLinear,
     /// MatMulInteger, scaling of the accumulators and a bias.
-    fn dynamic_product(&mut self, node: &NodeProto) -> Option<()> {
+    fn dynamic_product(&mut self, node: &Node) -> Option<()> {
         let slot = |at: usize| node.input_at(at).unwrap_or_default().to_owned();
         let (title, output) = (node.title().to_owned(), node.output.first()?.clone());
-        let measures = node.op_type.as_deref() == Some(DYNAMIC[0]);
+        let measures = node.op_type == DYNAMIC[0];
         let (integers, scale, zero_point, behind) = match measures {
             true => {
                 let result = ["integers", "scale", "zero_point"]
@@ -129,7 +129,7 @@ impl Decomposer {
                     .steps
                     .names
                     .fresh(&format!("{title}_DynamicQuantizeLinear"));
-                self.steps.nodes.push(NodeProto::new(
+                self.steps.nodes.push(Node::new(
                     "DynamicQuantizeLinear",
                     &name,
                     &[node.input_at(0)?],
@@ -154,19 +154,16 @@ impl Decomposer {
             _ => value(&mut self.steps.names, "unbiased"),
         };
         self.steps.nodes.extend([
-            NodeProto::new("MatMulInteger", &title, &inputs, &[&sums]),
-            NodeProto::cast(&reals, &sums, &reals, DataType::Float),
-            NodeProto::new("Mul", &factor, &[&scale, &weight_scale], &[&factor]),
-            NodeProto::new("Mul", &unbiased, &[&reals, &factor], &[&unbiased]),
+            Node::new("MatMulInteger", &title, &inputs, &[&sums]),
+            Node::cast(&reals, &sums, &reals, DataType::Float),
+            Node::new("Mul", &factor, &[&scale, &weight_scale], &[&factor]),
+            Node::new("Mul", &unbiased, &[&reals, &factor], &[&unbiased]),
         ]);
         if !bias.is_empty() {
             let name = self.steps.names.fresh(&format!("{title}_Add"));
-            self.steps.nodes.push(NodeProto::new(
-                "Add",
-                &name,
-                &[&unbiased, &bias],
-                &[&output],
-            ));
+            self.steps
+                .nodes
+                .push(Node::new("Add", &name, &[&unbiased, &bias], &[&output]));
         }
         Some(())
     }

@@ -4,8 +4,8 @@
 //! expresses. Here they stay float, so the result is closer to the float model.
 
 use super::{Decomposer, Decomposition};
-use octet_graph::{Graph, Model};
-use octet_onnx::schema::{NodeProto, TensorProto};
+use octet_graph::{Graph, Model, Node};
+use octet_onnx::schema::TensorProto;
 
 pub(super) const DECOMPOSITIONS: &[Decomposition] = &[Decomposition {
     operators: &["com.microsoft::DynamicQuantizeLSTM"],
@@ -19,7 +19,7 @@ pub(super) const OPERATOR: &str = "DynamicQuantizeLSTM";
 const SHARED: usize = 8;
 
 impl Decomposer {
-    fn recurrent(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+    fn recurrent(&mut self, node: &Node, model: &Model) -> Option<()> {
         let names = [1, 2].map(|slot| {
             let of = node.input_at(slot).unwrap_or_default();
             self.steps.names.fresh(&format!("{of}_as_floats"))
@@ -33,11 +33,7 @@ impl Decomposer {
 
 /// Builds the LSTM and its two weights under the given names; `None` if the weights are not
 /// constant or sizes do not fit.
-fn lstm_node(
-    node: &NodeProto,
-    graph: &Graph,
-    names: [String; 2],
-) -> Option<(NodeProto, [TensorProto; 2])> {
+fn lstm_node(node: &Node, graph: &Graph, names: [String; 2]) -> Option<(Node, [TensorProto; 2])> {
     let weight = |at: usize, name: &str| {
         let slot = |slot: usize| graph.initializers.get(node.input_at(slot)?);
         let behind = SHARED + 2 * at;
@@ -51,8 +47,8 @@ fn lstm_node(
     while input.last().is_some_and(String::is_empty) {
         input.pop();
     }
-    let lstm = NodeProto {
-        op_type: Some("LSTM".into()),
+    let lstm = Node {
+        op_type: "LSTM".into(),
         domain: None,
         input,
         ..node.clone()

@@ -1,7 +1,7 @@
 //! Decomposition of QLinearSoftmax.
 
 use super::{Decomposer, Decomposition};
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use octet_graph::{Attribute, Node};
 
 pub(super) const DECOMPOSITIONS: &[Decomposition] = &[Decomposition {
     operators: &["com.microsoft::QLinearSoftmax"],
@@ -11,7 +11,7 @@ pub(super) const DECOMPOSITIONS: &[Decomposition] = &[Decomposition {
 impl Decomposer {
     /// QLinearSoftmax. Before opset 13 it normalizes over all axes from `axis` on, which is a
     /// softmax of matrix rows.
-    fn softmax(&mut self, node: &NodeProto) -> Option<()> {
+    fn softmax(&mut self, node: &Node) -> Option<()> {
         if node.int("opset").unwrap_or(13) >= 13 {
             return self.quantized_operator(node, "Softmax", &[0], 3, None);
         }
@@ -21,16 +21,16 @@ impl Decomposer {
         let real = self.dequantized(integers, node.input_at(1)?, input_zero_point, 1);
         let [shape, flat, rows] = ["shape", "flat", "rows"]
             .map(|word| self.steps.names.fresh(&format!("{output}_{word}")));
-        let axis = |axis| AttributeProto::int("axis", axis);
+        let axis = |axis| Attribute::int("axis", axis);
         let from = node.int("axis").unwrap_or(1);
         self.steps.nodes.extend([
-            NodeProto::new("Shape", &shape, &[integers], &[&shape]),
-            NodeProto::new("Flatten", &flat, &[&real], &[&flat]).with(axis(from)),
+            Node::new("Shape", &shape, &[integers], &[&shape]),
+            Node::new("Flatten", &flat, &[&real], &[&flat]).with(axis(from)),
             // For two axes, all opsets agree on the second.
-            NodeProto::new("Softmax", node.title(), &[&flat], &[&rows]).with(axis(1)),
+            Node::new("Softmax", node.title(), &[&flat], &[&rows]).with(axis(1)),
         ]);
         let name = self.steps.names.fresh(&format!("{output}_Reshape"));
-        let back = NodeProto::new("Reshape", &name, &[], &[output]);
+        let back = Node::new("Reshape", &name, &[], &[output]);
         self.push_quantized(&back, "Reshape", vec![rows, shape], (scale, zero_point))
     }
 }

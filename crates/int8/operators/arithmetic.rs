@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use octet_kernels::int8::{self as kernels, Arithmetic, Error, Grid, Operand as KernelSide};
 use octet_kernels::int8::{Reals, Target};
-use octet_onnx::schema::NodeProto;
 
 use super::tables::LookupTable;
 use crate::error::{CompilerBug, ProgramError};
@@ -25,6 +24,7 @@ use crate::program::split_rows::split_rows;
 use crate::quantization::Int8Quantization;
 use crate::table_functions::{TableFunctions, common_operand, to_output};
 use crate::values::{IrOperand, StepValues};
+use octet_graph::Node;
 
 /// Arithmetic of bytes to bytes.
 struct BytesArithmetic {
@@ -43,17 +43,17 @@ struct RealsArithmetic {
 /// (`to` is `None`), and for quotients.
 pub(super) fn binary(
     matcher: &Matcher,
-    node: &NodeProto,
+    node: &Node,
     to: Option<Int8Quantization>,
 ) -> Result<(Arc<dyn Operation>, Vec<IrOperand>), FloatReason> {
     let reader = &matcher.reader;
-    let how = match node.op_type.as_deref() {
-        Some("Add") => Arithmetic::Add,
-        Some("Sub") => Arithmetic::Subtract,
-        Some("Mul") => Arithmetic::Multiply,
-        Some("Div") => Arithmetic::Divide,
-        Some("Max") => Arithmetic::Greatest,
-        Some("Min") => Arithmetic::Least,
+    let how = match node.op_type.as_str() {
+        "Add" => Arithmetic::Add,
+        "Sub" => Arithmetic::Subtract,
+        "Mul" => Arithmetic::Multiply,
+        "Div" => Arithmetic::Divide,
+        "Max" => Arithmetic::Greatest,
+        "Min" => Arithmetic::Least,
         _ => return Err(FloatReason::NotForTwoValues),
     };
     let extreme = matches!(how, Arithmetic::Greatest | Arithmetic::Least);

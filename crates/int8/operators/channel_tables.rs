@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::Table;
-use octet_onnx::schema::NodeProto;
 
 use crate::error::ProgramError;
 use crate::float_reason::FloatReason;
@@ -20,6 +19,7 @@ use crate::program::slices::{InputSlice, OutputSlice, bytes_of};
 use crate::program::split_rows::split_rows;
 use crate::quantization::Int8Quantization;
 use crate::values::IrOperand;
+use octet_graph::Node;
 
 pub(super) const BATCH_NORMALIZATION: OperatorMatcher = OperatorMatcher {
     names: &["BatchNormalization"],
@@ -59,7 +59,7 @@ fn batch_normalization(matcher: &mut Matcher, index: usize) -> Result<(), FloatR
 
 /// BatchNormalization: each channel is a function of one integer.
 fn normalized(
-    node: &NodeProto,
+    node: &Node,
     output: TableOutput,
     reader: &Reader,
 ) -> Result<(ChannelTables, IrOperand), FloatReason> {
@@ -92,7 +92,7 @@ fn normalized(
 
 /// PRelu with one slope per channel.
 pub(super) fn slopes(
-    node: &NodeProto,
+    node: &Node,
     output: TableOutput,
     reader: &Reader,
 ) -> Result<(ChannelTables, IrOperand), FloatReason> {
@@ -187,7 +187,7 @@ impl InstructionKernel for ChannelTablesKernel {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::NodeProto;
+    use octet_graph::Node;
 
     use crate::test_graph::{TestGraph, rounded};
 
@@ -204,7 +204,7 @@ mod tests {
             graph.constant(name, &[2], &values);
         }
         let inputs = ["x", "scale", "shift", "mean", "variance"];
-        let node = NodeProto::new("BatchNormalization", "n", &inputs, &["y"]);
+        let node = Node::new("BatchNormalization", "n", &inputs, &["y"]);
         graph.tested(node, &[&[1, 2, 2, 2]]);
         let run = graph.run();
         assert_eq!(run.operation("n"), "per-channel table");
@@ -220,7 +220,7 @@ mod tests {
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", &[1, 2, 2, 2]);
         graph.constant("slope", &[2, 1, 1], &[0.5, 2.0]);
-        let node = NodeProto::new("PRelu", "n", &["x", "slope"], &["y"]);
+        let node = Node::new("PRelu", "n", &["x", "slope"], &["y"]);
         graph.tested(node, &[&[1, 2, 2, 2]]);
         let run = graph.run();
         assert_eq!(run.operation("n"), "per-channel table");
@@ -237,7 +237,7 @@ mod tests {
             graph.constant(name, &[2], &[1.0, 1.0]);
         }
         let inputs = ["x", "scale", "shift", "mean", "variance"];
-        let node = NodeProto::new("BatchNormalization", "n", &inputs, &["y"]);
+        let node = Node::new("BatchNormalization", "n", &inputs, &["y"]);
         graph.tested(node, &[&[1, 2, 2, 2]]);
         let reason = "its result is not quantized to eight bits: \
                       QuantizeLinear_y_result has integers of type uint16";

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::{self as kernels, Table};
-use octet_onnx::schema::NodeProto;
 
 use crate::error::ProgramError;
 use crate::float_reason::FloatReason;
@@ -19,6 +18,7 @@ use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of};
 use crate::program::split_rows::split_rows;
 use crate::quantization::Int8Quantization;
 use crate::values::IrOperand;
+use octet_graph::Node;
 
 pub(super) const CONCAT: OperatorMatcher = OperatorMatcher {
     names: &["Concat"],
@@ -42,7 +42,7 @@ fn concat(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
 }
 
 fn operands(
-    node: &NodeProto,
+    node: &Node,
     to: Option<Int8Quantization>,
     reader: &Reader,
 ) -> Result<(Concat, Vec<IrOperand>), FloatReason> {
@@ -201,12 +201,13 @@ impl ConcatRows {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::Attribute;
+    use octet_graph::Node;
 
     use crate::test_graph::TestGraph;
 
-    fn node(inputs: &[&str]) -> NodeProto {
-        NodeProto::new("Concat", "n", inputs, &["y"]).with(AttributeProto::int("axis", 1))
+    fn node(inputs: &[&str]) -> Node {
+        Node::new("Concat", "n", inputs, &["y"]).with(Attribute::int("axis", 1))
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::{Arithmetic, Table};
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_onnx::schema::DataType;
 
 use super::arithmetic::{min_max, of_sides, of_two};
 use crate::error::{CompilerBug, ProgramError};
@@ -20,6 +20,7 @@ use crate::pattern::reader::Reader;
 use crate::program::instruction::BufferElement;
 use crate::quantization::Int8Quantization;
 use crate::values::IrOperand;
+use octet_graph::Node;
 
 pub(super) const WHERE: OperatorMatcher = OperatorMatcher {
     names: &["Where"],
@@ -48,7 +49,7 @@ fn conditional(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
 
 /// The condition and both values. Selection and rounding commute.
 fn operands(
-    node: &NodeProto,
+    node: &Node,
     to: Option<Int8Quantization>,
     reader: &Reader,
 ) -> Result<Vec<IrOperand>, FloatReason> {
@@ -160,7 +161,7 @@ fn on_reals<'a>(
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::NodeProto;
+    use octet_graph::Node;
 
     use crate::test_graph::TestGraph;
 
@@ -170,7 +171,7 @@ mod tests {
             let mut graph = TestGraph::new(wide);
             let condition = graph.condition("c", &[2, 3]);
             let [a, b] = ["a", "b"].map(|name| graph.input(name, &[2, 3]));
-            let node = NodeProto::new("Where", "n", &["c", "a", "b"], &["y"]);
+            let node = Node::new("Where", "n", &["c", "a", "b"], &["y"]);
             graph.tested(node, &[&[2, 3]]);
             let run = graph.run();
             assert_eq!(run.operation("n"), "where");
@@ -187,7 +188,7 @@ mod tests {
         graph.condition("c", &[3]);
         graph.constant("a", &[], &[1.0]);
         graph.constant("b", &[], &[2.0]);
-        let node = NodeProto::new("Where", "n", &["c", "a", "b"], &["y"]);
+        let node = Node::new("Where", "n", &["c", "a", "b"], &["y"]);
         graph.tested(node, &[&[3]]);
         assert_eq!(graph.reason("n"), "both of its values are constant");
     }

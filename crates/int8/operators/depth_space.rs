@@ -117,15 +117,15 @@ impl InstructionKernel for Blocks {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::{Attribute, Node};
 
     use crate::test_graph::TestGraph;
 
     fn tested(operator: &str, input: &[usize], output: &[usize]) -> (TestGraph, Vec<f32>) {
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", input);
-        let node = NodeProto::new(operator, "n", &["x"], &["y"]);
-        graph.tested(node.with(AttributeProto::int("blocksize", 2)), &[output]);
+        let node = Node::new(operator, "n", &["x"], &["y"]);
+        graph.tested(node.with(Attribute::int("blocksize", 2)), &[output]);
         (graph, x)
     }
 

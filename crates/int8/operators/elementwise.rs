@@ -7,11 +7,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use octet_graph::{Dim, Model, TensorType};
+use octet_graph::{Dim, Model, Node, TensorType};
 use octet_onnx::in_memory::{Tensor, Values};
-use octet_onnx::schema::{
-    DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
-};
+use octet_onnx::schema::{DataType, GraphProto, ModelProto, TensorProto, ValueInfoProto};
 
 use super::arithmetic;
 use super::channel_tables;
@@ -122,7 +120,7 @@ fn elementwise(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
 /// Arithmetic of several values, or a function per channel.
 fn of_values(
     matcher: &Matcher,
-    node: &NodeProto,
+    node: &Node,
     end: &Destination,
 ) -> Result<Elementwise, FloatReason> {
     match end {
@@ -143,7 +141,7 @@ fn of_values(
 }
 
 /// True for an operator of [`ELEMENTWISE`].
-fn is_elementwise(node: &NodeProto) -> bool {
+fn is_elementwise(node: &Node) -> bool {
     ELEMENTWISE.names.contains(&node.operator().as_str())
 }
 
@@ -168,10 +166,10 @@ fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, IrOperand), FloatRe
             continue;
         }
         let index = reader
-            .uses
+            .graph
             .producer(&value)
             .ok_or_else(|| FloatReason::NotQuantized(value.clone()))?;
-        let node = &reader.graph.nodes[index];
+        let node = &reader.graph.nodes()[index];
         if !is_elementwise(node) {
             let title = node.title().to_owned();
             return Err(FloatReason::FloatFrom(title, node.operator()));
@@ -179,10 +177,10 @@ fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, IrOperand), FloatRe
         let inside = value == real
             || !reader.is_observed(&value)
                 && reader
-                    .uses
+                    .graph
                     .consumers(&value)
                     .iter()
-                    .all(|(i, _)| nodes.contains(i));
+                    .all(|reader| nodes.contains(&reader.node));
         if !inside {
             return Err(FloatReason::AlsoReadAsFloat(value));
         }
@@ -245,9 +243,9 @@ fn reals(
     let count = operand_reals.len();
     let mut sorted = nodes.to_vec();
     sorted.sort_unstable();
-    let chain: Vec<NodeProto> = sorted
+    let chain: Vec<Node> = sorted
         .iter()
-        .map(|&i| reader.graph.nodes[i].clone())
+        .map(|&i| reader.graph.nodes()[i].clone())
         .collect();
     let result: HashSet<&String> = chain.iter().flat_map(|node| &node.output).collect();
     let read: Vec<&String> = chain.iter().flat_map(|node| &node.input).collect();
@@ -274,7 +272,7 @@ fn reals(
     let fed = inputs.len();
     let graph = GraphProto {
         name: Some("table".into()),
-        node: chain,
+        node: chain.iter().map(Node::to_proto).collect(),
         initializer: constants,
         input: inputs,
         output: vec![one(real)],
@@ -296,7 +294,8 @@ fn reals(
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{DataType, NodeProto};
+    use octet_graph::Node;
+    use octet_onnx::schema::DataType;
 
     use crate::test_graph::{TestGraph, rounded};
 
@@ -309,9 +308,9 @@ mod tests {
         for (wide, name) in [(false, "table"), (true, "table of 16 bits")] {
             let mut graph = TestGraph::new(wide);
             let x = graph.input("x", &[2, 9]);
-            let inner = NodeProto::new("Sigmoid", "inner", &["x"], &["s"]);
+            let inner = Node::new("Sigmoid", "inner", &["x"], &["s"]);
             graph.node(inner, DataType::Float, &[&[2, 9]]);
-            let outer = NodeProto::new("Mul", "n", &["x", "s"], &["y"]);
+            let outer = Node::new("Mul", "n", &["x", "s"], &["y"]);
             graph.tested(outer, &[&[2, 9]]);
             let run = graph.run();
             assert_eq!(run.operation("n"), name);
@@ -329,10 +328,10 @@ mod tests {
     fn tables_behind_each_other_are_merged() {
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", &[12]);
-        let first = NodeProto::new("Sigmoid", "first", &["x"], &["s"]);
+        let first = Node::new("Sigmoid", "first", &["x"], &["s"]);
         graph.node(first, DataType::Float, &[&[12]]);
         graph.pair("s", "t", &[12]);
-        let second = NodeProto::new("Mul", "n", &["x", "t"], &["y"]);
+        let second = Node::new("Mul", "n", &["x", "t"], &["y"]);
         graph.tested(second, &[&[12]]);
         let run = graph.run();
         assert_eq!(run.operation("n"), "table");
@@ -345,12 +344,12 @@ mod tests {
     fn failures_are_reasons() {
         let mut graph = TestGraph::new(false);
         graph.input("x", &[4]);
-        graph.tested(NodeProto::new("Erf", "n", &["x"], &["y"]), &[&[4]]);
+        graph.tested(Node::new("Erf", "n", &["x"], &["y"]), &[&[4]]);
         assert_eq!(graph.reason("n"), "the test has no Erf");
 
         let mut graph = TestGraph::new(false);
         graph.floats("x", &[4], &[0.0; 4]);
-        graph.tested(NodeProto::new("Relu", "n", &["x"], &["y"]), &[&[4]]);
+        graph.tested(Node::new("Relu", "n", &["x"], &["y"]), &[&[4]]);
         assert_eq!(graph.reason("n"), "its input x is not quantized");
     }
 }

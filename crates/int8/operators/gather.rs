@@ -40,7 +40,7 @@ fn gather(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::{Attribute, Node};
 
     use crate::test_graph::TestGraph;
 
@@ -48,8 +48,8 @@ mod tests {
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", &[2, 3]);
         graph.integers("indices", indices);
-        let node = NodeProto::new("Gather", "n", &["x", "indices"], &["y"]);
-        let node = node.with(AttributeProto::int("axis", 1));
+        let node = Node::new("Gather", "n", &["x", "indices"], &["y"]);
+        let node = node.with(Attribute::int("axis", 1));
         graph.tested(node, &[&[2, indices.len()]]);
         (graph, x)
     }

@@ -197,7 +197,7 @@ impl InstructionKernel for NormalizeReals {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::{Attribute, Node};
 
     use crate::test_graph::TestGraph;
 
@@ -220,7 +220,7 @@ mod tests {
             let (scale, shift) = ([1.0, 2.0, 0.5, -1.0], [0.0, 1.0, -1.0, 0.5]);
             graph.constant("scale", &[4], &scale);
             graph.constant("shift", &[4], &shift);
-            let node = NodeProto::new("LayerNormalization", "n", &["x", "scale", "shift"], &["y"]);
+            let node = Node::new("LayerNormalization", "n", &["x", "scale", "shift"], &["y"]);
             graph.tested(node, &[&[2, 4]]);
             let run = graph.run();
             assert_eq!(run.operation("n"), "normalization");
@@ -237,8 +237,8 @@ mod tests {
             let x = graph.input("x", &[1, 2, 2, 2]);
             graph.constant("scale", &[2], &[1.0, 2.0]);
             graph.constant("shift", &[2], &[0.5, -0.5]);
-            let node = NodeProto::new(operator, "n", &["x", "scale", "shift"], &["y"]);
-            let node = node.with(AttributeProto::int("num_groups", 1));
+            let node = Node::new(operator, "n", &["x", "scale", "shift"], &["y"]);
+            let node = node.with(Attribute::int("num_groups", 1));
             graph.tested(node, &[&[1, 2, 2, 2]]);
             let rows = normalized(&x, length).into_iter().enumerate();
             let affine = |(at, real)| if at < 4 { real + 0.5 } else { 2.0 * real - 0.5 };
@@ -254,8 +254,8 @@ mod tests {
         graph.constant("scale", &[3], &[1.0; 3]);
         graph.constant("shift", &[3], &[0.0; 3]);
         let inputs = ["x", "scale", "shift"];
-        let node = NodeProto::new("GroupNormalization", "n", &inputs, &["y"]);
-        let node = node.with(AttributeProto::int("num_groups", 2));
+        let node = Node::new("GroupNormalization", "n", &inputs, &["y"]);
+        let node = node.with(Attribute::int("num_groups", 2));
         graph.tested(node, &[&[1, 3, 2, 2]]);
         assert_eq!(graph.reason("n"), "its groups don't divide 3 channels");
     }

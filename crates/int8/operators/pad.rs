@@ -76,7 +76,7 @@ fn pad(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::NodeProto;
+    use octet_graph::Node;
 
     use crate::test_graph::TestGraph;
 
@@ -85,7 +85,7 @@ mod tests {
         let x = graph.input("x", &[2, 3]);
         graph.integers("pads", pads);
         graph.constant("fill", &[], &[fill]);
-        let node = NodeProto::new("Pad", "n", &["x", "pads", "fill"], &["y"]);
+        let node = Node::new("Pad", "n", &["x", "pads", "fill"], &["y"]);
         graph.tested(node, &[&[2, 4]]);
         (graph, x)
     }

@@ -199,14 +199,14 @@ impl InstructionKernel for AveragePoolKernel {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::{Attribute, Node};
 
     use crate::test_graph::TestGraph;
 
-    fn node(operator: &str) -> NodeProto {
-        NodeProto::new(operator, "n", &["x"], &["y"])
-            .with(AttributeProto::ints("kernel_shape", &[2, 2]))
-            .with(AttributeProto::ints("strides", &[2, 2]))
+    fn node(operator: &str) -> Node {
+        Node::new(operator, "n", &["x"], &["y"])
+            .with(Attribute::ints("kernel_shape", &[2, 2]))
+            .with(Attribute::ints("strides", &[2, 2]))
     }
 
     /// The values of each window of two by two, of images of four by four.

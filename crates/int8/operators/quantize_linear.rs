@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_onnx::schema::DataType;
 
 use crate::error::ProgramError;
 use crate::float_reason::FloatReason;
@@ -15,6 +15,7 @@ use crate::pattern::attributes::{slot, slot_out};
 use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::program::instruction::BufferElement;
 use crate::values::{ElementKind, IrOperand};
+use octet_graph::Node;
 
 pub(super) const QUANTIZE: OperatorMatcher = OperatorMatcher {
     names: &["QuantizeLinear"],
@@ -95,7 +96,7 @@ fn dequantize(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
     Ok(())
 }
 
-fn is_read_in_float(matcher: &Matcher, node: &NodeProto) -> bool {
+fn is_read_in_float(matcher: &Matcher, node: &Node) -> bool {
     let Some(real) = node.output.first() else {
         return false;
     };
@@ -103,9 +104,9 @@ fn is_read_in_float(matcher: &Matcher, node: &NodeProto) -> bool {
     let constant = node
         .input_at(0)
         .is_some_and(|name| reader.constant(name).is_some());
-    let mut readers = reader.uses.consumers(real).iter();
+    let mut readers = reader.graph.consumers(real).iter();
     !constant
-        && (reader.is_observed(real) || readers.any(|(reader, _)| !matcher.owned.contains(reader)))
+        && (reader.is_observed(real) || readers.any(|reader| !matcher.owned.contains(&reader.node)))
 }
 
 fn require_float32(matcher: &Matcher, reals: &str) -> Result<(), FloatReason> {
@@ -202,7 +203,7 @@ impl Operation for Int16ToFloats {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::NodeProto;
+    use octet_graph::Node;
 
     use crate::test_graph::{TestGraph, rounded};
 
@@ -240,11 +241,11 @@ mod tests {
     fn an_unknown_operator_is_a_reason() {
         let mut graph = TestGraph::new(false);
         graph.input("x", &[2]);
-        graph.tested(NodeProto::new("Unheard", "n", &["x"], &["y"]), &[&[2]]);
+        graph.tested(Node::new("Unheard", "n", &["x"], &["y"]), &[&[2]]);
         assert_eq!(graph.reason("n"), "it has no integer implementation");
         let mut graph = TestGraph::new(false);
         graph.input("x", &[2]);
-        let mut node = NodeProto::new("Relu", "n", &["x"], &["y"]);
+        let mut node = Node::new("Relu", "n", &["x"], &["y"]);
         node.domain = Some("com.example".into());
         graph.tested(node, &[&[2]]);
         assert_eq!(graph.reason("n"), "it is not a standard ONNX operator");

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use octet_kernels::int8::{self as kernels, Error, Image, Target};
-use octet_onnx::schema::NodeProto;
 
 use crate::error::ProgramError;
 use crate::float_reason::FloatReason;
@@ -19,6 +18,7 @@ use crate::program::instruction::InstructionKernel;
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of};
 use crate::program::split_rows::split_rows;
 use crate::values::IrOperand;
+use octet_graph::Node;
 
 pub(super) const MEAN: OperatorMatcher = OperatorMatcher {
     names: &["GlobalAveragePool", "ReduceMean", "ReduceSum"],
@@ -71,11 +71,7 @@ fn axes(one: &OneOperand) -> Result<Range<usize>, FloatReason> {
 }
 
 /// The adjacent axes that a node reduces.
-fn reduced_axes(
-    node: &NodeProto,
-    reader: &Reader,
-    rank: usize,
-) -> Result<Range<usize>, FloatReason> {
+fn reduced_axes(node: &Node, reader: &Reader, rank: usize) -> Result<Range<usize>, FloatReason> {
     let mut axes: Vec<usize> = match reader.list(node, "axes", 1) {
         Some(list) if !list.is_empty() => list
             .iter()
@@ -306,15 +302,16 @@ fn extreme_over<T: PartialOrd + Copy + Send + Sync>(
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::Attribute;
+    use octet_graph::Node;
 
     use crate::test_graph::TestGraph;
 
     fn tested(operator: &str, axes: &[i64], wide: bool, output: &[usize]) -> (TestGraph, Vec<f32>) {
         let mut graph = TestGraph::new(wide);
         let x = graph.input("x", &[2, 2, 2, 3]);
-        let node = NodeProto::new(operator, "n", &["x", "axes"], &["y"]);
-        let node = node.with(AttributeProto::int("keepdims", 0));
+        let node = Node::new(operator, "n", &["x", "axes"], &["y"]);
+        let node = node.with(Attribute::int("keepdims", 0));
         graph.integers("axes", axes);
         graph.tested(node, &[output]);
         (graph, x)
@@ -353,7 +350,7 @@ mod tests {
         for (operator, name) in [("GlobalAveragePool", "mean"), ("GlobalMaxPool", "maximum")] {
             let mut graph = TestGraph::new(false);
             let x = graph.input("x", &[1, 3, 2, 2]);
-            let node = NodeProto::new(operator, "n", &["x"], &["y"]);
+            let node = Node::new(operator, "n", &["x"], &["y"]);
             graph.tested(node, &[&[1, 3, 1, 1]]);
             let run = graph.run();
             assert_eq!(run.operation("n"), name);

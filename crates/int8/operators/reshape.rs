@@ -62,7 +62,7 @@ impl Operation for Reshape {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::NodeProto;
+    use octet_graph::Node;
 
     use crate::test_graph::TestGraph;
 
@@ -72,7 +72,7 @@ mod tests {
             for operator in ["Reshape", "Flatten", "Identity"] {
                 let mut graph = TestGraph::new(wide);
                 let x = graph.input("x", &[2, 3, 2]);
-                let node = NodeProto::new(operator, "n", &["x"], &["y"]);
+                let node = Node::new(operator, "n", &["x"], &["y"]);
                 graph.tested(node, &[&[2, 6]]);
                 let run = graph.run();
                 assert_eq!(run.operation("n"), "reshape");
@@ -85,7 +85,7 @@ mod tests {
     fn a_wrong_count_is_a_reason() {
         let mut graph = TestGraph::new(false);
         graph.input("x", &[2, 3]);
-        graph.tested(NodeProto::new("Reshape", "n", &["x"], &["y"]), &[&[5]]);
+        graph.tested(Node::new("Reshape", "n", &["x"], &["y"]), &[&[5]]);
         let reason = "its output shape [5] does not follow from its input shape [2, 3]";
         assert_eq!(graph.reason("n"), reason);
     }

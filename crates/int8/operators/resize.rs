@@ -136,7 +136,7 @@ impl InstructionKernel for LinearResizeKernel {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::{Attribute, Node};
 
     use crate::test_graph::TestGraph;
 
@@ -144,8 +144,8 @@ mod tests {
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", &[1, 2, 2, 3]);
         graph.constant("scales", &[4], &[1.0, 1.0, 2.0, 1.0]);
-        let node = NodeProto::new("Resize", "n", &["x", "", "scales"], &["y"]);
-        let node = node.with(AttributeProto::text("mode", mode));
+        let node = Node::new("Resize", "n", &["x", "", "scales"], &["y"]);
+        let node = node.with(Attribute::text("mode", mode));
         graph.tested(node, &[&[1, 2, 4, 3]]);
         (graph, x)
     }

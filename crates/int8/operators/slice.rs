@@ -51,7 +51,7 @@ fn slice(one: &OneOperand) -> Result<Arc<dyn Operation>, FloatReason> {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::NodeProto;
+    use octet_graph::Node;
 
     use crate::test_graph::TestGraph;
 
@@ -63,7 +63,7 @@ mod tests {
             graph.integers(name, &[integer]);
         }
         let inputs = ["x", "starts", "ends", "axes", "steps"];
-        let node = NodeProto::new("Slice", "n", &inputs, &["y"]);
+        let node = Node::new("Slice", "n", &inputs, &["y"]);
         graph.tested(node, &[&[2, 2]]);
         (graph, x)
     }

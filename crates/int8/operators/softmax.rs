@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use octet_kernels::int8::{self as kernels, Scale};
-use octet_onnx::schema::NodeProto;
 
 use crate::error::ProgramError;
 use crate::float_reason::FloatReason;
@@ -22,6 +21,7 @@ use crate::program::instruction::{BufferElement, InstructionKernel};
 use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of};
 use crate::program::split_rows::split_rows;
 use crate::values::IrOperand;
+use octet_graph::Node;
 
 pub(super) const SOFTMAX: OperatorMatcher = OperatorMatcher {
     names: &["Softmax"],
@@ -58,7 +58,7 @@ fn flattened(matcher: &mut Matcher, index: usize) -> Option<()> {
     let reader = &matcher.reader;
     let node = matcher.node(index);
     let rows = node.input_at(0)?;
-    let flatten = reader.uses.producer(rows)?;
+    let flatten = reader.graph.producer(rows)?;
     let unflatten = reader.only_reader(node.output.first()?)?;
     let (before, behind) = (
         unmatched(matcher, flatten, "Flatten")?,
@@ -80,9 +80,9 @@ fn flattened(matcher: &mut Matcher, index: usize) -> Option<()> {
     let mut around = vec![flatten, unflatten];
     // A Shape node that only feeds the Reshape.
     let asked = behind.input_at(1)?;
-    if let Some(shape) = reader.uses.producer(asked)
+    if let Some(shape) = reader.graph.producer(asked)
         && unmatched(matcher, shape, "Shape").is_some()
-        && reader.uses.consumers(asked).len() == 1
+        && reader.graph.consumers(asked).len() == 1
         && !reader.is_observed(asked)
     {
         around.push(shape);
@@ -97,7 +97,7 @@ fn flattened(matcher: &mut Matcher, index: usize) -> Option<()> {
 }
 
 /// An unmatched node of this ONNX operator.
-fn unmatched<'a>(matcher: &Matcher<'a>, index: usize, operator: &str) -> Option<&'a NodeProto> {
+fn unmatched<'a>(matcher: &Matcher<'a>, index: usize, operator: &str) -> Option<&'a Node> {
     let node = matcher.unmatched(index);
     node.filter(|node| node.is(operator))
 }
@@ -207,7 +207,9 @@ impl InstructionKernel for SoftmaxOfReals {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+    use octet_graph::Attribute;
+    use octet_graph::Node;
+    use octet_onnx::schema::DataType;
 
     use crate::test_graph::{TestGraph, assert_near};
 
@@ -225,7 +227,7 @@ mod tests {
         for wide in [false, true] {
             let mut graph = TestGraph::new(wide);
             let x = graph.input("x", &[2, 3, 4]);
-            let node = NodeProto::new("Softmax", "n", &["x"], &["y"]);
+            let node = Node::new("Softmax", "n", &["x"], &["y"]);
             graph.tested(node, &[&[2, 3, 4]]);
             let run = graph.run();
             assert_eq!(run.operation("n"), "softmax");
@@ -233,8 +235,8 @@ mod tests {
         }
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", &[1, 3, 2, 2]);
-        let node = NodeProto::new("Softmax", "n", &["x"], &["y"]);
-        graph.tested(node.with(AttributeProto::int("axis", 1)), &[&[1, 3, 2, 2]]);
+        let node = Node::new("Softmax", "n", &["x"], &["y"]);
+        graph.tested(node.with(Attribute::int("axis", 1)), &[&[1, 3, 2, 2]]);
         let pixel = |at: usize| [x[at], x[at + 4], x[at + 8]];
         let pixels: Vec<Vec<f32>> = (0..4).map(|at| expected(&pixel(at), 3)).collect();
         let planes = (0..3).flat_map(|channel| pixels.iter().map(move |pixel| pixel[channel]));
@@ -245,12 +247,12 @@ mod tests {
     fn a_softmax_between_flatten_and_reshape_is_one_step() {
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", &[2, 3, 2]);
-        let flatten = NodeProto::new("Flatten", "flatten", &["x"], &["rows"]);
+        let flatten = Node::new("Flatten", "flatten", &["x"], &["rows"]);
         graph.node(flatten, DataType::Float, &[&[2, 6]]);
-        let softmax = NodeProto::new("Softmax", "n", &["rows"], &["result"]);
+        let softmax = Node::new("Softmax", "n", &["rows"], &["result"]);
         graph.node(softmax, DataType::Float, &[&[2, 6]]);
         graph.integers("shape", &[2, 3, 2]);
-        let reshape = NodeProto::new("Reshape", "reshape", &["result", "shape"], &["y"]);
+        let reshape = Node::new("Reshape", "reshape", &["result", "shape"], &["y"]);
         graph.tested(reshape, &[&[2, 3, 2]]);
         let run = graph.run();
         let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
@@ -265,10 +267,7 @@ mod tests {
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", &[2, 3, 2]);
         graph.opset(12);
-        graph.tested(
-            NodeProto::new("Softmax", "n", &["x"], &["y"]),
-            &[&[2, 3, 2]],
-        );
+        graph.tested(Node::new("Softmax", "n", &["x"], &["y"]), &[&[2, 3, 2]]);
         graph.run().assert_near(&expected(&x, 6), 0.51);
     }
 }

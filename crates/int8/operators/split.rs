@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::stepped;
-use octet_onnx::schema::NodeProto;
 
 use super::selection::{Selection, whole};
 use crate::float_reason::FloatReason;
 use crate::pattern::attributes::{axis, bounded, slot};
 use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher, check_16_bits};
 use crate::pattern::reader::Reader;
+use octet_graph::Node;
 
 pub(super) const SPLIT: OperatorMatcher = OperatorMatcher {
     names: &["Split"],
@@ -26,7 +26,7 @@ fn split(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
     for name in node.output.iter().filter(|name| !name.is_empty()) {
         let (operation, end) = part(node, reader, name, start)?;
         start = end;
-        if reader.uses.consumers(name).is_empty() && !reader.is_observed(name) {
+        if reader.graph.consumers(name).is_empty() && !reader.is_observed(name) {
             continue;
         }
         let end = matcher.quantized_destination(name)?;
@@ -41,7 +41,7 @@ fn split(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
 
 /// One output, which begins at `start`, and the start of the next.
 fn part(
-    node: &NodeProto,
+    node: &Node,
     reader: &Reader,
     name: &str,
     start: usize,
@@ -64,7 +64,8 @@ fn part(
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::Attribute;
+    use octet_graph::Node;
 
     use crate::test_graph::TestGraph;
 
@@ -73,8 +74,8 @@ mod tests {
         for wide in [false, true] {
             let mut graph = TestGraph::new(wide);
             let x = graph.input("x", &[2, 3]);
-            let node = NodeProto::new("Split", "n", &["x"], &["y", "z"]);
-            let node = node.with(AttributeProto::int("axis", 1));
+            let node = Node::new("Split", "n", &["x"], &["y", "z"]);
+            let node = node.with(Attribute::int("axis", 1));
             graph.tested(node, &[&[2, 1], &[2, 2]]);
             let run = graph.run();
             assert_eq!(run.operation("n"), "selection");
@@ -87,8 +88,8 @@ mod tests {
     fn outputs_that_are_too_large_are_a_reason() {
         let mut graph = TestGraph::new(false);
         graph.input("x", &[2, 3]);
-        let node = NodeProto::new("Split", "n", &["x"], &["y", "z"]);
-        let node = node.with(AttributeProto::int("axis", 1));
+        let node = Node::new("Split", "n", &["x"], &["y", "z"]);
+        let node = node.with(Attribute::int("axis", 1));
         graph.tested(node, &[&[2, 2], &[2, 2]]);
         let reason = "its output z of shape [2, 2] does not fit the input shape [2, 3]";
         assert_eq!(graph.reason("n"), reason);

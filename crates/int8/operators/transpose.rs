@@ -81,15 +81,15 @@ impl Operation for Transpose {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, NodeProto};
+    use octet_graph::{Attribute, Node};
 
     use crate::test_graph::TestGraph;
 
     fn tested(wide: bool, perm: &[i64], output: &[usize]) -> (TestGraph, Vec<f32>) {
         let mut graph = TestGraph::new(wide);
         let x = graph.input("x", &[2, 3, 4]);
-        let node = NodeProto::new("Transpose", "n", &["x"], &["y"]);
-        graph.tested(node.with(AttributeProto::ints("perm", perm)), &[output]);
+        let node = Node::new("Transpose", "n", &["x"], &["y"]);
+        graph.tested(node.with(Attribute::ints("perm", perm)), &[output]);
         (graph, x)
     }
 

@@ -2,15 +2,14 @@
 
 use octet_kernels::int8::Window;
 
-use octet_graph::{Around, SlidingWindow};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Around, Node, SlidingWindow};
 
 use crate::float_reason::FloatReason;
 use crate::program::image_size::plane;
 
 /// The window of a Conv or ConvTranspose with one or two spatial axes.
 pub(super) fn convolution_window(
-    node: &NodeProto,
+    node: &Node,
     kernel: &[usize],
     image: &[usize],
     output: &[usize],
@@ -32,7 +31,7 @@ pub(super) fn convolution_window(
 
 /// The window of a pooling.
 pub(super) fn pooling_window(
-    node: &NodeProto,
+    node: &Node,
     image: &[usize],
     output: &[usize],
 ) -> Result<Window, FloatReason> {
@@ -42,7 +41,7 @@ pub(super) fn pooling_window(
 }
 
 fn window(
-    node: &NodeProto,
+    node: &Node,
     kernel: &[usize],
     image: &[usize],
     output: &[usize],
@@ -90,7 +89,7 @@ fn window(
 /// Elements cropped from both ends of a transposed convolution's output, so that `to` remain of
 /// those computed from `from` inputs. Its window slides over the output.
 fn cut_off(
-    node: &NodeProto,
+    node: &Node,
     slide: &SlidingWindow,
     axis: usize,
     [from, to]: [usize; 2],
@@ -151,7 +150,7 @@ pub(super) fn has_output(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octet_onnx::schema::AttributeProto;
+    use octet_graph::Attribute;
 
     /// Values of ONNX Runtime 1.31; seven thousand windows in all modes were compared.
     #[test]
@@ -177,12 +176,12 @@ mod tests {
             ("SAME_UPPER", None, 1, 3, 15, None),
             ("NOTSET", None, 2, 3, 19, None),
         ] {
-            let mut node = NodeProto::new("ConvTranspose", "c", &["x", "w"], &["y"])
-                .with(AttributeProto::text("auto_pad", auto))
-                .with(AttributeProto::ints("strides", &[2]))
-                .with(AttributeProto::ints("output_padding", &[more]));
+            let mut node = Node::new("ConvTranspose", "c", &["x", "w"], &["y"])
+                .with(Attribute::text("auto_pad", auto))
+                .with(Attribute::ints("strides", &[2]))
+                .with(Attribute::ints("output_padding", &[more]));
             if let Some(size) = sized {
-                node.set(AttributeProto::ints("output_shape", &[size]));
+                node.set(Attribute::ints("output_shape", &[size]));
             }
             let slides = SlidingWindow::from_node(&node, &[taps]).unwrap_or_default();
             let found = cut_off(&node, &slides[0], 0, [8, to]).ok();

@@ -1,7 +1,7 @@
 //! Reads of a node's inputs, outputs and axes, with reasons on failure.
 
+use octet_graph::Node;
 use octet_graph::prepare::position;
-use octet_onnx::schema::NodeProto;
 
 use crate::float_reason::FloatReason;
 
@@ -9,12 +9,12 @@ use crate::float_reason::FloatReason;
 const LARGEST: usize = 1 << 24;
 
 /// Name of an input.
-pub(crate) fn slot(node: &NodeProto, slot: usize) -> Result<&str, FloatReason> {
+pub(crate) fn slot(node: &Node, slot: usize) -> Result<&str, FloatReason> {
     node.input_at(slot).ok_or(FloatReason::NoInput(slot + 1))
 }
 
 /// Name of the first output.
-pub(crate) fn slot_out(node: &NodeProto) -> Result<&str, FloatReason> {
+pub(crate) fn slot_out(node: &Node) -> Result<&str, FloatReason> {
     node.output
         .first()
         .map(String::as_str)
@@ -59,7 +59,7 @@ pub(crate) fn without_leading_ones(sizes: &[usize]) -> &[usize] {
 }
 
 /// The permutation of a Transpose: for each output axis, its input axis.
-pub(crate) fn permutation(node: &NodeProto, rank: usize) -> Result<Vec<usize>, FloatReason> {
+pub(crate) fn permutation(node: &Node, rank: usize) -> Result<Vec<usize>, FloatReason> {
     let Some(perm) = node.ints("perm") else {
         return Ok((0..rank).rev().collect());
     };

@@ -97,8 +97,8 @@ impl Matcher<'_> {
             Destination::Floats(FloatReason::ReadAsFloat(title))
         };
         let Some(reader) = self.reader.only_reader(real) else {
-            return match self.reader.uses.consumers(real) {
-                [(reader, _)] => read_by(*reader),
+            return match self.reader.graph.consumers(real) {
+                [reader] => read_by(reader.node),
                 _ => Destination::Floats(FloatReason::ReadBySeveral),
             };
         };

@@ -19,10 +19,10 @@ impl Reader<'_> {
     /// DequantizeLinear nodes with equal parameters.
     pub(crate) fn hidden_int16(&self, integers: &str) -> Result<Int16Quantization, FloatReason> {
         let name = || integers.to_owned();
-        let Some(maker) = self.uses.producer(integers) else {
+        let Some(maker) = self.graph.producer(integers) else {
             return Err(FloatReason::InputsOf16Bits(name()));
         };
-        let quantizer = &self.graph.nodes[maker];
+        let quantizer = &self.graph.nodes()[maker];
         if !quantizer.is("QuantizeLinear") {
             let title = quantizer.title().to_owned();
             return Err(FloatReason::Source16Bits(name(), title));
@@ -39,11 +39,11 @@ impl Reader<'_> {
         if self.is_observed(integers) {
             return Err(FloatReason::Observed16Bits(name()));
         }
-        for &(reader, slot) in self.uses.consumers(integers) {
-            let node = &self.graph.nodes[reader];
-            let same = slot == 0
+        for reader in self.graph.consumers(integers) {
+            let node = &self.graph.nodes()[reader.node];
+            let same = reader.is_input(0)
                 && node.is("DequantizeLinear")
-                && !self.refused.contains(&reader)
+                && !self.refused.contains(&reader.node)
                 && self.int16_parameters(node)? == int16;
             if !same {
                 let title = node.title().to_owned();

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use octet_graph::{Model, TensorType};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node, TensorType};
 
 use super::attributes::{slot, slot_out};
 use super::destination::Destination;
@@ -45,7 +44,7 @@ pub(crate) enum NodeMatcher {
 
 /// A node with one operand and one output.
 pub(crate) struct OneOperand<'m, 'a> {
-    pub(crate) node: &'a NodeProto,
+    pub(crate) node: &'a Node,
     pub(crate) reader: &'m Reader<'a>,
     pub(crate) operand: IrOperand,
     /// Shape of the operand.
@@ -116,18 +115,18 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    pub(crate) fn node(&self, index: usize) -> &'a NodeProto {
-        &self.reader.graph.nodes[index]
+    pub(crate) fn node(&self, index: usize) -> &'a Node {
+        &self.reader.graph.nodes()[index]
     }
 
-    fn operator(&self, node: &NodeProto) -> Option<&'a OperatorMatcher> {
+    fn operator(&self, node: &Node) -> Option<&'a OperatorMatcher> {
         let name = node.operator();
         let mut operators = self.operators.iter().copied();
         operators.find(|operator| operator.names.contains(&name.as_str()))
     }
 
     /// True for a node that only the last pass matches.
-    pub(crate) fn is_of_border(&self, node: &NodeProto) -> bool {
+    pub(crate) fn is_of_border(&self, node: &Node) -> bool {
         let operator = self.operator(node);
         operator.is_some_and(|operator| operator.pass == MatchPass::Border)
     }
@@ -185,7 +184,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// A node of an ONNX operator that no step contains yet.
-    pub(crate) fn unmatched(&self, index: usize) -> Option<&'a NodeProto> {
+    pub(crate) fn unmatched(&self, index: usize) -> Option<&'a Node> {
         let taken = self.owned.contains(&index) || self.reader.refused.contains(&index);
         let node = self.node(index);
         (is_standard(node) && !taken).then_some(node)
@@ -193,9 +192,9 @@ impl<'a> Matcher<'a> {
 
     /// The only reader of a value, if it is this binary operator, with its other input.
     pub(crate) fn partner(&self, value: &str, operator: &str) -> Option<(usize, &'a str)> {
-        let [(reader, slot @ (0 | 1))] = *self.reader.uses.consumers(value) else {
-            return None;
-        };
+        let reader = self.reader.graph.only_consumer(value)?;
+        let slot = reader.input().filter(|&slot| slot < 2)?;
+        let reader = reader.node;
         let node = self.unmatched(reader).filter(|node| node.is(operator))?;
         let other = node.input_at(1 - slot)?;
         (!self.reader.is_observed(value)).then_some((reader, other))
@@ -327,6 +326,6 @@ pub(crate) fn check_16_bits(
 }
 
 /// True for an operator of ONNX's own domain.
-fn is_standard(node: &NodeProto) -> bool {
+fn is_standard(node: &Node) -> bool {
     matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"))
 }

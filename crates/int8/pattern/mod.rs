@@ -44,7 +44,7 @@ pub(crate) fn build_ir(
         Scope::Defined => &[MatchPass::Defined],
     };
     for &pass in passes {
-        for index in 0..input.model.graph.nodes.len() {
+        for index in 0..input.model.graph.nodes().len() {
             matcher.visit(index, pass);
         }
     }
@@ -52,7 +52,7 @@ pub(crate) fn build_ir(
     let mut ir = std::mem::take(&mut matcher.ir);
     ir.steps
         .sort_by_key(|step| step.nodes.iter().copied().min());
-    for (index, node) in input.model.graph.nodes.iter().enumerate() {
+    for (index, node) in input.model.graph.nodes().iter().enumerate() {
         let reason = matcher.reasons.remove(&index);
         let unseen = reason.is_none() && matcher.is_of_border(node);
         if matcher.owned.contains(&index) || unseen {

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use octet_graph::{Dim, Graph, Model, TensorType, Uses};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Dim, Graph, Model, Node, TensorType};
+use octet_onnx::schema::{DataType, TensorProto};
 
 use crate::float_evaluator::FloatEvaluator;
 use crate::float_reason::FloatReason;
@@ -14,7 +14,6 @@ use crate::values::{Constant, IrOperand};
 /// A graph with types, and access to its quantization parameters.
 pub(crate) struct Reader<'a> {
     pub(crate) graph: &'a Graph,
-    pub(crate) uses: Uses,
     pub(crate) opset: i64,
     types: &'a BTreeMap<String, TensorType>,
     /// Values that are watched from outside.
@@ -35,10 +34,9 @@ impl<'a> Reader<'a> {
         floats: &'a dyn FloatEvaluator,
     ) -> Reader<'a> {
         let graph = &model.graph;
-        let nodes = graph.nodes.iter().enumerate();
+        let nodes = graph.nodes().iter().enumerate();
         Reader {
             graph,
-            uses: graph.uses(),
             opset: model.opset(),
             types,
             watched: watched.iter().map(String::as_str).collect(),
@@ -74,21 +72,20 @@ impl<'a> Reader<'a> {
 
     /// True for model outputs and watched values.
     pub(crate) fn is_observed(&self, value: &str) -> bool {
-        self.uses.is_output(value) || self.watched.contains(value)
+        self.graph.is_output(value) || self.watched.contains(value)
     }
 
     /// The only reader of a value, if the value is its first input.
     pub(crate) fn only_reader(&self, value: &str) -> Option<usize> {
-        match *self.uses.consumers(value) {
-            [(reader, 0)] if !self.is_observed(value) => Some(reader),
-            _ => None,
-        }
+        let reader = self.graph.only_consumer(value)?;
+        let only = reader.is_input(0) && !self.is_observed(value);
+        only.then_some(reader.node)
     }
 
     /// Parameters of a Q or DQ node with one scale and eight bits; `integers` is its integer side.
     pub(crate) fn quantization(
         &self,
-        node: &NodeProto,
+        node: &Node,
         integers: &str,
     ) -> Result<Int8Quantization, FloatReason> {
         let (scale, element, zero_point) = self.linear(node, integers)?;
@@ -108,10 +105,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Parameters of a Q or DQ node with one scale and 16 bits.
-    pub(crate) fn int16_parameters(
-        &self,
-        node: &NodeProto,
-    ) -> Result<Int16Quantization, FloatReason> {
+    pub(crate) fn int16_parameters(&self, node: &Node) -> Result<Int16Quantization, FloatReason> {
         let integers = match node.is("QuantizeLinear") {
             true => node.output.first().map_or("", String::as_str),
             false => node.input_at(0).unwrap_or_default(),
@@ -128,11 +122,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The single scale of a Q or DQ node, its integer type and its zero point.
-    fn linear(
-        &self,
-        node: &NodeProto,
-        integers: &str,
-    ) -> Result<(f32, DataType, i64), FloatReason> {
+    fn linear(&self, node: &Node, integers: &str) -> Result<(f32, DataType, i64), FloatReason> {
         let title = || node.title().to_owned();
         let [scale] = self.numbers(node, 1)?[..] else {
             return Err(FloatReason::ScalePerChannel(title()));
@@ -157,11 +147,11 @@ impl<'a> Reader<'a> {
         Ok((scale, element, zero_point))
     }
 
-    fn zero_point_type(&self, node: &NodeProto) -> Option<DataType> {
+    fn zero_point_type(&self, node: &Node) -> Option<DataType> {
         self.element(node.input_at(2)?)
     }
 
-    pub(crate) fn numbers(&self, node: &NodeProto, slot: usize) -> Result<Vec<f32>, FloatReason> {
+    pub(crate) fn numbers(&self, node: &Node, slot: usize) -> Result<Vec<f32>, FloatReason> {
         let name = node.input_at(slot).unwrap_or_default();
         self.constant(name)
             .and_then(|tensor| tensor.to_f32().ok())
@@ -169,10 +159,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The DequantizeLinear that produces a real value.
-    pub(crate) fn dequantizer(&self, real: &str) -> Option<&'a NodeProto> {
+    pub(crate) fn dequantizer(&self, real: &str) -> Option<&'a Node> {
         self.dequantized
             .get(real)
-            .map(|&index| &self.graph.nodes[index])
+            .map(|&index| &self.graph.nodes()[index])
     }
 
     /// The integers behind a real value: eight bits, one scale.
@@ -251,7 +241,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of integers: an attribute in old opsets, an input in new ones.
-    pub(crate) fn list(&self, node: &NodeProto, key: &str, slot: usize) -> Option<Vec<i64>> {
+    pub(crate) fn list(&self, node: &Node, key: &str, slot: usize) -> Option<Vec<i64>> {
         match node.ints(key) {
             Some(list) => Some(list.to_vec()),
             None => self.constant(node.input_at(slot)?)?.to_i64().ok(),

@@ -7,17 +7,17 @@ use octet_graph::{Graph, Steps};
 
 /// Visits the nodes in reverse order, so a pair passes any number of data-movement nodes.
 pub(super) fn propagate(graph: &mut Graph, watched: &[String]) {
-    let uses = graph.uses();
     let kept: HashSet<&str> = watched.iter().map(String::as_str).collect();
     // The only reader of a value that is neither an output nor watched.
-    let only_read_by = |name: &str| match uses.consumers(name) {
-        [(reader, _)] if !uses.is_output(name) && !kept.contains(name) => Some(*reader),
-        _ => None,
+    let only_read_by = |name: &str| {
+        let inside = !graph.is_output(name) && !kept.contains(name);
+        let reader = graph.only_consumer(name).filter(|_| inside)?;
+        Some(reader.node)
     };
     let around = around_softmax(graph);
     let mut rounded: HashMap<&str, PairParameters> = HashMap::new();
     let mut pairs: HashMap<String, PairParameters> = HashMap::new();
-    for (index, node) in graph.nodes.iter().enumerate().rev() {
+    for (index, node) in graph.nodes().iter().enumerate().rev() {
         if node.is("QuantizeLinear") {
             let real = node.input_at(0).unwrap_or_default();
             if let Some(pair) =
@@ -42,7 +42,7 @@ pub(super) fn propagate(graph: &mut Graph, watched: &[String]) {
             false => continue,
         };
         for name in moved {
-            let maker = uses.producer(name).map(|maker| &graph.nodes[maker]);
+            let maker = graph.producer(name).map(|maker| &graph.nodes()[maker]);
             let real = maker.is_some_and(|maker| !maker.is("DequantizeLinear"));
             if real && only_read_by(name) == Some(index) {
                 rounded.insert(name, pair.clone());
@@ -54,7 +54,7 @@ pub(super) fn propagate(graph: &mut Graph, watched: &[String]) {
         return;
     }
     let mut steps = Steps::new(graph.names());
-    for mut node in std::mem::take(&mut graph.nodes) {
+    for mut node in graph.take_nodes() {
         let mut result = Vec::new();
         for output in &mut node.output {
             if let Some(pair) = pairs.get(output) {

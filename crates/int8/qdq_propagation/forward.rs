@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{PairParameters, around_softmax, keeps_values};
 use octet_graph::operators::{ChannelRole, Operator, Property, Treatment};
-use octet_graph::{Graph, Steps};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Graph, Node, Steps};
 
 /// Visits the nodes in topological order, so a pair passes any number of data-movement nodes.
 pub(super) fn propagate(graph: &mut Graph) {
@@ -13,7 +12,7 @@ pub(super) fn propagate(graph: &mut Graph) {
     let around = around_softmax(graph);
     let mut steps = Steps::new(graph.names());
     let mut known: HashMap<String, PairParameters> = HashMap::new();
-    let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
+    let nodes = graph.take_nodes().into_iter().enumerate();
     for (index, mut node) in nodes {
         let passed = moved_pair(&node, graph, &known).filter(|_| !around.contains(&index));
         let passed = passed.cloned();
@@ -43,12 +42,11 @@ pub(super) fn propagate(graph: &mut Graph) {
 
 /// Values that some node reads as reals.
 fn values_read_as_reals(graph: &Graph) -> HashSet<String> {
-    let uses = graph.uses();
-    let result = graph.nodes.iter().flat_map(|node| &node.output);
+    let result = graph.nodes().iter().flat_map(|node| &node.output);
     result
         .filter(|name| {
-            let mut readers = uses.consumers(name).iter();
-            readers.any(|&(reader, _)| !graph.nodes[reader].is("QuantizeLinear"))
+            let mut readers = graph.consumers(name).iter();
+            readers.any(|reader| !graph.nodes()[reader.node].is("QuantizeLinear"))
         })
         .cloned()
         .collect()
@@ -56,7 +54,7 @@ fn values_read_as_reals(graph: &Graph) -> HashSet<String> {
 
 /// The pair before all inputs that a node moves.
 fn moved_pair<'a>(
-    node: &NodeProto,
+    node: &Node,
     graph: &Graph,
     known: &'a HashMap<String, PairParameters>,
 ) -> Option<&'a PairParameters> {
@@ -78,12 +76,12 @@ fn moved_pair<'a>(
     same.then_some(pair)
 }
 
-fn picks_nearest(node: &NodeProto) -> bool {
+fn picks_nearest(node: &Node) -> bool {
     node.text("mode").unwrap_or("nearest") == "nearest"
         && node.text("coordinate_transformation_mode") != Some("tf_crop_and_resize")
 }
 
-fn fills_with_zero(node: &NodeProto, graph: &Graph) -> bool {
+fn fills_with_zero(node: &Node, graph: &Graph) -> bool {
     if node.text("mode").unwrap_or("constant") != "constant" {
         return true;
     }

@@ -14,8 +14,7 @@ mod weights;
 use std::collections::HashSet;
 
 use octet_graph::operators::{Operator, Property, Treatment};
-use octet_graph::{Graph, Model};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Graph, Model, Node, Use};
 use pair::PairParameters;
 
 /// Propagates pairs through the model; watched values keep their meaning.
@@ -27,7 +26,7 @@ pub(super) fn propagate(model: &mut Model, watched: &[String]) {
 
 /// True for nodes that keep all or some values of their first input. Rounding before or behind them
 /// is the same, as it is monotonic. A MaxPool that returns the index of its maximum is none of them.
-fn keeps_values(node: &NodeProto) -> bool {
+fn keeps_values(node: &Node) -> bool {
     let operator = Operator::of(node);
     let shares_scale =
         operator.has(Property::KeepsRange) && operator.treatment == Some(Treatment::Share);
@@ -38,14 +37,17 @@ fn keeps_values(node: &NodeProto) -> bool {
 /// Nodes around each row Softmax that together form one over several axes (`operators/softmax.rs`).
 /// They need no pairs.
 fn around_softmax(graph: &Graph) -> HashSet<usize> {
-    let uses = graph.uses();
     let mut around = HashSet::new();
-    for node in graph.nodes.iter().filter(|node| node.is("Softmax")) {
-        let before = node.input_at(0).and_then(|name| uses.producer(name));
-        let behind = node.output.first().map(|name| uses.consumers(name));
-        if let (Some(before), Some(&[(behind, 0)])) = (before, behind)
-            && graph.nodes[before].is("Flatten")
-            && graph.nodes[behind].is("Reshape")
+    for node in graph.nodes().iter().filter(|node| node.is("Softmax")) {
+        let before = node.input_at(0).and_then(|name| graph.producer(name));
+        let behind = node
+            .output
+            .first()
+            .and_then(|name| graph.only_consumer(name));
+        let behind = behind.filter(|reader| reader.is_input(0));
+        if let (Some(before), Some(Use { node: behind, .. })) = (before, behind)
+            && graph.nodes()[before].is("Flatten")
+            && graph.nodes()[behind].is("Reshape")
         {
             around.extend([before, behind]);
         }

@@ -1,7 +1,7 @@
 //! A pair of QuantizeLinear and DequantizeLinear, by its constants.
 
-use octet_graph::{Graph, Steps};
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_graph::{Graph, Node, Steps};
+use octet_onnx::schema::DataType;
 
 /// Integer types of propagated pairs.
 const INTEGERS: [DataType; 4] = [
@@ -21,7 +21,7 @@ pub(super) struct PairParameters {
 impl PairParameters {
     /// Parameters of a QuantizeLinear or DequantizeLinear with explicit zero point. Without one,
     /// another node fixes the integer type.
-    pub(super) fn from_node(graph: &Graph, node: &NodeProto) -> Option<PairParameters> {
+    pub(super) fn from_node(graph: &Graph, node: &Node) -> Option<PairParameters> {
         let one = |slot: usize, types: &[DataType]| {
             let name = node.input_at(slot)?;
             let tensor = graph.initializers.get(name)?;
@@ -56,7 +56,7 @@ impl PairParameters {
             let inputs = [input, &self.scale, &self.zero_point];
             steps
                 .nodes
-                .push(NodeProto::new(operator, &name, &inputs, &[output]));
+                .push(Node::new(operator, &name, &inputs, &[output]));
         }
     }
 }

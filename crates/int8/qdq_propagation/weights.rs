@@ -5,20 +5,20 @@ use std::collections::HashMap;
 use octet_kernels::int8::permute;
 
 use crate::pattern::attributes::permutation;
-use octet_graph::Graph;
 use octet_graph::operators::{Operator, Property};
 use octet_graph::prepare::{infer, position};
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_graph::{Attribute, Graph, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// True for nodes that a constant can pass: they keep all values and may permute axes.
-pub(super) fn is_data_movement(node: &NodeProto) -> bool {
+pub(super) fn is_data_movement(node: &Node) -> bool {
     let operator = Operator::of(node);
     operator.has(Property::ChangesForm) && operator.has(Property::MovesData)
 }
 
 /// Replaces every such node by a DequantizeLinear of a new constant.
 pub(super) fn fold_moved(graph: &mut Graph) {
-    let nodes = graph.nodes.iter().enumerate();
+    let nodes = graph.nodes().iter().enumerate();
     let mut makers: HashMap<String, usize> = nodes
         .filter(|(_, node)| node.is("DequantizeLinear"))
         .filter(|(_, node)| {
@@ -27,12 +27,12 @@ pub(super) fn fold_moved(graph: &mut Graph) {
         })
         .filter_map(|(index, node)| Some((node.output.first()?.clone(), index)))
         .collect();
-    let reads = |node: &NodeProto| {
+    let reads = |node: &Node| {
         node.input_at(0)
             .is_some_and(|name| makers.contains_key(name))
     };
     if !graph
-        .nodes
+        .nodes()
         .iter()
         .any(|node| is_data_movement(node) && reads(node))
     {
@@ -40,12 +40,12 @@ pub(super) fn fold_moved(graph: &mut Graph) {
     }
     let types = infer(graph);
     let mut names = graph.names();
-    for index in 0..graph.nodes.len() {
-        let node = &graph.nodes[index];
+    for index in 0..graph.nodes().len() {
+        let node = &graph.nodes()[index];
         let maker = node.input_at(0).and_then(|name| makers.get(name));
         let Some(maker) = maker
             .filter(|_| is_data_movement(node))
-            .map(|&at| &graph.nodes[at])
+            .map(|&at| &graph.nodes()[at])
         else {
             continue;
         };
@@ -59,17 +59,17 @@ pub(super) fn fold_moved(graph: &mut Graph) {
             continue;
         };
         let name = names.fresh(&format!("{}_moved", tensor.title()));
-        let mut moved = NodeProto {
+        let mut moved = Node {
             name: node.name.clone(),
             output: node.output.clone(),
             ..maker.clone()
         };
         moved.input[0] = name.clone();
         if let Some(axis) = axis {
-            moved.set(AttributeProto::int("axis", axis as i64));
+            moved.set(Attribute::int("axis", axis as i64));
         }
         makers.extend(moved.output.first().map(|output| (output.clone(), index)));
-        graph.nodes[index] = moved;
+        graph.edit(index, |node| *node = moved);
         graph.initializers.insert(TensorProto {
             name: Some(name),
             ..tensor
@@ -79,8 +79,8 @@ pub(super) fn fold_moved(graph: &mut Graph) {
 
 /// The moved constant in the node's shape, with the axis of its per-channel scales.
 fn moved_constant(
-    node: &NodeProto,
-    maker: &NodeProto,
+    node: &Node,
+    maker: &Node,
     to: &[usize],
     graph: &Graph,
 ) -> Option<(TensorProto, Option<usize>)> {

@@ -6,13 +6,14 @@ use super::{BlockSummary, matrix_of, report_entry, tag};
 use crate::blocks::{BlockSettings, Levels, packed};
 use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_graph::{Attribute, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_stats::CalibrationStatistics;
 
 /// Makes a MatMul or Gemm read its weight through a DequantizeLinear.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
-    node: &'a NodeProto,
+    node: &'a Node,
     settings: &BlockSettings,
     seen: Option<&'a CalibrationStatistics>,
 ) -> Result<(), NotQuantized> {
@@ -90,9 +91,9 @@ fn write(
         inputs.push(&names.zero_point);
     }
     let title = graph.fresh(&format!("{name}_DQ_Q{bits}_DequantizeLinear"));
-    let dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[&names.integers])
-        .with(AttributeProto::int("axis", matrix.transposed.into()))
-        .with(AttributeProto::int("block_size", settings.size as i64));
+    let dequantize = Node::new("DequantizeLinear", &title, &inputs, &[&names.integers])
+        .with(Attribute::int("axis", matrix.transposed.into()))
+        .with(Attribute::int("block_size", settings.size as i64));
     graph.push(dequantize);
     graph.report(report_entry(
         name,

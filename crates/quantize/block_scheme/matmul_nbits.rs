@@ -8,14 +8,15 @@ use crate::dynamic::plain_gemm;
 use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
+use octet_graph::{Attribute, Node};
 use octet_kernels::block_weights::packed_zero_points;
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_stats::CalibrationStatistics;
 
 /// Rewrites a MatMul or Gemm with GPTQ's integers.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
-    node: &'a NodeProto,
+    node: &'a Node,
     settings: &BlockSettings,
     seen: Option<&'a CalibrationStatistics>,
 ) -> Result<(), NotQuantized> {
@@ -48,7 +49,7 @@ pub(super) fn rewrite<'a>(
 /// names, and the Add of a Gemm's bias.
 pub(super) fn multiply<'n>(
     graph: &mut Rewriter,
-    node: &'n NodeProto,
+    node: &'n Node,
     weight: impl Iterator<Item = &'n str>,
     [rows, columns]: [usize; 2],
     settings: &BlockSettings,
@@ -61,9 +62,9 @@ pub(super) fn multiply<'n>(
         Some(_) => graph.fresh(&format!("{output}_MatMul")),
         None => output.to_owned(),
     };
-    let mut multiply = NodeProto {
+    let mut multiply = Node {
         domain: Some(MICROSOFT.to_owned()),
-        ..NodeProto::new("MatMulNBits", &title, &inputs, &[&product])
+        ..Node::new("MatMulNBits", &title, &inputs, &[&product])
     };
     let attributes = [
         ("K", rows),
@@ -75,13 +76,13 @@ pub(super) fn multiply<'n>(
     for (key, value) in attributes {
         // Some runtimes reject the accuracy level, so 0 leaves it out.
         if key != "accuracy_level" || value > 0 {
-            multiply.set(AttributeProto::int(key, value as i64));
+            multiply.set(Attribute::int(key, value as i64));
         }
     }
     graph.push(multiply);
     if let Some(bias) = node.input_at(2) {
         let title = graph.fresh(&format!("{}_Add", node.title()));
-        graph.push(NodeProto::new("Add", &title, &[&product, bias], &[output]));
+        graph.push(Node::new("Add", &title, &[&product, bias], &[output]));
     }
 }
 

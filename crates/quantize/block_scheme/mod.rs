@@ -24,10 +24,10 @@ use crate::scale::integer_bounds;
 use crate::stays_float::StaysFloat;
 use crate::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use matrix::{BlockMatrix, WeightBlocks};
-use octet_graph::Model;
 use octet_graph::operators::Operator;
 use octet_graph::prepare::raise_to_blocks;
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_graph::{Model, Node};
+use octet_onnx::schema::DataType;
 use octet_stats::CalibrationStatistics;
 
 /// Quantizes the weights of a prepared model in blocks.
@@ -38,7 +38,7 @@ use octet_stats::CalibrationStatistics;
 pub fn quantize_blocks(
     model: &Model,
     settings: &BlockSettings,
-    of: &dyn Fn(&NodeProto) -> BlockSettings,
+    of: &dyn Fn(&Node) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
     seen: Option<&CalibrationStatistics>,
@@ -59,8 +59,8 @@ pub fn quantize_blocks(
 
 /// The settings of a node, checked.
 fn own_settings(
-    node: &NodeProto,
-    of: &dyn Fn(&NodeProto) -> BlockSettings,
+    node: &Node,
+    of: &dyn Fn(&Node) -> BlockSettings,
 ) -> Result<BlockSettings, QuantizeError> {
     let own = of(node);
     own.check().map_err(|error| QuantizeError::OfNode {
@@ -73,7 +73,7 @@ fn own_settings(
 /// Plans the model and computes its constants. A weight without integers stays float.
 fn in_memory(
     model: &Model,
-    of: &dyn Fn(&NodeProto) -> BlockSettings,
+    of: &dyn Fn(&Node) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
     seen: Option<&CalibrationStatistics>,
@@ -112,7 +112,7 @@ fn in_memory(
 }
 
 /// True if the weight of a MatMul or Gemm is `[columns, rows]`. Other operators stay float.
-fn is_transposed(node: &NodeProto) -> Result<bool, NotQuantized> {
+fn is_transposed(node: &Node) -> Result<bool, NotQuantized> {
     match node.operator().as_str() {
         "MatMul" => Ok(false),
         "Gemm" => Ok(node.int("transB").unwrap_or(0) != 0),
@@ -123,7 +123,7 @@ fn is_transposed(node: &NodeProto) -> Result<bool, NotQuantized> {
 /// The name and matrix of a MatMul's or Gemm's weight.
 fn matrix_of<'a>(
     graph: &Rewriter<'a>,
-    node: &'a NodeProto,
+    node: &'a Node,
     seen: Option<&'a CalibrationStatistics>,
 ) -> Result<(&'a str, BlockMatrix<'a>), NotQuantized> {
     let transposed = is_transposed(node)?;

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octet_graph::operators::{ChannelRole, Operator, Property};
-use octet_graph::{Model, Uses};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node};
 
 /// Nodes that a search passes at most; the parts between two products are smaller.
 const REACH: usize = 96;
@@ -48,11 +47,7 @@ pub(super) struct ProductRoles {
 }
 
 /// The constant in a product's weight slot, also through a Transpose; then with true.
-pub(super) fn constant_weight<'a>(
-    model: &'a Model,
-    uses: &Uses,
-    node: &'a NodeProto,
-) -> Option<(&'a str, bool)> {
+pub(super) fn constant_weight<'a>(model: &'a Model, node: &'a Node) -> Option<(&'a str, bool)> {
     let graph = &model.graph;
     if !node.is("MatMul") && !node.is("Gemm") {
         return None;
@@ -65,19 +60,18 @@ pub(super) fn constant_weight<'a>(
     if graph.initializers.contains(name) {
         return Some((name, false));
     }
-    let before = &graph.nodes[uses.producer(name)?];
+    let before = &graph.nodes()[graph.producer(name)?];
     let table = before.input_at(0).filter(|_| before.is("Transpose"))?;
     graph.initializers.contains(table).then_some((table, true))
 }
 
 /// Finds the roles of all products.
 pub(super) fn product_roles(model: &Model) -> ProductRoles {
-    let nodes = &model.graph.nodes;
-    let uses = model.graph.uses();
+    let nodes = model.graph.nodes();
     let mut products = Vec::new();
     let mut of_node = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
-        let Some((weight, turned)) = constant_weight(model, &uses, node) else {
+        let Some((weight, turned)) = constant_weight(model, node) else {
             continue;
         };
         let tensor = model.graph.initializers.get(weight);
@@ -102,11 +96,7 @@ pub(super) fn product_roles(model: &Model) -> ProductRoles {
             layer: 0,
         });
     }
-    let search = RoleSearch {
-        model,
-        uses,
-        of_node,
-    };
+    let search = RoleSearch { model, of_node };
     let attentions: BTreeMap<usize, &str> = (0..nodes.len())
         .filter_map(|index| Some((index, search.values_of(index)?)))
         .collect();
@@ -133,7 +123,7 @@ fn has_any(operator: &Operator, properties: &[Property]) -> bool {
     properties.iter().any(|&property| operator.has(property))
 }
 
-fn first_input(node: &NodeProto) -> Vec<&str> {
+fn first_input(node: &Node) -> Vec<&str> {
     node.input_at(0).into_iter().collect()
 }
 
@@ -148,14 +138,13 @@ struct NodesMet {
 
 struct RoleSearch<'a> {
     model: &'a Model,
-    uses: Uses,
     /// Index of a product by that of its node.
     of_node: BTreeMap<usize, usize>,
 }
 
 impl<'a> RoleSearch<'a> {
-    fn node(&self, index: usize) -> &'a NodeProto {
-        &self.model.graph.nodes[index]
+    fn node(&self, index: usize) -> &'a Node {
+        &self.model.graph.nodes()[index]
     }
 
     /// True for constants, and for what is computed from nothing else.
@@ -163,7 +152,12 @@ impl<'a> RoleSearch<'a> {
         if self.model.graph.initializers.contains(value) {
             return true;
         }
-        match self.uses.producer(value).map(|index| self.node(index)) {
+        match self
+            .model
+            .graph
+            .producer(value)
+            .map(|index| self.node(index))
+        {
             Some(node) => {
                 let inputs = node.input.iter().filter(|name| !name.is_empty());
                 depth > 0
@@ -176,16 +170,16 @@ impl<'a> RoleSearch<'a> {
     }
 
     /// The inputs of a node that depend on the model's inputs.
-    fn activations(&self, node: &'a NodeProto) -> Vec<&'a str> {
+    fn activations(&self, node: &'a Node) -> Vec<&'a str> {
         let inputs = node.input.iter().map(String::as_str);
         let inputs = inputs.filter(|name| !name.is_empty());
         inputs.filter(|name| !self.is_constant(name, 4)).collect()
     }
 
     /// Searches back from a value; `passes` returns the inputs through which it goes on.
-    fn back(&self, value: &str, passes: &dyn Fn(&'a NodeProto) -> Vec<&'a str>) -> NodesMet {
+    fn back(&self, value: &str, passes: &dyn Fn(&'a Node) -> Vec<&'a str>) -> NodesMet {
         let mut met = NodesMet::default();
-        let mut open: Vec<usize> = self.uses.producer(value).into_iter().collect();
+        let mut open: Vec<usize> = self.model.graph.producer(value).into_iter().collect();
         while let Some(index) = open.pop() {
             if let Some(&product) = self.of_node.get(&index) {
                 met.products.insert(product);
@@ -195,13 +189,13 @@ impl<'a> RoleSearch<'a> {
                 continue;
             }
             let inputs = passes(self.node(index)).into_iter();
-            open.extend(inputs.filter_map(|name| self.uses.producer(name)));
+            open.extend(inputs.filter_map(|name| self.model.graph.producer(name)));
         }
         met
     }
 
     /// The inputs of data movement, of functions, and of arithmetic with one activation.
-    fn plain_inputs(&self, node: &'a NodeProto) -> Vec<&'a str> {
+    fn plain_inputs(&self, node: &'a Node) -> Vec<&'a str> {
         let operator = Operator::of(node);
         if has_any(operator, &ON_FIRST_INPUT) {
             return first_input(node);
@@ -301,20 +295,20 @@ impl<'a> RoleSearch<'a> {
 
     /// Marks the products before an output that no other product follows.
     fn heads(&self, products: &mut [ConstantProduct]) {
-        let nodes = &self.model.graph.nodes;
+        let nodes = self.model.graph.nodes();
         let mut leads_on = vec![false; nodes.len()];
         for (index, node) in nodes.iter().enumerate().rev() {
             let readers = node
                 .output
                 .iter()
-                .flat_map(|name| self.uses.consumers(name));
+                .flat_map(|name| self.model.graph.consumers(name));
             leads_on[index] = readers
-                .map(|&(reader, _)| reader)
+                .map(|reader| reader.node)
                 .any(|reader| leads_on[reader] || self.of_node.contains_key(&reader));
         }
-        for output in &self.model.graph.outputs {
+        for output in self.model.graph.outputs() {
             let name = output.name.as_deref().unwrap_or_default();
-            let passes = |node: &'a NodeProto| match Operator::of(node).has(Property::Squashes) {
+            let passes = |node: &'a Node| match Operator::of(node).has(Property::Squashes) {
                 true => first_input(node),
                 false => self.plain_inputs(node),
             };
@@ -362,13 +356,13 @@ impl<'a> RoleSearch<'a> {
         if ends.is_empty() {
             ends = attentions.keys().copied().collect();
         }
-        let nodes = &self.model.graph.nodes;
+        let nodes = self.model.graph.nodes();
         let mut before = vec![0; nodes.len()];
         for (index, node) in nodes.iter().enumerate() {
             let producers = node
                 .input
                 .iter()
-                .filter_map(|name| self.uses.producer(name));
+                .filter_map(|name| self.model.graph.producer(name));
             let ended = producers.map(|index| before[index] + usize::from(ends.contains(&index)));
             before[index] = ended.max().unwrap_or(0);
         }

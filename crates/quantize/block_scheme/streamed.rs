@@ -14,8 +14,8 @@ use crate::recipe::{MatrixLayout, PlannedRecipe, RecipeKind};
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use crate::{MICROSOFT, QuantizeError, Quantized};
-use octet_graph::Model;
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_graph::{Attribute, Model, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_stats::CalibrationStatistics;
 
 /// Quantizes the weights of a model in blocks, without their bytes: the recipes compute them.
@@ -26,7 +26,7 @@ use octet_stats::CalibrationStatistics;
 /// the Gram matrices in `seen`; its constants are computed at once.
 pub fn plan_blocks(
     model: &Model,
-    of: &dyn Fn(&NodeProto) -> BlockSettings,
+    of: &dyn Fn(&Node) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
     refused: &HashMap<String, StaysFloat>,
@@ -109,7 +109,7 @@ impl PlannedBlocks<'_> {
     fn product<'a>(
         &mut self,
         graph: &mut Rewriter<'a>,
-        node: &'a NodeProto,
+        node: &'a Node,
         settings: &BlockSettings,
     ) -> Result<(), NotQuantized> {
         let transposed = is_transposed(node)?;
@@ -129,7 +129,7 @@ impl PlannedBlocks<'_> {
     fn gather<'a>(
         &mut self,
         graph: &mut Rewriter<'a>,
-        node: &'a NodeProto,
+        node: &'a Node,
         settings: &BlockSettings,
     ) -> Result<(), NotQuantized> {
         let constants = &graph.model.graph.initializers;
@@ -160,9 +160,9 @@ impl PlannedBlocks<'_> {
         inputs.extend(names.iter().skip(1).map(String::as_str));
         let output = node.output.first().map_or("", String::as_str);
         let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
-        let mut gather = NodeProto {
+        let mut gather = Node {
             domain: Some(MICROSOFT.to_owned()),
-            ..NodeProto::new("GatherBlockQuantized", &title, &inputs, &[output])
+            ..Node::new("GatherBlockQuantized", &title, &inputs, &[output])
         };
         for (key, value) in [
             ("gather_axis", 0),
@@ -170,7 +170,7 @@ impl PlannedBlocks<'_> {
             ("bits", settings.bits.into()),
             ("block_size", settings.size),
         ] {
-            gather.set(AttributeProto::int(key, value as i64));
+            gather.set(Attribute::int(key, value as i64));
         }
         graph.push(gather);
         Ok(())
@@ -244,7 +244,7 @@ impl PlannedBlocks<'_> {
 /// reads it.
 fn weight<'a>(
     graph: &Rewriter<'a>,
-    node: &NodeProto,
+    node: &Node,
 ) -> Result<(&'a TensorProto, Option<String>), NotQuantized> {
     let model = &graph.model.graph;
     let constant = |name: Option<&str>| model.initializers.get(name?);
@@ -255,7 +255,7 @@ fn weight<'a>(
     if let Some(weight) = constant(Some(name)) {
         return Ok((weight, None));
     }
-    let before = graph.uses.producer(name).map(|place| &model.nodes[place]);
+    let before = model.producer(name).map(|place| &model.nodes()[place]);
     let turned = before.filter(|before| {
         before.is("Transpose") && before.ints("perm").is_none_or(|order| *order == [1, 0])
     });
@@ -268,20 +268,16 @@ fn weight<'a>(
 /// Removes Transposes that lost all their readers, and their constants.
 fn remove_unread(model: &mut Model, transposes: &BTreeSet<String>) {
     let graph = &mut model.graph;
-    let uses = graph.uses();
-    let unread = transposes
-        .iter()
-        .filter(|name| uses.consumers(name).is_empty() && !uses.is_output(name));
+    let unread = transposes.iter().filter(|name| graph.is_unused(name));
     let places: std::collections::HashSet<usize> =
-        unread.filter_map(|name| uses.producer(name)).collect();
+        unread.filter_map(|name| graph.producer(name)).collect();
     let read: Vec<String> = places
         .iter()
-        .filter_map(|&place| graph.nodes[place].input_at(0).map(str::to_owned))
+        .filter_map(|&place| graph.nodes()[place].input_at(0).map(str::to_owned))
         .collect();
     graph.remove_nodes(&places);
-    let uses = graph.uses();
     for name in read {
-        if uses.consumers(&name).is_empty() && !uses.is_output(&name) {
+        if graph.is_unused(&name) {
             graph.initializers.remove(&name);
         }
     }

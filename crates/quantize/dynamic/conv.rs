@@ -3,14 +3,15 @@
 use super::{Dynamic, product, scaled};
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
-use octet_onnx::schema::{NodeProto, TensorProto};
+use octet_graph::Node;
+use octet_onnx::schema::TensorProto;
 
 impl Dynamic<'_> {
     /// Rewrites a Conv with a constant weight.
     pub(super) fn conv<'a>(
         &self,
         graph: &mut Rewriter<'a>,
-        node: &'a NodeProto,
+        node: &'a Node,
     ) -> Result<(), NotQuantized> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
@@ -23,8 +24,8 @@ impl Dynamic<'_> {
         let input = node.input_at(0).unwrap_or_default();
         let output = node.output.first().map_or("", String::as_str);
         let name = graph.fresh(&format!("{}_quant", node.title()));
-        let mut integer = NodeProto::new("ConvInteger", &name, &[], &[]);
-        integer.attribute.clone_from(&node.attribute);
+        let mut integer = Node::new("ConvInteger", &name, &[], &[]);
+        integer.attributes.clone_from(&node.attributes);
         let (sums, scale) = product(graph, integer, input, &weights, output)?;
         let scales = [scale.as_str(), &weights.scale];
         let Some(bias) = node.input_at(2) else {
@@ -35,7 +36,7 @@ impl Dynamic<'_> {
         scaled(graph, &name, &sums, scales, &unbiased);
         let bias = beside_channels(graph, bias, output, weight.shape.len())?;
         let name = graph.fresh(&format!("{output}_bias_add"));
-        graph.push(NodeProto::new("Add", &name, &[&unbiased, &bias], &[output]));
+        graph.push(Node::new("Add", &name, &[&unbiased, &bias], &[output]));
         Ok(())
     }
 }
@@ -62,11 +63,6 @@ fn beside_channels(
     let sizes = graph.fresh(&format!("{output}_bias_reshape_shape"));
     graph.constant(TensorProto::from_i64(&sizes, &[rank], &shape));
     let name = graph.fresh(&format!("{output}_bias_reshape"));
-    graph.push(NodeProto::new(
-        "Reshape",
-        &name,
-        &[bias, &sizes],
-        &[&shaped],
-    ));
+    graph.push(Node::new("Reshape", &name, &[bias, &sizes], &[&shaped]));
     Ok(shaped)
 }

@@ -9,7 +9,8 @@ use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use crate::weights::quantized;
 use crate::{ElementType, MICROSOFT};
-use octet_onnx::schema::{NodeProto, TensorProto};
+use octet_graph::Node;
+use octet_onnx::schema::TensorProto;
 
 /// Inputs of an LSTM: X, W, R, B, sequence lengths, initial h and c, peepholes.
 const INPUTS: usize = 8;
@@ -19,7 +20,7 @@ impl Dynamic<'_> {
     pub(super) fn lstm<'a>(
         &self,
         graph: &mut Rewriter<'a>,
-        node: &'a NodeProto,
+        node: &'a Node,
     ) -> Result<(), NotQuantized> {
         if !graph.is_float(node.input_at(0).unwrap_or_default()) {
             return Err(StaysFloat::NotFloat32.into());
@@ -42,14 +43,14 @@ impl Dynamic<'_> {
         for weights in [forward, recurrent] {
             inputs.extend([weights.scale, weights.zero_point]);
         }
-        let mut attribute = node.attribute.clone();
-        attribute.retain(|a| a.name.as_deref() != Some("layout"));
-        graph.push(NodeProto {
+        let mut attributes = node.attributes.clone();
+        attributes.retain(|a| a.name != "layout");
+        graph.push(Node {
             input: inputs,
             output: node.output.clone(),
-            attribute,
+            attributes,
             domain: Some(MICROSOFT.to_owned()),
-            ..NodeProto::new("DynamicQuantizeLSTM", &name, &[], &[])
+            ..Node::new("DynamicQuantizeLSTM", &name, &[], &[])
         });
         Ok(())
     }

@@ -5,14 +5,14 @@ use crate::integers::parameters;
 use crate::quantized_names::QuantizedNames;
 use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 impl Dynamic<'_> {
     /// Rewrites a MatMul with a constant second input.
     pub(super) fn matmul<'a>(
         &self,
         graph: &mut Rewriter<'a>,
-        node: &'a NodeProto,
+        node: &'a Node,
     ) -> Result<(), NotQuantized> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
@@ -33,7 +33,7 @@ impl Dynamic<'_> {
     pub(super) fn gemm<'a>(
         &self,
         graph: &mut Rewriter<'a>,
-        node: &'a NodeProto,
+        node: &'a Node,
     ) -> Result<(), NotQuantized> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
@@ -53,7 +53,7 @@ impl Dynamic<'_> {
                 let unbiased = graph.fresh(&format!("{output}_MatMul"));
                 multiply(graph, &title, input, &weights, &unbiased)?;
                 let title = graph.fresh(&format!("{}_Add", node.title()));
-                graph.push(NodeProto::new("Add", &title, &[&unbiased, bias], &[output]));
+                graph.push(Node::new("Add", &title, &[&unbiased, bias], &[output]));
             }
             None => multiply(graph, &title, input, &weights, output)?,
         }
@@ -84,14 +84,14 @@ fn multiply(
     output: &str,
 ) -> Result<(), NotQuantized> {
     let name = graph.fresh(&format!("{title}_quant"));
-    let node = NodeProto::new("MatMulInteger", &name, &[], &[]);
+    let node = Node::new("MatMulInteger", &name, &[], &[]);
     let (sums, scale) = product(graph, node, input, weights, output)?;
     scaled(graph, &name, &sums, [&scale, &weights.scale], output);
     Ok(())
 }
 
 /// Checks that a Gemm has alpha and beta of 1 and no transA. A MatMul always passes.
-pub(crate) fn plain_gemm(node: &NodeProto) -> Result<(), NotQuantized> {
+pub(crate) fn plain_gemm(node: &Node) -> Result<(), NotQuantized> {
     let scales = |name| node.float(name).unwrap_or(1.0) != 1.0;
     if scales("alpha") || (scales("beta") && node.input_at(2).is_some()) {
         return Err(StaysFloat::ScaledProduct.into());

@@ -23,9 +23,9 @@ use super::stays_float::StaysFloat;
 use super::weight_only::{DequantizedWeights, read_dequantized};
 use super::weights::quantized;
 use super::{QuantizeError, Quantized, embedding, gather};
-use octet_graph::Model;
 use octet_graph::operators::{DynamicForm, Operator};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Model, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// The settings of dynamic quantization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ fn activation(graph: &mut Rewriter, name: &str) -> Result<QuantizedNames, NotQua
         let names = graph.fresh_names(name);
         let title = graph.fresh(&format!("{name}_QuantizeLinear"));
         let outputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);
-        graph.push(NodeProto::new(
+        graph.push(Node::new(
             "DynamicQuantizeLinear",
             &title,
             &[name],
@@ -180,14 +180,14 @@ fn activation(graph: &mut Rewriter, name: &str) -> Result<QuantizedNames, NotQua
 /// accumulators and of the activation's scale.
 fn product(
     graph: &mut Rewriter,
-    node: NodeProto,
+    node: Node,
     input: &str,
     weights: &QuantizedNames,
     output: &str,
 ) -> Result<(String, String), NotQuantized> {
     let activation = activation(graph, input)?;
     let sums = graph.fresh(&format!("{output}_output_quantized"));
-    graph.push(NodeProto {
+    graph.push(Node {
         input: vec![
             activation.integers,
             weights.integers.clone(),
@@ -204,10 +204,10 @@ fn product(
 fn scaled(graph: &mut Rewriter, title: &str, sums: &str, scales: [&str; 2], output: &str) {
     let cast = graph.fresh(&format!("{sums}_cast_output"));
     let cast_title = graph.fresh(&format!("{sums}_cast"));
-    graph.push(NodeProto::cast(&cast_title, sums, &cast, DataType::Float));
+    graph.push(Node::cast(&cast_title, sums, &cast, DataType::Float));
     let product_title = graph.fresh(&format!("{title}_scales_mul"));
     let product = graph.fresh(&format!("{product_title}:0"));
-    graph.push(NodeProto::new("Mul", &product_title, &scales, &[&product]));
+    graph.push(Node::new("Mul", &product_title, &scales, &[&product]));
     let title = graph.fresh(&format!("{title}_output_scale_mul"));
-    graph.push(NodeProto::new("Mul", &title, &[&cast, &product], &[output]));
+    graph.push(Node::new("Mul", &title, &[&cast, &product], &[output]));
 }

@@ -15,8 +15,8 @@ use super::stays_float::StaysFloat;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use numbers::LARGEST;
 pub(crate) use numbers::to_float16;
-use octet_graph::Model;
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_graph::{Model, Node};
+use octet_onnx::schema::{DataType, ValueInfoProto};
 use precisions::{FloatValues, Precision};
 
 /// The settings of the scheme float16.
@@ -50,7 +50,7 @@ pub fn quantize_float16(
     super::rewrite::check_names(model, &settings.keep_float)?;
     let reasons: Vec<Option<StaysFloat>> = model
         .graph
-        .nodes
+        .nodes()
         .iter()
         .map(|node| float_reason(&rewriter, node, settings))
         .collect();
@@ -61,23 +61,20 @@ pub fn quantize_float16(
         write(graph, node, reason, &mut values)
     })?;
     let graph = &mut quantized.model.graph;
-    let infos = graph.inputs.iter_mut().chain(&mut graph.outputs);
-    for info in infos.chain(&mut graph.value_info) {
+    let declare = |info: &mut ValueInfoProto| {
         if values.is_half(info.name.as_deref().unwrap_or_default()) {
             info.set_element(DataType::Float16);
         }
-    }
+    };
+    graph.edit_ports(|inputs, outputs| inputs.iter_mut().chain(outputs).for_each(declare));
+    graph.value_info.iter_mut().for_each(declare);
     graph.value_info.extend(values.declared);
     quantized.notes = values.notes;
     Ok(quantized)
 }
 
 /// The reason why a node stays float32.
-fn float_reason(
-    graph: &Rewriter,
-    node: &NodeProto,
-    settings: &Float16Settings,
-) -> Option<StaysFloat> {
+fn float_reason(graph: &Rewriter, node: &Node, settings: &Float16Settings) -> Option<StaysFloat> {
     let operator = node.operator();
     if settings.keep_float.iter().any(|name| name == node.title()) {
         return Some(StaysFloat::BySettings);
@@ -105,7 +102,7 @@ fn float_reason(
 /// Writes a node with its values in the precision that it needs.
 fn write<'a>(
     graph: &mut Rewriter<'a>,
-    node: &'a NodeProto,
+    node: &'a Node,
     reason: Option<StaysFloat>,
     values: &mut FloatValues,
 ) -> Result<(), NotQuantized> {

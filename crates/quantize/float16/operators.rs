@@ -3,10 +3,11 @@
 use super::numbers::to_float16;
 use crate::rewrite::NotQuantized;
 use octet_graph::operators::{Float16, Operator, OutputType};
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_graph::{Attribute, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// The reason why a node's operator keeps it float32.
-pub(super) fn float_reason(node: &NodeProto) -> Option<&'static str> {
+pub(super) fn float_reason(node: &Node) -> Option<&'static str> {
     if node.subgraphs().next().is_some() {
         return Some("its subgraphs are left as they are");
     }
@@ -21,11 +22,11 @@ pub(super) fn float_reason(node: &NodeProto) -> Option<&'static str> {
 }
 
 /// Changes an attribute that names the output type from float32 to float16.
-pub(super) fn set_type(node: &mut NodeProto, makes_floats: bool) -> Result<(), NotQuantized> {
+pub(super) fn set_type(node: &mut Node, makes_floats: bool) -> Result<(), NotQuantized> {
     if !makes_floats {
         return Ok(());
     }
-    let half = |key| AttributeProto::int(key, DataType::Float16 as i64);
+    let half = |key| Attribute::int(key, DataType::Float16 as i64);
     match Operator::of(node).output_type {
         OutputType::Implied => {}
         OutputType::Attribute(key) => node.set(half(key)),
@@ -41,7 +42,7 @@ pub(super) fn set_type(node: &mut NodeProto, makes_floats: bool) -> Result<(), N
             };
             let bytes = to_float16(&filled).bytes.into();
             let value = TensorProto::from_raw("value", DataType::Float16, &[filled.len()], bytes);
-            node.set(AttributeProto::tensor("value", value));
+            node.set(Attribute::tensor("value", value));
         }
     }
     Ok(())

@@ -10,8 +10,8 @@ use super::numbers::{LARGEST, SMALLEST, to_float16};
 use super::report_entry;
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
-use octet_graph::{TensorType, Uses};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
+use octet_graph::{Graph, Node, Slot, TensorType, Use};
+use octet_onnx::schema::{DataType, TensorProto, ValueInfoProto};
 
 /// The precision of a float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,26 +51,25 @@ impl FloatValues {
         keep_io: bool,
     ) -> FloatValues {
         let graph = &known.model.graph;
-        let uses = &known.uses;
-        let produced = graph.nodes.iter().zip(reasons);
+        let produced = graph.nodes().iter().zip(reasons);
         let produced =
             produced.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
         let mut half = HashSet::new();
         for (name, reason) in produced.filter(|(name, _)| known.is_float(name)) {
-            let wanted = if uses.is_output(name) {
+            let wanted = if graph.is_output(name) {
                 !keep_io
             } else {
                 reason.is_none()
             };
-            if wanted && !uses.is_captured(name) {
+            if wanted && !graph.is_captured(name) {
                 half.insert(name.clone());
             }
         }
         if !keep_io {
             let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
-            half.extend(inputs.filter(|name| known.is_float(name) && !uses.is_captured(name)));
+            half.extend(inputs.filter(|name| known.is_float(name) && !graph.is_captured(name)));
         }
-        let halved = |name: &str| known.is_float(name) && only_halves(uses, reasons, name);
+        let halved = |name: &str| known.is_float(name) && only_halves(graph, reasons, name);
         let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
         half.extend(constants.filter(|name| halved(name)));
         FloatValues {
@@ -123,7 +122,7 @@ impl FloatValues {
         graph: &mut Rewriter,
         name: &str,
         precision: Precision,
-        casts: &mut Vec<NodeProto>,
+        casts: &mut Vec<Node>,
     ) -> String {
         let wanted = self.precision(name);
         if wanted == precision {
@@ -191,9 +190,9 @@ impl FloatValues {
 }
 
 /// True if every consumer of a value is a float16 node.
-fn only_halves(uses: &Uses, reasons: &[Option<StaysFloat>], name: &str) -> bool {
-    let half = |&(node, slot): &(usize, usize)| slot != usize::MAX && reasons[node].is_none();
-    !uses.is_output(name) && uses.consumers(name).iter().all(half)
+fn only_halves(graph: &Graph, reasons: &[Option<StaysFloat>], name: &str) -> bool {
+    let half = |reader: &Use| reader.slot != Slot::Captured && reasons[reader.node].is_none();
+    !graph.is_output(name) && graph.consumers(name).iter().all(half)
 }
 
 fn suffix(precision: Precision) -> &'static str {
@@ -203,7 +202,7 @@ fn suffix(precision: Precision) -> &'static str {
     }
 }
 
-fn cast(graph: &mut Rewriter, from: &str, to: &str, precision: Precision) -> NodeProto {
+fn cast(graph: &mut Rewriter, from: &str, to: &str, precision: Precision) -> Node {
     let title = graph.fresh(&format!("{to}_Cast"));
-    NodeProto::cast(&title, from, to, precision.element())
+    Node::cast(&title, from, to, precision.element())
 }

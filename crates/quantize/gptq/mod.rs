@@ -15,8 +15,8 @@ use super::plan::Plan;
 use super::ranges::ActivationRanges;
 use super::scale::{IntegerBounds, QuantizationParameters, encoded, quantize_value};
 use super::settings::Rounding;
-use octet_graph::{Model, SlidingWindow};
-use octet_onnx::schema::{NodeProto, TensorProto};
+use octet_graph::{Model, Node, SlidingWindow};
+use octet_onnx::schema::TensorProto;
 use octet_onnx::tensor::TensorError;
 use octet_stats::{CalibrationStatistics, Im2colView, InputGram};
 
@@ -40,7 +40,7 @@ pub fn gram_bytes(model: &Model) -> u64 {
 /// The inputs of layers with constant weights. Layers with equal views of one value share an entry.
 fn weight_views(model: &Model) -> Vec<(&str, WeightRows)> {
     let mut layers: Vec<(&str, WeightRows)> = Vec::new();
-    for node in &model.graph.nodes {
+    for node in model.graph.nodes() {
         let constant = node
             .input_at(1)
             .and_then(|name| model.graph.initializers.get(name));
@@ -67,7 +67,7 @@ pub(super) struct WeightRows {
 
 impl WeightRows {
     /// `None` for operators without such weights.
-    pub(super) fn from_node(node: &NodeProto, shape: &[usize]) -> Option<WeightRows> {
+    pub(super) fn from_node(node: &Node, shape: &[usize]) -> Option<WeightRows> {
         if node.is("Conv") {
             let (&[outputs, channels], kernel) = shape.split_first_chunk()?;
             let groups = usize::try_from(node.int("group").unwrap_or(1)).ok()?;
@@ -145,7 +145,7 @@ impl<'a> Gptq<'a> {
             return Ok(None);
         };
         let mut readers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, node) in model.graph.nodes.iter().enumerate() {
+        for (index, node) in model.graph.nodes().iter().enumerate() {
             for (slot, name) in node.input.iter().enumerate() {
                 // Any other use reads the rounded numbers too, so it rules out GPTQ.
                 let node = if slot == 1 && plan.quantized.contains(&index) {
@@ -179,7 +179,7 @@ impl<'a> Gptq<'a> {
         let Some(&[reader]) = self.readers.get(name).map(Vec::as_slice) else {
             return Ok(None);
         };
-        let Some(node) = self.model.graph.nodes.get(reader) else {
+        let Some(node) = self.model.graph.nodes().get(reader) else {
             return Ok(None);
         };
         let input = WeightRows::from_node(node, &shape)
@@ -273,7 +273,7 @@ pub(super) fn gram_statistics<'a>(
 /// The Gram matrices of a layer's input, if their sizes fit the layer.
 pub(super) fn input_gram<'a>(
     observations: &'a CalibrationStatistics,
-    node: &NodeProto,
+    node: &Node,
     rows: &WeightRows,
 ) -> Option<&'a InputGram> {
     let seen = observations.get(node.input_at(0)?)?;

@@ -14,13 +14,12 @@ pub(super) use noise::InputNoise;
 
 use octet_graph::operators::{ChannelPosition, ChannelRole, Operator};
 use octet_graph::prepare::constant_per_channel;
-use octet_graph::{LayerWeightLayout, Model, Uses};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{LayerWeightLayout, Model, Node};
 
 /// A layer that reads a model input, directly or through arithmetic with constants.
 #[derive(Debug)]
 struct InputPath<'a> {
-    node: &'a NodeProto,
+    node: &'a Node,
     weight: &'a str,
     /// The channel axis of its input.
     axis: usize,
@@ -53,14 +52,11 @@ pub fn input_path_axes(model: &Model) -> BTreeMap<String, usize> {
 }
 
 fn input_paths(model: &Model) -> Vec<InputPath<'_>> {
-    let uses = model.graph.uses();
-    let nodes = model.graph.nodes.iter();
-    nodes
-        .filter_map(|node| input_path(model, &uses, node))
-        .collect()
+    let nodes = model.graph.nodes().iter();
+    nodes.filter_map(|node| input_path(model, node)).collect()
 }
 
-fn input_path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<InputPath<'a>> {
+fn input_path<'a>(model: &'a Model, node: &'a Node) -> Option<InputPath<'a>> {
     let graph = &model.graph;
     let weight = node.input_at(1)?;
     let weight_layout =
@@ -82,7 +78,7 @@ fn input_path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<
         .iter()
         .any(|input| input.name.as_deref() == Some(value))
     {
-        let producer = &graph.nodes[uses.producer(value)?];
+        let producer = &graph.nodes()[graph.producer(value)?];
         let constant = |slot: usize| graph.initializers.get(producer.input_at(slot)?);
         let (from, tensor) = match (constant(0), constant(1)) {
             (None, Some(tensor)) => (producer.input_at(0)?, tensor),

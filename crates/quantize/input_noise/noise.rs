@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::super::ranges::ActivationRanges;
 use super::super::scale::QuantizationParameters;
 use super::{PathConstant, input_paths};
-use octet_graph::{LayerWeightLayout, Model};
-use octet_onnx::schema::{NodeProto, TensorProto};
+use octet_graph::{LayerWeightLayout, Model, Node};
+use octet_onnx::schema::TensorProto;
 use octet_onnx::tensor::TensorError;
 use octet_stats::ChannelMoments;
 
@@ -18,7 +18,7 @@ pub(in super::super) struct InputNoise<'a> {
     /// counts.
     by_step: HashMap<&'a str, f64>,
     /// The layer of each weight, with its input's moments per channel.
-    weights: HashMap<&'a str, (&'a NodeProto, Vec<ChannelMoments>)>,
+    weights: HashMap<&'a str, (&'a Node, Vec<ChannelMoments>)>,
 }
 
 impl<'a> InputNoise<'a> {
@@ -108,7 +108,7 @@ impl<'a> InputNoise<'a> {
 ///
 /// `noise` takes the weight's indices along its first two axes, and its square.
 fn noise_ratio(
-    node: &NodeProto,
+    node: &Node,
     tensor: &TensorProto,
     channels: &[[f64; 2]],
     noise: impl Fn([usize; 2], f64) -> f64,
@@ -151,7 +151,7 @@ fn noise_ratio(
 pub(super) mod tests {
     use super::*;
     use octet_graph::{Dim, TensorType};
-    use octet_onnx::schema::{DataType, GraphProto, ModelProto, ValueInfoProto};
+    use octet_onnx::schema::{DataType, GraphProto, ModelProto, NodeProto, ValueInfoProto};
     use octet_stats::{CalibrationStatistics, Method, TensorStatistics};
 
     const WEIGHTS: [f32; 4] = [1.0, 2.0, -3.0, 0.5];

@@ -12,7 +12,7 @@ use super::super::input_noise::InputNoise;
 use super::super::plan::{Plan, RangeOrigin};
 use super::super::settings::{ElementType, GuardSettings};
 use super::{TOLERATED_NOISE, sqnr_db, widen_or_keep_float};
-use octet_graph::{Model, Uses};
+use octet_graph::Model;
 use octet_stats::{CalibrationStatistics, ShortestHalf};
 
 /// Minimum of integers in the shortest half of a tensor's values. With six, every network of the
@@ -26,7 +26,6 @@ const MIN_INTEGERS_OF_AN_INPUT: f64 = 1.0;
 /// tensors, and those on tensors that keep their type.
 pub(super) fn refine_activations(
     model: &Model,
-    uses: &Uses,
     plan: &mut Plan,
     with_ranges: &[String],
     observations: &CalibrationStatistics,
@@ -40,7 +39,10 @@ pub(super) fn refine_activations(
         else {
             continue;
         };
-        let joined = uses.producer(name).map(|node| &model.graph.nodes[node]);
+        let joined = model
+            .graph
+            .producer(name)
+            .map(|node| &model.graph.nodes()[node]);
         let parts = joined
             .filter(|node| node.is("Concat"))
             .map_or(&[][..], |node| &node.input);

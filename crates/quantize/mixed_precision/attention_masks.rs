@@ -7,14 +7,13 @@
 
 use super::super::plan::{Plan, RangeOrigin};
 use super::super::ranges::ActivationRanges;
+use octet_graph::Model;
 use octet_graph::operators::{Operator, Property};
-use octet_graph::{Model, Uses};
 
 /// Keeps infinite values float if the settings allow it. Returns the notes on those, and on values
 /// that become integers nevertheless. `with_ranges` lists the tensors with computed ranges.
 pub(super) fn keep_infinite_float(
     model: &Model,
-    uses: &Uses,
     plan: &mut Plan,
     with_ranges: &[String],
     ranges: ActivationRanges<'_>,
@@ -28,7 +27,7 @@ pub(super) fn keep_infinite_float(
         else {
             continue;
         };
-        let Some(why) = infinite(model, uses, source, ranges) else {
+        let Some(why) = infinite(model, source, ranges) else {
             continue;
         };
         let chosen = represented.typed || (represented.is_chosen() && !with_ranges.contains(&name));
@@ -51,12 +50,7 @@ pub(super) fn keep_infinite_float(
 }
 
 /// The reason why a value is infinite somewhere, if it is.
-fn infinite(
-    model: &Model,
-    uses: &Uses,
-    name: &str,
-    ranges: ActivationRanges<'_>,
-) -> Option<String> {
+fn infinite(model: &Model, name: &str, ranges: ActivationRanges<'_>) -> Option<String> {
     match ranges {
         ActivationRanges::Observed(observations, _) => {
             let seen = observations.get(name)?;
@@ -64,7 +58,7 @@ fn infinite(
             (infinite > 0).then(|| format!("{infinite} of its {all} values were infinite"))
         }
         // Provided ranges do not show infinities; an infinite constant among the sources does.
-        ActivationRanges::Provided(_) => source(model, uses, name, MAX_DISTANCE)
+        ActivationRanges::Provided(_) => source(model, name, MAX_DISTANCE)
             .map(|constant| format!("the constant `{constant}` makes some of its values infinite")),
     }
 }
@@ -73,11 +67,11 @@ fn infinite(
 const MAX_DISTANCE: usize = 8;
 
 /// The infinite constant that a value contains, if any.
-fn source<'a>(model: &'a Model, uses: &Uses, name: &'a str, left: usize) -> Option<&'a str> {
+fn source<'a>(model: &'a Model, name: &'a str, left: usize) -> Option<&'a str> {
     if is_infinite(model, name) {
         return Some(name);
     }
-    let node = &model.graph.nodes[uses.producer(name)?];
+    let node = &model.graph.nodes()[model.graph.producer(name)?];
     let operator = Operator::of(node);
     let nearer = left.checked_sub(1)?;
     if !operator.has(Property::PassesInfinity) {
@@ -85,7 +79,7 @@ fn source<'a>(model: &'a Model, uses: &Uses, name: &'a str, left: usize) -> Opti
     }
     let inputs = node.input.iter().enumerate();
     let mut data = inputs.filter(|(slot, _)| !operator.shape_slots.contains(slot));
-    data.find_map(|(_, input)| source(model, uses, input, nearer))
+    data.find_map(|(_, input)| source(model, input, nearer))
 }
 
 /// True if a constant has an infinite element.
@@ -175,9 +169,8 @@ mod tests {
                 .into();
             let provided = ActivationRanges::Provided(&ranges);
             let with_ranges = plan.find_ranges(provided).unwrap();
-            let uses = model.graph.uses();
             let (notes, _) =
-                super::keep_infinite_float(&model, &uses, &mut plan, &with_ranges, provided, true);
+                super::keep_infinite_float(&model, &mut plan, &with_ranges, provided, true);
             let mut forms = forms(&plan);
             forms.retain(|name| *name != "m");
             assert_eq!((forms, notes.len()), (left, usize::from(least < -1.0)));

@@ -6,7 +6,7 @@
 
 use super::super::plan::{Plan, RangeOrigin};
 use super::super::settings::Settings;
-use octet_graph::{Model, Uses};
+use octet_graph::Model;
 use octet_stats::CalibrationStatistics;
 
 /// The fraction of all tensors that may get 16 bits, and the maximum count. Each one slows down the
@@ -28,13 +28,12 @@ fn default_count(tensors: usize) -> usize {
 /// lists the tensors with computed ranges, in execution order.
 pub(super) fn refine_early_layers(
     model: &Model,
-    uses: &Uses,
     settings: &Settings,
     plan: &mut Plan,
     with_ranges: &[String],
     observations: &CalibrationStatistics,
 ) -> Vec<String> {
-    let nodes = model.graph.nodes.iter().enumerate();
+    let nodes = model.graph.nodes().iter().enumerate();
     let mut convolutions = nodes.filter(|(index, node)| {
         let makes = node.output.first();
         plan.quantized.contains(index) && makes.is_some() && node.is("Conv")
@@ -42,7 +41,7 @@ pub(super) fn refine_early_layers(
     let Some((first, _)) = convolutions.next() else {
         return Vec::new();
     };
-    let behind = |name: &&String| uses.producer(name).is_some_and(|node| node >= first);
+    let behind = |name: &&String| model.graph.producer(name).is_some_and(|node| node >= first);
     let at_most = settings
         .fine_first
         .unwrap_or_else(|| default_count(with_ranges.len()));
@@ -135,14 +134,7 @@ mod tests {
         let ranges = ActivationRanges::Observed(&observations, Method::MinMax);
         let with_ranges = plan.find_ranges(ranges).unwrap();
         plan.keep_float(float);
-        let notes = refine_early_layers(
-            &model,
-            &model.graph.uses(),
-            settings,
-            &mut plan,
-            &with_ranges,
-            &observations,
-        );
+        let notes = refine_early_layers(&model, settings, &mut plan, &with_ranges, &observations);
         let types = ["a", "b", "c", "y"].map(|name| plan.representations[name].element);
         (types, notes.len())
     }

@@ -14,7 +14,7 @@ const MOST_AXES: usize = 3;
 /// them is most of the work. `with_ranges` lists the tensors with computed ranges.
 pub(super) fn refine_logits(model: &Model, plan: &mut Plan, with_ranges: &[String]) -> Vec<String> {
     let mut notes = Vec::new();
-    let outputs = model.graph.outputs.iter();
+    let outputs = model.graph.outputs().iter();
     for name in outputs.filter_map(|output| output.name.as_ref()) {
         let shape = model.graph.tensor_type(name).and_then(|t| t.shape);
         let scores = shape.is_some_and(|shape| shape.len() <= MOST_AXES);

@@ -92,9 +92,8 @@ pub(super) fn apply_mixed_precision(
     if rules == GuardSettings::NONE {
         return Ok(notes);
     }
-    let uses = model.graph.uses();
     (notes.protected, notes.declined) =
-        attention_masks::keep_infinite_float(model, &uses, plan, with_ranges, ranges, rules.float);
+        attention_masks::keep_infinite_float(model, plan, with_ranges, ranges, rules.float);
     let ActivationRanges::Observed(observations, _) = ranges else {
         return Ok(notes);
     };
@@ -110,7 +109,6 @@ pub(super) fn apply_mixed_precision(
     if rules.finer || rules.float {
         let (protected, declined) = activations::refine_activations(
             model,
-            &uses,
             plan,
             with_ranges,
             observations,
@@ -127,8 +125,7 @@ pub(super) fn apply_mixed_precision(
         notes.declined.extend(declined);
     }
     if rules.weights {
-        let (protected, declined) =
-            weights::refine_weights(model, &uses, plan, &input_noise, rules)?;
+        let (protected, declined) = weights::refine_weights(model, plan, &input_noise, rules)?;
         notes.protected.extend(protected);
         notes.declined.extend(declined);
     }
@@ -136,14 +133,8 @@ pub(super) fn apply_mixed_precision(
         notes.refined = logits::refine_logits(model, plan, with_ranges);
     }
     if auto || settings.fine_first.is_some() {
-        let refined = early_layers::refine_early_layers(
-            model,
-            &uses,
-            settings,
-            plan,
-            with_ranges,
-            observations,
-        );
+        let refined =
+            early_layers::refine_early_layers(model, settings, plan, with_ranges, observations);
         notes.refined.extend(refined);
     }
     Ok(notes)

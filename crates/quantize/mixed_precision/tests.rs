@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::settings::{ElementType, LayerSettings, TensorSettings};
+use octet_graph::Node;
 use octet_onnx::schema::*;
 use octet_stats::TensorStatistics;
 
@@ -164,10 +165,10 @@ fn a_value_without_suitable_integers_stays_float_with_all_that_share_its_scale()
 fn a_clamp_of_a_float_value_is_restored() {
     let mut model = model();
     // x → Sigmoid → a, clipped at zero twice → c → Sigmoid → y
-    model.graph.nodes[1] = NodeProto::new("Relu", "first", &["a"], &["b"]);
-    let second = NodeProto::new("Clip", "second", &["b"], &["c"]);
-    model.graph.nodes.insert(2, second);
-    model.graph.nodes[3].input = vec!["c".into()];
+    let graph = &mut model.graph;
+    graph.edit(1, |node| *node = Node::new("Relu", "first", &["a"], &["b"]));
+    graph.insert(2, [Node::new("Clip", "second", &["b"], &["c"])]);
+    graph.edit(3, |node| node.input = vec!["c".into()]);
     let known = model.graph.value_info[1].clone();
     model.graph.value_info.push(ValueInfoProto {
         name: Some("c".into()),

@@ -15,7 +15,7 @@ use super::super::plan::{Plan, TensorRole};
 use super::super::settings::GuardSettings;
 use super::super::weights::{parameters, relative_error};
 use super::{TOLERATED_NOISE, sqnr_db};
-use octet_graph::{Model, Uses};
+use octet_graph::Model;
 use octet_onnx::schema::TensorProto;
 
 /// A weight is an outlier from this multiple of the median error on: 10 dB.
@@ -44,13 +44,12 @@ struct WeightError {
 /// constants' bytes. Returns the notes on changed weights, and those on weights beyond the budget.
 pub(super) fn refine_weights(
     model: &Model,
-    uses: &Uses,
     plan: &mut Plan,
     input_noise: &InputNoise,
     rules: GuardSettings,
 ) -> Result<(Vec<String>, Vec<String>), QuantizeError> {
     let (mut notes, mut declined) = (Vec::new(), Vec::new());
-    let mut weights = measure_weights(model, uses, plan, input_noise, rules)?;
+    let mut weights = measure_weights(model, plan, input_noise, rules)?;
     weights.sort_by(|one, other| other.error.total_cmp(&one.error));
     let median = weights.get(weights.len() / 2);
     let median = median
@@ -100,14 +99,12 @@ pub(super) fn refine_weights(
 /// The weights of all layers, with their errors.
 fn measure_weights(
     model: &Model,
-    uses: &Uses,
     plan: &Plan,
     input_noise: &InputNoise,
     rules: GuardSettings,
 ) -> Result<Vec<WeightError>, QuantizeError> {
     let measure_one = |(name, role): &(String, TensorRole)| {
-        let (TensorRole::Weight(axis), Some(channels)) = (role, channel_axis(model, uses, name))
-        else {
+        let (TensorRole::Weight(axis), Some(channels)) = (role, channel_axis(model, name)) else {
             return Ok(None);
         };
         let channels = axis.unwrap_or(channels);
@@ -169,13 +166,13 @@ fn bytes_as(bits: usize, tensor: &TensorProto) -> f64 {
 }
 
 /// The axis of a weight's output channels, by the first operator that reads it.
-fn channel_axis(model: &Model, uses: &Uses, name: &str) -> Option<usize> {
-    let &(node, slot) = uses.consumers(name).first()?;
-    let node = &model.graph.nodes[node];
+fn channel_axis(model: &Model, name: &str) -> Option<usize> {
+    let reader = model.graph.consumers(name).first()?;
+    let node = &model.graph.nodes()[reader.node];
     let dims = model.graph.initializers.get(name)?.dims.len();
     let axis = match treatment(&node.operator())? {
         Treatment::Weighted(axis) => axis.at(node),
-        Treatment::MatMul => operand_channel_axis(slot, dims)?,
+        Treatment::MatMul => operand_channel_axis(reader.input()?, dims)?,
         _ => return None,
     };
     (dims > 1 && axis < dims).then_some(axis)
@@ -230,14 +227,9 @@ mod tests {
                     settings.tensors.insert("u".into(), typed(element));
                 }
                 let mut plan = Plan::new(&model, &settings).unwrap();
-                let (protected, declined) = refine_weights(
-                    &model,
-                    &model.graph.uses(),
-                    &mut plan,
-                    &InputNoise::default(),
-                    settings.guard,
-                )
-                .unwrap();
+                let (protected, declined) =
+                    refine_weights(&model, &mut plan, &InputNoise::default(), settings.guard)
+                        .unwrap();
                 let types = ["w", "v", "u"].map(|name| plan.representations[name].element);
                 assert!(
                     plan.forms

@@ -2,7 +2,7 @@
 
 use super::{OperatorPattern, PatternFinder, PatternOperator, PatternRule, is_near};
 use crate::stays_float::StaysFloat;
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 const GELU: PatternOperator = PatternOperator {
     name: "Gelu",
@@ -31,7 +31,7 @@ const MAX_DEPTH: usize = 5;
 
 impl<'a> PatternFinder<'a> {
     /// x · (1 + erf(x / √2)) / 2, with the factor one half anywhere. Matched from the Erf.
-    fn gelu(&self, index: usize, erf: &'a NodeProto) -> Option<OperatorPattern> {
+    fn gelu(&self, index: usize, erf: &'a Node) -> Option<OperatorPattern> {
         let scaled = erf.input_at(0)?;
         let (scale_index, x) = match (
             self.division_before(scaled),
@@ -78,7 +78,7 @@ impl<'a> PatternFinder<'a> {
 
     /// x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2, with constants and powers of x multiplied in
     /// any order. Matched from the Tanh.
-    fn gelu_by_tanh(&self, index: usize, tanh: &'a NodeProto) -> Option<OperatorPattern> {
+    fn gelu_by_tanh(&self, index: usize, tanh: &'a Node) -> Option<OperatorPattern> {
         let (scale_index, scale) = self.multiplication_before(tanh.input_at(0)?)?;
         let sum = self.operand_beside(scale, (2.0 / std::f64::consts::PI).sqrt())?;
         let (sum_index, add) = self.addition_before(sum)?;

@@ -2,7 +2,7 @@
 
 use super::{OperatorPattern, PatternFinder, PatternOperator, PatternRule};
 use crate::stays_float::StaysFloat;
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 const HARD_SWISH: PatternOperator = PatternOperator {
     name: "HardSwish",
@@ -22,7 +22,7 @@ pub(super) const RULES: &[PatternRule] = &[
 
 impl<'a> PatternFinder<'a> {
     /// x · hardsigmoid(x), with slope 1/6 and offset 1/2. Matched from the HardSigmoid.
-    fn hard_swish(&self, index: usize, gate: &'a NodeProto) -> Option<OperatorPattern> {
+    fn hard_swish(&self, index: usize, gate: &'a Node) -> Option<OperatorPattern> {
         let attribute = |name: &str, usual: f32| f64::from(gate.float(name).unwrap_or(usual));
         let (slope, half) = (attribute("alpha", 0.2), attribute("beta", 0.5));
         let is_gate = super::is_near(slope, 1.0 / 6.0) && super::is_near(half, 0.5);
@@ -32,7 +32,7 @@ impl<'a> PatternFinder<'a> {
 
     /// x · min(max(x + 3, 0), 6) / 6, with the division on the gate or on the product. Matched from
     /// the Clip.
-    fn hard_swish_by_clip(&self, index: usize, clip: &'a NodeProto) -> Option<OperatorPattern> {
+    fn hard_swish_by_clip(&self, index: usize, clip: &'a Node) -> Option<OperatorPattern> {
         let bound = |slot| self.number(clip.input_at(slot)?);
         if bound(1) != Some(0.0) || bound(2) != Some(6.0) {
             return None;
@@ -45,14 +45,14 @@ impl<'a> PatternFinder<'a> {
             return self.times_itself(HARD_SWISH, x, [nodes, vec![at]].concat(), sixth);
         }
         let mut pattern = self.times_itself(HARD_SWISH, x, nodes, clip)?;
-        let product = self.graph.nodes[pattern.last()].output.first()?;
+        let product = self.graph.nodes()[pattern.last()].output.first()?;
         let (at, _) = self.sixth(product)?;
         pattern.nodes.push(at);
         Some(pattern)
     }
 
     /// The only consumer of a value, if it divides the value by six.
-    fn sixth(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+    fn sixth(&self, value: &str) -> Option<(usize, &'a Node)> {
         let divided = self.division_behind(value).filter(|(_, div)| {
             let by_six = div.input_at(1).is_some_and(|by| self.is_number(by, 6.0));
             by_six && div.input_at(0) == Some(value)

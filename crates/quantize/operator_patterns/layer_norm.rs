@@ -3,7 +3,7 @@
 
 use super::{OperatorPattern, PatternFinder, PatternOperator, PatternRule};
 use crate::stays_float::StaysFloat;
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 const LAYER_NORM: PatternOperator = PatternOperator {
     name: "LayerNormalization",
@@ -30,7 +30,7 @@ struct NormInput<'a> {
 impl<'a> PatternFinder<'a> {
     /// (x - mean) / sqrt(variance + ε), optionally times a constant and plus another. Without a
     /// mean it is an RMS normalization. Matched from the root, a Sqrt or a Pow.
-    fn layer_norm(&self, index: usize, root: &'a NodeProto) -> Option<OperatorPattern> {
+    fn layer_norm(&self, index: usize, root: &'a Node) -> Option<OperatorPattern> {
         let inverse = match root.is("Pow") {
             false => false,
             true => match root.input_at(1)? {
@@ -189,11 +189,11 @@ impl<'a> PatternFinder<'a> {
         nodes: &mut Vec<usize>,
     ) -> Option<()> {
         let product = |wanted: &str| {
-            let mut users = self.uses.consumers(factor).iter();
-            users.find_map(|&(at, _)| {
-                let node = &self.graph.nodes[at];
+            let mut users = self.graph.consumers(factor).iter();
+            users.find_map(|user| {
+                let node = &self.graph.nodes()[user.node];
                 let is_wanted = node.is("Mul") && self.other_operand(node, factor) == Some(wanted);
-                is_wanted.then_some((at, node.output.first()?.as_str()))
+                is_wanted.then_some((user.node, node.output.first()?.as_str()))
             })
         };
         let (scaled_at, scaled) = product(base.x)?;
@@ -216,7 +216,7 @@ impl<'a> PatternFinder<'a> {
                 self.other_operand(node, output)
                     .is_some_and(|name| self.is_constant(name))
             });
-            let inside = of_constant.filter(|_| !self.uses.is_output(output));
+            let inside = of_constant.filter(|_| !self.graph.is_output(output));
             if let Some((at, next_output)) =
                 inside.and_then(|(at, node)| Some((at, node.output.first()?)))
             {
@@ -245,7 +245,7 @@ impl<'a> PatternFinder<'a> {
 
     /// The operand of a mean and the node that reduces it: a ReduceMean, or a ReduceSum times a
     /// constant.
-    fn mean(&self, value: &'a str, nodes: &mut Vec<usize>) -> Option<(&'a str, &'a NodeProto)> {
+    fn mean(&self, value: &'a str, nodes: &mut Vec<usize>) -> Option<(&'a str, &'a Node)> {
         if let Some((at, node)) = self.producer(value, "ReduceMean") {
             nodes.push(at);
             return Some((node.input_at(0)?, node));

@@ -2,7 +2,7 @@
 
 use super::{OperatorPattern, PatternFinder, PatternOperator, PatternRule};
 use crate::stays_float::StaysFloat;
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 const MISH: PatternOperator = PatternOperator {
     name: "Mish",
@@ -16,7 +16,7 @@ pub(super) const RULES: &[PatternRule] = &[PatternRule {
 
 impl<'a> PatternFinder<'a> {
     /// x · tanh(softplus(x)). Matched from the Softplus.
-    fn mish(&self, index: usize, softplus: &'a NodeProto) -> Option<OperatorPattern> {
+    fn mish(&self, index: usize, softplus: &'a Node) -> Option<OperatorPattern> {
         let (at, tanh) = self.only_consumer(softplus.output.first()?, "Tanh")?;
         self.times_itself(MISH, softplus.input_at(0)?, vec![index, at], tanh)
     }

@@ -13,8 +13,7 @@ mod mish;
 mod swish;
 
 use super::stays_float::StaysFloat;
-use octet_graph::{Graph, Uses};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Graph, Node};
 
 /// ONNX operator that a chain of simpler operators equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +29,7 @@ struct PatternRule {
     /// Operators of the node from which it matches.
     from: &'static [&'static str],
     /// The chain of this node, which has this index.
-    chain: for<'a> fn(&PatternFinder<'a>, usize, &'a NodeProto) -> Option<OperatorPattern>,
+    chain: for<'a> fn(&PatternFinder<'a>, usize, &'a Node) -> Option<OperatorPattern>,
 }
 
 /// All rules.
@@ -61,13 +60,11 @@ impl OperatorPattern {
 }
 
 /// All chains of a graph whose inner values have no use outside.
-pub(super) fn find_patterns(graph: &Graph, uses: &Uses) -> Vec<OperatorPattern> {
-    let finder = PatternFinder { graph, uses };
+pub(super) fn find_patterns(graph: &Graph) -> Vec<OperatorPattern> {
+    let finder = PatternFinder { graph };
     let mut patterns = Vec::new();
-    for (index, node) in graph.nodes.iter().enumerate() {
-        let Some(operator) = node.op_type.as_deref() else {
-            continue;
-        };
+    for (index, node) in graph.nodes().iter().enumerate() {
+        let operator = node.op_type.as_str();
         let mut rules = RULES.iter().copied().flatten();
         let rule = rules.find(|rule| rule.from.contains(&operator));
         let chain = rule.and_then(|rule| (rule.chain)(&finder, index, node));
@@ -82,52 +79,51 @@ fn is_near(number: f64, wanted: f64) -> bool {
 
 struct PatternFinder<'a> {
     graph: &'a Graph,
-    uses: &'a Uses,
 }
 
 impl<'a> PatternFinder<'a> {
     /// The producer of a value, if it is this operator.
-    fn producer(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
-        let index = self.uses.producer(value)?;
-        let node = &self.graph.nodes[index];
+    fn producer(&self, value: &str, operator: &str) -> Option<(usize, &'a Node)> {
+        let index = self.graph.producer(value)?;
+        let node = &self.graph.nodes()[index];
         node.is(operator).then_some((index, node))
     }
 
     /// The only consumer of a value, if it is this operator.
-    fn only_consumer(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
-        let mut nodes = self.uses.consumers(value).iter().map(|&(node, _)| node);
+    fn only_consumer(&self, value: &str, operator: &str) -> Option<(usize, &'a Node)> {
+        let mut nodes = self.graph.consumers(value).iter().map(|reader| reader.node);
         let index = nodes.next()?;
-        let node = &self.graph.nodes[index];
+        let node = &self.graph.nodes()[index];
         (node.is(operator) && nodes.all(|other| other == index)).then_some((index, node))
     }
 
     /// The producer of a value, if it is an addition.
-    fn addition_before(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+    fn addition_before(&self, value: &str) -> Option<(usize, &'a Node)> {
         self.producer(value, "Add")
     }
 
     /// The only consumer of a value, if it is an addition.
-    fn addition_behind(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+    fn addition_behind(&self, value: &str) -> Option<(usize, &'a Node)> {
         self.only_consumer(value, "Add")
     }
 
     /// The producer of a value, if it is a multiplication.
-    fn multiplication_before(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+    fn multiplication_before(&self, value: &str) -> Option<(usize, &'a Node)> {
         self.producer(value, "Mul")
     }
 
     /// The only consumer of a value, if it is a multiplication.
-    fn multiplication_behind(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+    fn multiplication_behind(&self, value: &str) -> Option<(usize, &'a Node)> {
         self.only_consumer(value, "Mul")
     }
 
     /// The producer of a value, if it is a division.
-    fn division_before(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+    fn division_before(&self, value: &str) -> Option<(usize, &'a Node)> {
         self.producer(value, "Div")
     }
 
     /// The only consumer of a value, if it is a division.
-    fn division_behind(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+    fn division_behind(&self, value: &str) -> Option<(usize, &'a Node)> {
         self.only_consumer(value, "Div")
     }
 
@@ -158,7 +154,7 @@ impl<'a> PatternFinder<'a> {
     }
 
     /// The other input of a binary node.
-    fn other_operand(&self, node: &'a NodeProto, name: &str) -> Option<&'a str> {
+    fn other_operand(&self, node: &'a Node, name: &str) -> Option<&'a str> {
         let (one, two) = (node.input_at(0)?, node.input_at(1)?);
         match (one == name, two == name) {
             (true, _) => Some(two),
@@ -168,7 +164,7 @@ impl<'a> PatternFinder<'a> {
     }
 
     /// The input of a binary node whose other input is this constant.
-    fn operand_beside(&self, node: &'a NodeProto, number: f64) -> Option<&'a str> {
+    fn operand_beside(&self, node: &'a Node, number: f64) -> Option<&'a str> {
         let (one, two) = (node.input_at(0)?, node.input_at(1)?);
         match (self.is_number(two, number), self.is_number(one, number)) {
             (true, _) => Some(one),
@@ -178,8 +174,8 @@ impl<'a> PatternFinder<'a> {
     }
 
     /// True if two means have equal axes and equal `keepdims`.
-    fn are_alike(&self, one: &NodeProto, two: &NodeProto) -> bool {
-        let axes = |node: &NodeProto| match node.input_at(1) {
+    fn are_alike(&self, one: &Node, two: &Node) -> bool {
+        let axes = |node: &Node| match node.input_at(1) {
             Some(name) => self
                 .graph
                 .initializers
@@ -187,7 +183,7 @@ impl<'a> PatternFinder<'a> {
                 .and_then(|t| t.to_i64().ok()),
             None => node.ints("axes").map(<[i64]>::to_vec),
         };
-        let keeps = |node: &NodeProto| node.int("keepdims").unwrap_or(1) != 0;
+        let keeps = |node: &Node| node.int("keepdims").unwrap_or(1) != 0;
         axes(one).is_some_and(|of_one| axes(two) == Some(of_one)) && keeps(one) == keeps(two)
     }
 
@@ -195,10 +191,10 @@ impl<'a> PatternFinder<'a> {
     fn is_closed(&self, chain: &OperatorPattern) -> bool {
         let inner = chain.nodes.iter().filter(|&&node| node != chain.last());
         inner
-            .flat_map(|&node| &self.graph.nodes[node].output)
+            .flat_map(|&node| &self.graph.nodes()[node].output)
             .all(|value| {
-                let mut users = self.uses.consumers(value).iter();
-                !self.uses.is_output(value) && users.all(|(user, _)| chain.nodes.contains(user))
+                let mut users = self.graph.consumers(value).iter();
+                !self.graph.is_output(value) && users.all(|user| chain.nodes.contains(&user.node))
             })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{OperatorPattern, PatternFinder, PatternOperator, PatternRule};
 use crate::stays_float::StaysFloat;
-use octet_onnx::schema::NodeProto;
+use octet_graph::Node;
 
 const SWISH: PatternOperator = PatternOperator {
     name: "Swish",
@@ -16,7 +16,7 @@ pub(super) const RULES: &[PatternRule] = &[PatternRule {
 
 impl<'a> PatternFinder<'a> {
     /// x · sigmoid(x). Matched from the Sigmoid.
-    fn swish(&self, index: usize, sigmoid: &'a NodeProto) -> Option<OperatorPattern> {
+    fn swish(&self, index: usize, sigmoid: &'a Node) -> Option<OperatorPattern> {
         self.times_itself(SWISH, sigmoid.input_at(0)?, vec![index], sigmoid)
     }
 
@@ -26,7 +26,7 @@ impl<'a> PatternFinder<'a> {
         operator: PatternOperator,
         x: &str,
         mut nodes: Vec<usize>,
-        gate: &'a NodeProto,
+        gate: &'a Node,
     ) -> Option<OperatorPattern> {
         let gated = gate.output.first()?;
         let (at, mul) = self.multiplication_behind(gated)?;

@@ -8,8 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::{Plan, TensorRole};
 use octet_graph::operators::{Operator, Property};
-use octet_graph::{Model, Uses};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node};
 
 impl Plan {
     /// Gives the inputs of a Concat the scale of its output, unless the settings name a scale or
@@ -21,10 +20,9 @@ impl Plan {
         if self.like_onnx_runtime {
             return;
         }
-        let uses = model.graph.uses();
         let calibrated: HashSet<&String> = calibrated.iter().collect();
         // The order is reversed because a Concat may read the output of an earlier Concat.
-        for (index, node) in model.graph.nodes.iter().enumerate().rev() {
+        for (index, node) in model.graph.nodes().iter().enumerate().rev() {
             if !node.is("Concat") || !self.quantized.contains(&index) {
                 continue;
             }
@@ -38,7 +36,7 @@ impl Plan {
                     .zip(other)
                     .is_some_and(|(own, other)| own.is_like(other) && own.method == other.method);
                 let free = source != whole && calibrated.contains(&source);
-                if free && alike && self.is_read_only_by(model, &uses, index, &source) {
+                if free && alike && self.is_read_only_by(model, index, &source) {
                     self.share_scale(&source, &whole);
                 }
             }
@@ -46,7 +44,7 @@ impl Plan {
     }
 
     /// The value whose scale a node's output has after folding.
-    fn output_scale_owner(&self, node: &NodeProto) -> Option<String> {
+    fn output_scale_owner(&self, node: &Node) -> Option<String> {
         let output = node.output.first()?;
         let output = self.folded_name(output).unwrap_or(output);
         let marked = self.forms.iter().any(|(name, _)| name == output);
@@ -55,25 +53,25 @@ impl Plan {
 
     /// True if every consumer of the values with this scale is `node`, or moves data to such a
     /// value.
-    fn is_read_only_by(&self, model: &Model, uses: &Uses, node: usize, source: &str) -> bool {
+    fn is_read_only_by(&self, model: &Model, node: usize, source: &str) -> bool {
         let forms = self.forms.iter().map(|(name, _)| name.as_str());
         let has =
             |name: &str| name == source || self.scale_owners.get(name).is_some_and(|s| s == source);
         let group: BTreeSet<&str> = forms.filter(|name| has(name)).collect();
         group.contains(source)
             && group.iter().all(|name| {
-                let mut readers = uses.consumers(name).iter();
-                !uses.is_output(name)
-                    && readers.all(|&(reader, _)| {
-                        let by = model.graph.nodes.get(reader);
-                        let stays = |by: &NodeProto| {
+                let mut readers = model.graph.consumers(name).iter();
+                !model.graph.is_output(name)
+                    && readers.all(|reader| {
+                        let by = model.graph.nodes().get(reader.node);
+                        let stays = |by: &Node| {
                             only_moves_data(by)
                                 && by
                                     .output
                                     .iter()
                                     .all(|output| group.contains(output.as_str()))
                         };
-                        reader == node || by.is_some_and(stays)
+                        reader.node == node || by.is_some_and(stays)
                     })
             })
     }
@@ -94,7 +92,7 @@ impl Plan {
 }
 
 /// True for a node whose output holds only its input values and zeros.
-fn only_moves_data(node: &NodeProto) -> bool {
+fn only_moves_data(node: &Node) -> bool {
     Operator::of(node).has(Property::KeepsRange)
         || node.is("Resize") && node.text("mode").unwrap_or("nearest") == "nearest"
 }

@@ -57,7 +57,12 @@ impl Planner<'_> {
     /// An activation takes the settings of the layer that makes it, including the nodes folded into
     /// that layer. Without such a layer it takes the settings of its first quantized consumer.
     fn representation(&self, name: &str, form: &TensorRole) -> Representation {
-        let mut consumers = self.uses.consumers(name).iter().map(|&(node, _)| node);
+        let mut consumers = self
+            .model
+            .graph
+            .consumers(name)
+            .iter()
+            .map(|reader| reader.node);
         let first = consumers.find(|node| self.quantized.contains(node));
         let layer = match form {
             TensorRole::Weight(_) => first.map(|node| self.nodes[node].weights.clone()),
@@ -94,10 +99,10 @@ impl Planner<'_> {
 
     /// The node that makes a value after folding, followed by the nodes folded into it.
     pub(super) fn producers(&self, name: &str) -> Option<Vec<usize>> {
-        let mut nodes = vec![self.uses.producer(name)?];
+        let mut nodes = vec![self.model.graph.producer(name)?];
         while self.removed.contains(&nodes[0]) {
-            let input = self.model.graph.nodes[nodes[0]].input_at(0)?;
-            nodes.insert(0, self.uses.producer(input)?);
+            let input = self.model.graph.nodes()[nodes[0]].input_at(0)?;
+            nodes.insert(0, self.model.graph.producer(input)?);
         }
         Some(nodes)
     }

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use super::Plan;
 use super::visit::Planner;
-use octet_graph::Graph;
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Graph, Node};
 use octet_stats::Range;
 
 /// A Relu or Clip that is folded into the node before it.
@@ -89,7 +88,7 @@ impl Planner<'_> {
             return false;
         };
         producers.push(index);
-        let alone = self.uses.consumers(input).len() == 1;
+        let alone = self.model.graph.consumers(input).len() == 1;
         let represented = self.layers.tensor(output, &self.activations_of(&producers));
         // A chosen scale may represent values beyond the bounds. A power of two exceeds every bound
         // except zero.
@@ -98,9 +97,9 @@ impl Planner<'_> {
             || represented.is_chosen()
             || !exact
             || !alone
-            || self.uses.is_output(input)
+            || self.model.graph.is_output(input)
             // A subgraph reads the float value, which no integers have clipped.
-            || self.uses.is_captured(output)
+            || self.model.graph.is_captured(output)
             || self.nodes[index].float_output
             || !self.is_float(output)
         {
@@ -126,13 +125,13 @@ impl Planner<'_> {
     /// bounds.)
     fn bounds(&self, index: usize) -> Option<ClampBounds> {
         let graph = &self.model.graph;
-        let (low, high) = clamp_bounds(graph, &graph.nodes[index])?;
+        let (low, high) = clamp_bounds(graph, &graph.nodes()[index])?;
         (low <= 0.0 && high >= 0.0).then_some(ClampBounds { low, high })
     }
 }
 
 /// The bounds of a Relu or Clip; `None` for other nodes and for bounds that are not constant.
-pub fn clamp_bounds(graph: &Graph, node: &NodeProto) -> Option<(f32, f32)> {
+pub fn clamp_bounds(graph: &Graph, node: &Node) -> Option<(f32, f32)> {
     let bound = |slot, open: f32| match node.input_at(slot) {
         None => Some(open),
         Some(name) => graph

@@ -23,8 +23,7 @@ use super::stays_float::StaysFloat;
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 pub(super) use fold_clamp::FoldedClamp;
 pub use fold_clamp::clamp_bounds;
-use octet_graph::Model;
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node};
 use octet_stats::{Range, SecondPassMissing};
 pub(super) use range_sources::RangeOrigin;
 use visit::Planner;
@@ -84,7 +83,7 @@ impl Plan {
     /// Makes the plan of a prepared model whose values all have their types in `value_info`.
     pub fn new(model: &Model, settings: &Settings) -> Result<Plan, QuantizeError> {
         let graph = &model.graph;
-        let mut chains = find_patterns(graph, &graph.uses());
+        let mut chains = find_patterns(graph);
         // ONNX Runtime's default list has no operator patterns; it quantizes their nodes one by
         // one.
         chains.retain(|chain| match &settings.operators {
@@ -103,7 +102,7 @@ impl Plan {
         refuse_quantized(model)?;
         let layers = LayerResolver::new(settings, model)?;
         let mut planner = Planner::new(model, settings, &layers, chains);
-        for (index, node) in model.graph.nodes.iter().enumerate() {
+        for (index, node) in model.graph.nodes().iter().enumerate() {
             let reason = planner.visit(index, node).err();
             planner.choices.push(NodeChoice {
                 node: node.title().to_string(),
@@ -193,7 +192,7 @@ impl Plan {
     /// model (1.31.1).
     pub(super) fn keep_pooled_float(&mut self, model: &Model) -> Vec<String> {
         let mut notes = Vec::new();
-        let nodes = model.graph.nodes.iter().zip(0..);
+        let nodes = model.graph.nodes().iter().zip(0..);
         for (node, index) in nodes.filter(|(node, _)| node.is("MaxPool")) {
             let input = node.input_at(0).unwrap_or_default();
             let source = self.scale_owners.get(input).map_or(input, String::as_str);
@@ -232,9 +231,8 @@ impl Plan {
 
 /// Fails if the model is quantized already; the error names the first quantized operator.
 pub fn refuse_quantized(model: &Model) -> Result<(), QuantizeError> {
-    let quantized =
-        |n: &&NodeProto| is_quantized_operator(n.op_type.as_deref().unwrap_or_default());
-    match model.graph.nodes.iter().find(quantized) {
+    let quantized = |n: &&Node| is_quantized_operator(n.op_type.as_str());
+    match model.graph.nodes().iter().find(quantized) {
         Some(node) => Err(QuantizeError::AlreadyQuantized {
             node: node.title().to_string(),
             operator: node.operator(),

@@ -8,7 +8,7 @@ use crate::operator_patterns::find_patterns;
 use crate::operators::treatment;
 use crate::ranges::ActivationRanges;
 use crate::{QuantizeError, Settings};
-use octet_graph::{Graph, Model, Uses};
+use octet_graph::{Graph, Model};
 use octet_onnx::schema::DataType;
 
 /// The source of a value's range.
@@ -28,13 +28,9 @@ pub(crate) enum RangeOrigin {
 ///
 /// A Softmax has the range 0 to 1 in any form. ONNX Runtime fuses pairs around a Softmax into an
 /// integer operator, whose results overflow at a finer scale.
-fn overridden(
-    graph: &Graph,
-    uses: &Uses,
-    is_float: impl Fn(&str) -> bool,
-) -> HashMap<String, RangeOrigin> {
+fn overridden(graph: &Graph, is_float: impl Fn(&str) -> bool) -> HashMap<String, RangeOrigin> {
     let mut sources: HashMap<String, RangeOrigin> = HashMap::new();
-    for node in &graph.nodes {
+    for node in graph.nodes() {
         let Some(output) = node.output.first() else {
             continue;
         };
@@ -42,8 +38,8 @@ fn overridden(
             sources.insert(output.clone(), RangeOrigin::Fixed(0.0, 1.0));
         } else if (node.is("Relu") || node.is("Clip"))
             && let Some(input) = node.input_at(0)
-            && uses.consumers(input).len() == 1
-            && !uses.is_output(input)
+            && graph.consumers(input).len() == 1
+            && !graph.is_output(input)
             && is_float(input)
             && is_float(output)
         {
@@ -66,7 +62,7 @@ impl Planner<'_> {
         forms: &BTreeMap<String, TensorRole>,
     ) -> HashMap<String, RangeOrigin> {
         let graph = &self.model.graph;
-        let overridden = overridden(graph, &self.uses, |name| self.is_float(name));
+        let overridden = overridden(graph, |name| self.is_float(name));
         let marked = forms.iter().filter(|(name, form)| {
             **form == TensorRole::Activation && !graph.initializers.contains(name)
         });
@@ -77,7 +73,7 @@ impl Planner<'_> {
 
     /// Outputs of Softmax nodes that stay float, where the consumer quantizes them.
     pub(super) fn float_softmaxes(&self, forms: &BTreeMap<String, TensorRole>) -> BTreeSet<String> {
-        let nodes = self.model.graph.nodes.iter().enumerate();
+        let nodes = self.model.graph.nodes().iter().enumerate();
         nodes
             .filter(|&(index, node)| node.is("Softmax") && self.excluded(index).is_some())
             .filter_map(|(_, node)| node.output.first())
@@ -98,17 +94,17 @@ impl Plan {
         // Without operator patterns, because settings may quantize the nodes inside a pattern.
         Plan::with_chains(model, &Settings::default(), Vec::new())?;
         let graph = &model.graph;
-        let (uses, element) = (graph.uses(), graph.element_types());
+        let element = graph.element_types();
         let is_float = |name: &str| element.get(name) == Some(&DataType::Float);
-        let overridden = overridden(graph, &uses, is_float);
+        let overridden = overridden(graph, is_float);
         let treated = graph
-            .nodes
+            .nodes()
             .iter()
             .filter(|node| treatment(&node.operator()).is_some());
         let read_and_made = treated.flat_map(|node| node.input.iter().chain(&node.output));
-        let chains = find_patterns(graph, &uses);
+        let chains = find_patterns(graph);
         let around = chains.iter().flat_map(|chain| {
-            let output = graph.nodes[chain.last()].output.first();
+            let output = graph.nodes()[chain.last()].output.first();
             output.into_iter().chain([&chain.input])
         });
         let names: BTreeSet<String> = read_and_made

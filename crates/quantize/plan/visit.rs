@@ -8,8 +8,8 @@ use crate::operators::{Treatment, float_reason, is_onnx_runtime_default, treatme
 use crate::settings::{LayerResolver, Operators, Representation, ResolvedLayer};
 use crate::stays_float::StaysFloat;
 use crate::{NodeChoice, Settings};
-use octet_graph::{Model, Uses};
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_graph::{Model, Node};
+use octet_onnx::schema::DataType;
 
 pub(super) struct Planner<'a> {
     pub(super) model: &'a Model,
@@ -19,7 +19,6 @@ pub(super) struct Planner<'a> {
     pub(super) nodes: Vec<ResolvedLayer>,
     /// The operator or operator pattern of each node.
     operators: Vec<String>,
-    pub(super) uses: Uses,
     element: HashMap<&'a str, DataType>,
     pub(super) order: Vec<String>,
     pub(super) forms: HashMap<String, TensorRole>,
@@ -41,18 +40,17 @@ impl<'a> Planner<'a> {
         chains: Vec<OperatorPattern>,
     ) -> Planner<'a> {
         let graph = &model.graph;
-        let uses = graph.uses();
         let of = |(which, chain): (usize, &OperatorPattern)| {
             let nodes = chain.nodes.clone();
             nodes.into_iter().map(move |node| (node, which))
         };
         let inside: HashMap<usize, usize> = chains.iter().enumerate().flat_map(of).collect();
-        let operator_of = |(index, node): (usize, &NodeProto)| match inside.get(&index) {
+        let operator_of = |(index, node): (usize, &Node)| match inside.get(&index) {
             Some(&chain) => chains[chain].operator.name.to_string(),
             None => node.operator(),
         };
-        let operators: Vec<String> = graph.nodes.iter().enumerate().map(operator_of).collect();
-        let nodes = graph.nodes.iter().zip(&operators);
+        let operators: Vec<String> = graph.nodes().iter().enumerate().map(operator_of).collect();
+        let nodes = graph.nodes().iter().zip(&operators);
         let nodes = nodes.map(|(node, operator)| layers.resolve_operator(node, operator));
         let nodes = nodes.collect();
         Planner {
@@ -61,7 +59,6 @@ impl<'a> Planner<'a> {
             layers,
             nodes,
             operators,
-            uses,
             element: graph.element_types(),
             order: Vec::new(),
             forms: HashMap::new(),
@@ -77,7 +74,7 @@ impl<'a> Planner<'a> {
 
     /// The reason why settings or operator keep a node float.
     pub(super) fn excluded(&self, index: usize) -> Option<StaysFloat> {
-        let operator = self.model.graph.nodes[index].operator();
+        let operator = self.model.graph.nodes()[index].operator();
         if let Some(reason) = float_reason(&operator) {
             return Some(StaysFloat::OfOperator(reason));
         }
@@ -97,13 +94,13 @@ impl<'a> Planner<'a> {
             treatment(&operator),
             Some(Treatment::MatMul | Treatment::Weighted(_))
         );
-        let weight = self.model.graph.nodes[index].input_at(1);
+        let weight = self.model.graph.nodes()[index].input_at(1);
         let constant = weight.is_some_and(|name| self.model.graph.initializers.contains(name));
         (layer.constant_only && products && !constant).then_some(StaysFloat::OnlyConstantWeights)
     }
 
     /// Marks the tensors that a node wants quantized; the error is the reason why it stays float.
-    pub(super) fn visit(&mut self, index: usize, node: &NodeProto) -> Result<(), StaysFloat> {
+    pub(super) fn visit(&mut self, index: usize, node: &Node) -> Result<(), StaysFloat> {
         if let Some(&chain) = self.inside.get(&index) {
             return self.visit_chain(index, chain);
         }
@@ -240,7 +237,7 @@ impl<'a> Planner<'a> {
             return Err(StaysFloat::BySettings);
         }
         let last = chain.last();
-        let output = self.model.graph.nodes[last].output.first();
+        let output = self.model.graph.nodes()[last].output.first();
         let output = output.map_or("", String::as_str);
         if !self.is_float(&chain.input) || !self.is_float(output) {
             return Err(StaysFloat::NotFloat32);
@@ -260,7 +257,7 @@ impl<'a> Planner<'a> {
             return self.nodes[node].activations.clone();
         }
         let graph = &self.model.graph;
-        let named = |&node: &usize| (&graph.nodes[node], self.operators[node].as_str());
+        let named = |&node: &usize| (&graph.nodes()[node], self.operators[node].as_str());
         let named: Vec<_> = nodes.iter().map(named).collect();
         self.layers.resolve_all(&named).activations
     }
@@ -379,7 +376,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    fn pads_with_input(&self, node: &NodeProto) -> bool {
+    fn pads_with_input(&self, node: &Node) -> bool {
         match node.text("mode").unwrap_or("constant") {
             "reflect" | "edge" | "wrap" => true,
             "constant" => match node.input_at(2) {

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use octet_graph::{Graph, Uses};
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use octet_graph::{Attribute, Graph, Node};
 
-pub(super) fn uses_without(graph: &Graph, removed: &BTreeSet<usize>) -> Uses {
+/// A copy of the graph in which these nodes read and make nothing.
+pub(super) fn without(graph: &Graph, removed: &BTreeSet<usize>) -> Graph {
     let mut kept = graph.clone();
     for &index in removed {
-        kept.nodes[index].input.clear();
-        kept.nodes[index].output.clear();
+        kept.edit(index, |node| {
+            node.input.clear();
+            node.output.clear();
+        });
     }
-    kept.uses()
+    kept
 }
 
 pub(super) fn linear(
@@ -20,10 +22,10 @@ pub(super) fn linear(
     inputs: [&String; 3],
     output: &str,
     axis: Option<usize>,
-) -> NodeProto {
-    let node = NodeProto::new(operator, title, &inputs.map(String::as_str), &[output]);
+) -> Node {
+    let node = Node::new(operator, title, &inputs.map(String::as_str), &[output]);
     match axis {
-        Some(axis) => node.with(AttributeProto::int("axis", axis as i64)),
+        Some(axis) => node.with(Attribute::int("axis", axis as i64)),
         None => node,
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::nodes::{linear, uses_without};
+use super::nodes::{linear, without};
 use super::scale_owner;
 use crate::gptq::decibels;
 use crate::plan::{Plan, PlannedBias, TensorRole};
 use crate::scale::{QuantizationParameters, encoded};
 use crate::weights::ConstantIntegers;
 use crate::{MICROSOFT, QuantizeError, Quantized, QuantizedTensor, TensorKind, bias};
-use octet_graph::{Model, Names, Uses};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Graph, Model, Names, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_stats::Range;
 
 /// The first opset whose QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
@@ -21,7 +21,8 @@ pub(super) struct QdqWriter<'a> {
     plan: &'a Plan,
     model: &'a Model,
     out: Model,
-    uses: Uses,
+    /// The graph before the first pair, without the folded nodes.
+    kept: Graph,
     names: Names,
     /// The dequantized value that consumers read in place of each value.
     replaced: HashMap<String, String>,
@@ -34,9 +35,9 @@ pub(super) struct QdqWriter<'a> {
     /// The names of scale and zero point of each value.
     parameter_names: HashMap<String, (String, String)>,
     /// Nodes inserted before node `i`; the last entry holds those behind all nodes.
-    before: Vec<Vec<NodeProto>>,
+    before: Vec<Vec<Node>>,
     /// Nodes inserted right after node `i`.
-    after: Vec<Vec<NodeProto>>,
+    after: Vec<Vec<Node>>,
     tensors: Vec<QuantizedTensor>,
     notes: Vec<String>,
 }
@@ -44,7 +45,7 @@ pub(super) struct QdqWriter<'a> {
 impl<'a> QdqWriter<'a> {
     pub(super) fn new(model: &'a Model, plan: &'a Plan) -> QdqWriter<'a> {
         let mut out = model.clone();
-        for (index, node) in out.graph.nodes.iter_mut().enumerate() {
+        out.graph.edit_all(|index, node| {
             for output in &mut node.output {
                 // The node before a folded node takes over its output name.
                 if plan.removed.contains(&index) {
@@ -53,15 +54,15 @@ impl<'a> QdqWriter<'a> {
                     *output = new.clone();
                 }
             }
-        }
-        let uses = uses_without(&out.graph, &plan.removed);
-        let nodes = out.graph.nodes.len();
+        });
+        let kept = without(&out.graph, &plan.removed);
+        let nodes = out.graph.nodes().len();
         let names = out.graph.names();
         QdqWriter {
             plan,
             model,
             out,
-            uses,
+            kept,
             names,
             replaced: HashMap::new(),
             replaced_constants: HashMap::new(),
@@ -106,15 +107,16 @@ impl<'a> QdqWriter<'a> {
             _ => self.owner_parameters(name, params),
         };
         let quantized = self.names.fresh(&format!("{name}_QuantizeLinear_Output"));
-        let producer = self.uses.producer(name);
+        let producer = self.kept.producer(name);
         let (input, output) = match producer {
-            Some(producer) if self.uses.is_output(name) => {
+            Some(producer) if self.kept.is_output(name) => {
                 let input = self.names.fresh(&format!("{name}_QuantizeLinear_Input"));
-                for produced in &mut self.out.graph.nodes[producer].output {
-                    if produced == name {
+                self.out.graph.edit(producer, |node| {
+                    let outputs = node.output.iter_mut();
+                    for produced in outputs.filter(|produced| *produced == name) {
                         produced.clone_from(&input);
                     }
-                }
+                });
                 (input, name.to_string())
             }
             _ => {
@@ -183,9 +185,9 @@ impl<'a> QdqWriter<'a> {
             &output,
             params.axis,
         );
-        let consumers = self.uses.consumers(name).iter();
+        let consumers = self.kept.consumers(name).iter();
         let first = consumers
-            .map(|&(node, _)| node)
+            .map(|reader| reader.node)
             .find(|node| self.plan.quantized.contains(node));
         self.before[first.unwrap_or(0)].push(node);
         self.replaced_constants.insert(name.to_string(), output);
@@ -265,16 +267,16 @@ impl<'a> QdqWriter<'a> {
     /// Others get a copy, numbered as ONNX Runtime numbers copies.
     fn bias_name(&mut self, planned: &PlannedBias) -> String {
         let name = &planned.name;
-        let mut uses = self.uses.consumers(name).iter();
-        let only_bias = uses.all(|&(node, slot)| {
-            slot == 2
+        let mut uses = self.kept.consumers(name).iter();
+        let only_bias = uses.all(|reader| {
+            reader.is_input(2)
                 && self
                     .plan
                     .biases
                     .iter()
-                    .any(|b| b.node == node && b.name == *name)
+                    .any(|b| b.node == reader.node && b.name == *name)
         });
-        if only_bias && !self.uses.is_output(name) && self.taken_names.insert(name.clone()) {
+        if only_bias && !self.kept.is_output(name) && self.taken_names.insert(name.clone()) {
             return name.clone();
         }
         let number = |taken: &String| taken.strip_prefix(name.as_str())?.parse::<u64>().ok();
@@ -297,7 +299,7 @@ impl<'a> QdqWriter<'a> {
         inputs: [&String; 3],
         output: &str,
         axis: Option<usize>,
-    ) -> NodeProto {
+    ) -> Node {
         let title = self.names.fresh(&format!("{tensor}_{operator}"));
         let mut node = linear(operator, &title, inputs, output, axis);
         let old = !matches!(element, DataType::Int8 | DataType::Uint8 | DataType::Int32);
@@ -314,20 +316,16 @@ impl<'a> QdqWriter<'a> {
 
     /// Removes float constants that lost their last reader in this rewrite.
     fn drop_unused_constants(&mut self) {
-        let uses = self.out.graph.uses();
-        let before = self.model.graph.uses();
-        let taken_names = &self.taken_names;
-        self.out.graph.initializers.retain(|tensor| {
-            let name = tensor.name.as_deref().unwrap_or_default();
+        let (before, taken_names) = (&self.model.graph, &self.taken_names);
+        self.out.graph.retain_initializers(|graph, name| {
             let was_unused = before.consumers(name).is_empty();
-            let is_used = !uses.consumers(name).is_empty() || uses.is_output(name);
             !taken_names.contains(name)
-                && (is_used || (was_unused && self.model.graph.initializers.contains(name)))
+                && (!graph.is_unused(name) || (was_unused && before.initializers.contains(name)))
         });
     }
 
     pub(super) fn finish(mut self, ranges: BTreeMap<String, Range>) -> Quantized {
-        let nodes = std::mem::take(&mut self.out.graph.nodes);
+        let nodes = self.out.graph.take_nodes();
         let mut written = Vec::with_capacity(nodes.len() * 3);
         for (index, mut node) in nodes.into_iter().enumerate() {
             written.append(&mut self.before[index]);
@@ -348,12 +346,12 @@ impl<'a> QdqWriter<'a> {
                 .iter()
                 .any(|b| b.node == index && b.beta != 1.0)
             {
-                node.attribute.retain(|a| a.name.as_deref() != Some("beta"));
+                node.take("beta");
             }
             written.push(node);
             written.append(&mut self.after[index]);
         }
-        self.out.graph.nodes = written;
+        self.out.graph.replace_nodes(written);
         self.drop_unused_constants();
         self.tensors
             .sort_by_key(|tensor| tensor.kind != TensorKind::Activation);

@@ -2,16 +2,12 @@
 
 use super::pairs::{QdqPairs, QuantizedValue};
 use super::{IntegerNode, IntegerOutputs};
-use octet_graph::Names;
 use octet_graph::operators::Operator;
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Names, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// Converts an operator that works on any type, if input and outputs have one scale.
-pub(super) fn in_place_operator(
-    node: &NodeProto,
-    opset: i64,
-    pairs: &QdqPairs,
-) -> Option<IntegerNode> {
+pub(super) fn in_place_operator(node: &Node, opset: i64, pairs: &QdqPairs) -> Option<IntegerNode> {
     if !works_on_integers(node, opset) {
         return None;
     }
@@ -39,7 +35,7 @@ pub(super) fn in_place_operator(
 
 /// Converts Pad: the padding value is quantized with the input's scale, and zero becomes the zero
 /// point.
-pub(super) fn pad(node: &NodeProto, pairs: &QdqPairs, names: &mut Names) -> Option<IntegerNode> {
+pub(super) fn pad(node: &Node, pairs: &QdqPairs, names: &mut Names) -> Option<IntegerNode> {
     let input = pairs.bytes(node.input_at(0)?)?;
     let output = pairs.quantized(node.output.first()?)?;
     if !pairs.is_same_grid(&input, &output) {
@@ -77,7 +73,7 @@ pub(super) fn pad(node: &NodeProto, pairs: &QdqPairs, names: &mut Names) -> Opti
 }
 
 /// Converts ArgMax. A positive scale keeps the order of values, and ties.
-pub(super) fn arg_max(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn arg_max(node: &Node, pairs: &QdqPairs) -> Option<IntegerNode> {
     let input = pairs.bytes(node.input_at(0)?)?;
     let rises = pairs.scales(&input)?[0] > 0.0;
     rises.then(|| reading_integers(node, &input, IntegerOutputs::None))
@@ -88,12 +84,12 @@ pub(super) fn arg_max(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode>
 ///
 /// Interpolation doesn't qualify. ONNX Runtime's Resize truncates to an integer, so u8 is half a
 /// step too low on average, and it has no cubic mode.
-fn works_on_integers(node: &NodeProto, opset: i64) -> bool {
+fn works_on_integers(node: &Node, opset: i64) -> bool {
     let first = Operator::of(node).integer_opset;
     first > 0 && opset >= first && (!node.is("Resize") || resizes_integers(node, opset))
 }
 
-fn resizes_integers(node: &NodeProto, opset: i64) -> bool {
+fn resizes_integers(node: &Node, opset: i64) -> bool {
     let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
     let fills = node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
     // In opsets 11 and 12, ONNX Runtime requires a float region of interest.
@@ -101,11 +97,7 @@ fn resizes_integers(node: &NodeProto, opset: i64) -> bool {
 }
 
 /// Copies a node so that it reads the integers.
-fn reading_integers(
-    node: &NodeProto,
-    input: &QuantizedValue,
-    outputs: IntegerOutputs,
-) -> IntegerNode {
+fn reading_integers(node: &Node, input: &QuantizedValue, outputs: IntegerOutputs) -> IntegerNode {
     let mut node = node.clone();
     node.input[0].clone_from(&input.integers);
     IntegerNode {

@@ -19,13 +19,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use self::pairs::QdqPairs;
 use super::{MICROSOFT, QuantizeError};
 use octet_graph::operators::{Operator, QLinearForm, QLinearInputs};
-use octet_graph::{Graph, Model, Names};
-use octet_onnx::schema::{NodeProto, TensorProto};
+use octet_graph::{Graph, Model, Names, Node};
+use octet_onnx::schema::TensorProto;
 
 /// The integer form of a node.
 struct IntegerNode {
     /// The integer node; its outputs still have the names of the float values.
-    node: NodeProto,
+    node: Node,
     /// The outputs that are integers and take the name that their QuantizeLinear made.
     outputs: IntegerOutputs,
     /// New constants that the node reads.
@@ -34,9 +34,9 @@ struct IntegerNode {
 
 impl IntegerNode {
     /// Copies a node with another operator and other inputs; its first output is integers.
-    fn new(node: &NodeProto, form: QLinearForm, inputs: Vec<String>) -> IntegerNode {
+    fn new(node: &Node, form: QLinearForm, inputs: Vec<String>) -> IntegerNode {
         let mut new = node.clone();
-        new.op_type = Some(form.operator.to_owned());
+        new.op_type = form.operator.to_owned();
         new.domain = form.domain.map(str::to_owned);
         new.input = inputs;
         new.name = node
@@ -72,7 +72,7 @@ pub fn to_integer_operators(model: &Model) -> Result<Model, QuantizeError> {
     let conversions = {
         let pairs = QdqPairs::new(&out.graph);
         let mut conversions = BTreeMap::new();
-        for (index, node) in out.graph.nodes.iter().enumerate() {
+        for (index, node) in out.graph.nodes().iter().enumerate() {
             if let Some(converted) = convert(node, opset, &pairs, &mut names)? {
                 conversions.insert(index, converted);
             }
@@ -91,7 +91,7 @@ pub fn to_integer_operators(model: &Model) -> Result<Model, QuantizeError> {
 }
 
 fn convert(
-    node: &NodeProto,
+    node: &Node,
     opset: i64,
     pairs: &QdqPairs,
     names: &mut Names,
@@ -123,14 +123,14 @@ fn skip_redundant_pairs(model: &mut Model) {
     let renamed = {
         let pairs = QdqPairs::new(&model.graph);
         let mut renamed = HashMap::new();
-        for node in &model.graph.nodes {
+        for node in model.graph.nodes() {
             let Some(quantized) = pairs.quantize(node) else {
                 continue;
             };
             let before = pairs.integers(&quantized.real);
             if let Some(before) = before
                 && pairs.is_same_grid(&before, &quantized)
-                && !pairs.uses.is_output(&quantized.integers)
+                && !pairs.graph.is_output(&quantized.integers)
             {
                 renamed.insert(quantized.integers, before.integers);
             }
@@ -144,7 +144,7 @@ fn skip_redundant_pairs(model: &mut Model) {
 fn apply(graph: &mut Graph, conversions: BTreeMap<usize, IntegerNode>, names: &mut Names) {
     // By float value: the QuantizeLinear that reads it, and its output.
     let mut quantized: HashMap<String, (usize, String)> = HashMap::new();
-    for (index, node) in graph.nodes.iter().enumerate() {
+    for (index, node) in graph.nodes().iter().enumerate() {
         if node.is("QuantizeLinear")
             && let (Some(real), Some(integers)) = (node.input_at(0), node.output.first())
         {
@@ -175,11 +175,11 @@ fn apply(graph: &mut Graph, conversions: BTreeMap<usize, IntegerNode>, names: &m
             graph.initializers.insert(constant);
         }
         if let Some(new) = &mut node.name
-            && graph.nodes[index].name.as_ref() != Some(new)
+            && graph.nodes()[index].name.as_ref() != Some(new)
         {
             *new = names.fresh(new);
         }
-        graph.nodes[index] = node;
+        graph.edit(index, |old| *old = node);
     }
     graph.remove_nodes(&gone);
 }
@@ -188,35 +188,31 @@ fn apply(graph: &mut Graph, conversions: BTreeMap<usize, IntegerNode>, names: &m
 /// Constants that were unread before stay.
 fn drop_unused(graph: &mut Graph, before: &Graph) {
     loop {
-        let uses = graph.uses();
-        let unread = |node: &NodeProto| {
+        let unread = |node: &Node| {
             let linear = node.is("DequantizeLinear") || node.is("QuantizeLinear");
-            let free = |value: &String| uses.consumers(value).is_empty() && !uses.is_output(value);
-            linear && node.output.iter().all(free)
+            linear && node.output.iter().all(|value| graph.is_unused(value))
         };
-        let unread: HashSet<usize> = (0..graph.nodes.len())
-            .filter(|&index| unread(&graph.nodes[index]))
+        let unread: HashSet<usize> = (0..graph.nodes().len())
+            .filter(|&index| unread(&graph.nodes()[index]))
             .collect();
         if unread.is_empty() {
             break;
         }
         graph.remove_nodes(&unread);
     }
-    let (uses, read_before) = (graph.uses(), before.uses());
-    graph.initializers.retain(|tensor| {
-        let name = tensor.name.as_deref().unwrap_or_default();
-        !uses.consumers(name).is_empty()
-            || uses.is_output(name)
-            || read_before.consumers(name).is_empty()
+    graph.retain_initializers(|graph, name| {
+        !graph.is_unused(name) || before.consumers(name).is_empty()
     });
-    let initializers = &graph.initializers;
-    let inputs: HashSet<&str> = graph
+    let inputs = graph
         .inputs
         .iter()
-        .filter_map(|input| input.name.as_deref())
-        .collect();
-    graph.value_info.retain(|value| {
+        .filter_map(|input| input.name.as_deref());
+    let inputs: HashSet<&str> = inputs.collect();
+    let mut infos = std::mem::take(&mut graph.value_info);
+    infos.retain(|value| {
         let name = value.name.as_deref().unwrap_or_default();
-        uses.producer(name).is_some() || initializers.contains(name) || inputs.contains(name)
+        graph.producer(name).is_some() || graph.initializers.contains(name) || inputs.contains(name)
     });
+    drop(inputs);
+    graph.value_info = infos;
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::super::QuantizeError;
-use octet_graph::{Graph, Uses};
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_graph::{Graph, Node};
+use octet_onnx::schema::DataType;
 
 /// A float value and its integers, with the names of scale and zero point.
 #[derive(Clone, Debug)]
@@ -20,17 +20,15 @@ pub(super) struct QuantizedValue {
 
 /// The QDQ pairs of a graph.
 pub(super) struct QdqPairs<'a> {
-    graph: &'a Graph,
-    pub(super) uses: Uses,
+    pub(super) graph: &'a Graph,
     /// The DequantizeLinear that makes each float value.
-    dequantized: HashMap<&'a str, &'a NodeProto>,
+    dequantized: HashMap<&'a str, &'a Node>,
 }
 
 impl<'a> QdqPairs<'a> {
     pub(super) fn new(graph: &'a Graph) -> QdqPairs<'a> {
-        let dequantized = graph.nodes.iter().filter(|n| n.is("DequantizeLinear"));
+        let dequantized = graph.nodes().iter().filter(|n| n.is("DequantizeLinear"));
         QdqPairs {
-            uses: graph.uses(),
             dequantized: dequantized
                 .filter_map(|node| Some((node.output.first()?.as_str(), node)))
                 .collect(),
@@ -51,7 +49,7 @@ impl<'a> QdqPairs<'a> {
     }
 
     /// The operands of a QuantizeLinear; `None` for every other node.
-    pub(super) fn quantize(&self, node: &NodeProto) -> Option<QuantizedValue> {
+    pub(super) fn quantize(&self, node: &Node) -> Option<QuantizedValue> {
         if !node.is("QuantizeLinear") {
             return None;
         }
@@ -61,20 +59,19 @@ impl<'a> QdqPairs<'a> {
     /// The 8-bit integers of one scale that a QuantizeLinear makes of a float value. Returns `None`
     /// if the value has other readers.
     pub(super) fn quantized(&self, real: &str) -> Option<QuantizedValue> {
-        let &[(reader, 0)] = self.uses.consumers(real) else {
-            return None;
-        };
-        let value = self.quantize(&self.graph.nodes[reader])?;
-        let fits = value.is_byte() && value.axis.is_none() && !self.uses.is_output(real);
+        let reader = self.graph.only_consumer(real)?;
+        let reader = Some(reader).filter(|reader| reader.is_input(0))?;
+        let value = self.quantize(&self.graph.nodes()[reader.node])?;
+        let fits = value.is_byte() && value.axis.is_none() && !self.graph.is_output(real);
         fits.then_some(value)
     }
 
     /// True if a value has no readers.
     pub(super) fn is_unread(&self, value: &str) -> bool {
-        self.uses.consumers(value).is_empty() && !self.uses.is_output(value)
+        self.graph.is_unused(value)
     }
 
-    fn linear(&self, node: &NodeProto, real: &str, integers: &str) -> Option<QuantizedValue> {
+    fn linear(&self, node: &Node, real: &str, integers: &str) -> Option<QuantizedValue> {
         let (scale, zero_point) = (node.input_at(1)?, node.input_at(2)?);
         let scales = self.graph.initializers.get(scale)?;
         let element = self.graph.initializers.get(zero_point)?.element().ok()?;

@@ -120,7 +120,12 @@ fn around(opset: i64, node: NodeProto, shares: bool) -> Model {
 
 fn operators(model: &Model) -> Vec<String> {
     let folded = to_integer_operators(model).unwrap();
-    folded.graph.nodes.iter().map(NodeProto::operator).collect()
+    folded
+        .graph
+        .nodes()
+        .iter()
+        .map(|node| node.operator())
+        .collect()
 }
 
 #[test]
@@ -211,7 +216,7 @@ fn a_value_with_a_float_reader_keeps_its_pairs() {
     assert!(operators(&model).contains(&"Sigmoid".to_string()));
 
     let mut model = sigmoid().op("Tanh", &["y_d"], "other").model();
-    model.graph.outputs.push(value("y"));
+    model.graph.push_output(value("y"));
     assert!(operators(&model).contains(&"Sigmoid".to_string()));
 }
 
@@ -255,7 +260,7 @@ fn the_bias_of_a_gemm_is_divided_by_alpha() {
         let folded = to_integer_operators(&gemm(alpha, 10, 0.125)).unwrap();
         let node = folded
             .graph
-            .nodes
+            .nodes()
             .iter()
             .find(|n| n.operator() == "com.microsoft::QGemm");
         let bias = folded
@@ -285,7 +290,7 @@ fn padding_with_zero_is_padding_with_the_zero_point() {
             .pair("y", "x", "y_d")
             .model();
         let folded = to_integer_operators(&model).unwrap();
-        let pad = folded.graph.nodes.iter().find(|n| n.is("Pad")).unwrap();
+        let pad = folded.graph.nodes().iter().find(|n| n.is("Pad")).unwrap();
         let padding = folded.graph.initializers.get(&pad.input[2]).unwrap();
         assert_eq!(padding.to_i64().unwrap(), [wanted]);
         assert_eq!(pad.input[0], "x_q");

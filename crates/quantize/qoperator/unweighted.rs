@@ -6,10 +6,10 @@ use super::{IntegerNode, IntegerOutputs};
 use crate::embedding;
 use crate::quantized_names::QuantizedNames;
 use octet_graph::operators::QLinearForm;
-use octet_onnx::schema::{AttributeProto, NodeProto};
+use octet_graph::{Attribute, Node};
 
 /// Converts Add and Mul to QLinearAdd and QLinearMul.
-pub(super) fn binary(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn binary(node: &Node, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     let left = pairs.bytes(node.input_at(0)?)?;
     let right = pairs.bytes(node.input_at(1)?)?;
     let output = pairs.quantized(node.output.first()?)?;
@@ -21,7 +21,7 @@ pub(super) fn binary(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> O
 
 /// Converts Sigmoid, LeakyRelu, Softmax and average pooling to `QLinear…` of com.microsoft.
 pub(super) fn unary(
-    node: &NodeProto,
+    node: &Node,
     form: QLinearForm,
     opset: i64,
     pairs: &QdqPairs,
@@ -35,18 +35,18 @@ pub(super) fn unary(
     let inputs = [&input.inputs()[..], &output.parameters()].concat();
     let mut converted = IntegerNode::new(node, form, inputs);
     if node.is("GlobalAveragePool") {
-        converted.node.set(AttributeProto::int("channels_last", 0));
+        converted.node.set(Attribute::int("channels_last", 0));
     } else if node.is("Softmax") {
         // Opsets differ in meaning and default of the axis, so both are attributes.
         let axis = node.int("axis").unwrap_or(if opset < 13 { 1 } else { -1 });
-        converted.node.set(AttributeProto::int("axis", axis));
-        converted.node.set(AttributeProto::int("opset", opset));
+        converted.node.set(Attribute::int("axis", axis));
+        converted.node.set(Attribute::int("opset", opset));
     }
     Some(converted)
 }
 
 /// Converts Concat to QLinearConcat, whose inputs have a scale each.
-pub(super) fn concat(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn concat(node: &Node, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     let parts: Option<Vec<QuantizedValue>> =
         node.input.iter().map(|name| pairs.bytes(name)).collect();
     let (parts, output) = (parts?, pairs.quantized(node.output.first()?)?);
@@ -60,7 +60,7 @@ pub(super) fn concat(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> O
 }
 
 /// Converts Where to QLinearWhere; the condition stays boolean.
-pub(super) fn select(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
+pub(super) fn select(node: &Node, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     let condition = node.input_at(0)?.to_owned();
     let (yes, no) = (
         pairs.bytes(node.input_at(1)?)?,
@@ -76,11 +76,7 @@ pub(super) fn select(node: &NodeProto, form: QLinearForm, pairs: &QdqPairs) -> O
 
 /// Converts EmbedLayerNormalization to QEmbedLayerNormalization, which reads integers and makes
 /// floats.
-pub(super) fn embedding(
-    node: &NodeProto,
-    form: QLinearForm,
-    pairs: &QdqPairs,
-) -> Option<IntegerNode> {
+pub(super) fn embedding(node: &Node, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     if embedding::obstacle(node).is_some() {
         return None;
     }
@@ -107,7 +103,7 @@ pub(super) fn embedding(
 ///
 /// It has no dilations. With `ceil_mode` and `count_include_pad` it divides by another count, and
 /// is off by up to 32 integer steps (ONNX Runtime 1.31.1).
-fn has_same_averages(node: &NodeProto) -> bool {
+fn has_same_averages(node: &Node) -> bool {
     let plain = node
         .ints("dilations")
         .is_none_or(|dilations| dilations.iter().all(|&d| d == 1));

@@ -6,16 +6,12 @@
 use super::IntegerNode;
 use super::pairs::{QdqPairs, QuantizedValue};
 use crate::QuantizeError;
-use octet_graph::Names;
 use octet_graph::operators::QLinearForm;
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_graph::{Names, Node};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// Converts Conv to QLinearConv.
-pub(super) fn convolution(
-    node: &NodeProto,
-    form: QLinearForm,
-    pairs: &QdqPairs,
-) -> Option<IntegerNode> {
+pub(super) fn convolution(node: &Node, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     let (input, weight, output) = operands(node, pairs)?;
     if !matches!(weight.axis, None | Some(0)) || !has_kernel(&input, &weight, &output, pairs) {
         return None;
@@ -34,11 +30,7 @@ pub(super) fn convolution(
 
 /// Converts MatMul to QLinearMatMul. Per-channel scales must be one for each column of a 2-D
 /// matrix.
-pub(super) fn product(
-    node: &NodeProto,
-    form: QLinearForm,
-    pairs: &QdqPairs,
-) -> Option<IntegerNode> {
+pub(super) fn product(node: &Node, form: QLinearForm, pairs: &QdqPairs) -> Option<IntegerNode> {
     let (left, right, output) = operands(node, pairs)?;
     let columns = match right.axis {
         None => true,
@@ -60,7 +52,7 @@ pub(super) fn product(
 /// by `alpha` here. (ONNX Runtime's quantizer doesn't divide, so its bias is multiplied by
 /// `alpha`.)
 pub(super) fn gemm(
-    node: &NodeProto,
+    node: &Node,
     form: QLinearForm,
     pairs: &QdqPairs,
     names: &mut Names,
@@ -113,7 +105,7 @@ pub(super) fn gemm(
 
 /// The quantized left and right operand and output, if all three are integers.
 fn operands(
-    node: &NodeProto,
+    node: &Node,
     pairs: &QdqPairs,
 ) -> Option<(QuantizedValue, QuantizedValue, QuantizedValue)> {
     let left = pairs.bytes(node.input_at(0)?)?;

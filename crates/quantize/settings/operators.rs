@@ -44,9 +44,9 @@ fn names_in(settings: &Settings) -> impl Iterator<Item = &String> {
 /// The operator names of a model, with those of operator patterns such as Gelu.
 fn operators_of(model: &Model) -> BTreeSet<String> {
     let graph = &model.graph;
-    let chains = find_patterns(graph, &graph.uses());
+    let chains = find_patterns(graph);
     let chains = chains.iter().map(|chain| chain.operator.name.to_string());
-    let nodes = graph.nodes.iter().map(|node| node.operator());
+    let nodes = graph.nodes().iter().map(|node| node.operator());
     nodes.chain(chains).collect()
 }
 

@@ -10,8 +10,7 @@ use crate::scale::{
     power_of_two, scale_and_zero_point,
 };
 use crate::{BlockSettings, QuantizeError};
-use octet_graph::Model;
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node};
 use octet_stats::{IntegerRange, Method, PowerOfTwo, Range};
 
 /// The integer representation of a tensor, with all scopes merged.
@@ -56,7 +55,7 @@ impl<'a> LayerResolver<'a> {
         settings: &'a Settings,
         model: &Model,
     ) -> Result<LayerResolver<'a>, QuantizeError> {
-        let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+        let titles: HashSet<&str> = model.graph.nodes().iter().map(Node::title).collect();
         let patterns = settings.float.iter().chain(settings.by_name.keys());
         let unmatched = |name: &&String| !titles.iter().any(|title| matches(name, title));
         let absent = |name: &&String| !titles.contains(name.as_str());
@@ -66,7 +65,7 @@ impl<'a> LayerResolver<'a> {
         }
         let graph = &model.graph;
         let values: HashSet<&str> = graph
-            .nodes
+            .nodes()
             .iter()
             .flat_map(|node| node.input.iter().chain(&node.output))
             .map(String::as_str)
@@ -84,18 +83,18 @@ impl<'a> LayerResolver<'a> {
     }
 
     /// The settings of a node.
-    pub(crate) fn resolve(&self, node: &NodeProto) -> ResolvedLayer {
+    pub(crate) fn resolve(&self, node: &Node) -> ResolvedLayer {
         self.resolve_operator(node, &node.operator())
     }
 
     /// The settings of a node that belongs to this operator, perhaps as part of an operator pattern.
-    pub(crate) fn resolve_operator(&self, node: &NodeProto, operator: &str) -> ResolvedLayer {
+    pub(crate) fn resolve_operator(&self, node: &Node, operator: &str) -> ResolvedLayer {
         self.resolve_all(&[(node, operator)])
     }
 
     /// The settings of nodes that are fused into the first one. Narrower scopes override wider ones; in
     /// one scope, later nodes override earlier ones.
-    pub(crate) fn resolve_all(&self, nodes: &[(&NodeProto, &str)]) -> ResolvedLayer {
+    pub(crate) fn resolve_all(&self, nodes: &[(&Node, &str)]) -> ResolvedLayer {
         let settings = self.settings;
         let is_matched =
             |pattern: &str| nodes.iter().any(|(node, _)| matches(pattern, node.title()));
@@ -307,7 +306,7 @@ impl Representation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octet_onnx::schema::{GraphProto, ModelProto, TensorProto};
+    use octet_onnx::schema::{GraphProto, ModelProto, NodeProto, TensorProto};
 
     fn model(titles: &[&str]) -> Model {
         let node =
@@ -363,7 +362,7 @@ mod tests {
         let layers = LayerResolver::new(&settings, &model).unwrap();
         let found: Vec<ResolvedLayer> = model
             .graph
-            .nodes
+            .nodes()
             .iter()
             .map(|node| layers.resolve(node))
             .collect();

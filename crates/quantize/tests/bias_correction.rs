@@ -259,7 +259,7 @@ fn a_bias_stays_float_beside_an_input_that_does() {
         ("x", "b")
     );
     assert_eq!(first.float("beta"), Some(2.0));
-    let second = found.model.graph.nodes.last().unwrap();
+    let second = found.model.graph.nodes().last().unwrap();
     assert!(
         second.is("DequantizeLinear") && producer(&found.model, "h").is("Gemm"),
         "{second:?}"

@@ -4,9 +4,9 @@ use super::control_node::{LiveValues, NodeLabel};
 use super::submodel::{ExecutionMode, Submodel};
 use crate::EngineError;
 use crate::run_context::RunContext;
-use octet_graph::Model;
+use octet_graph::{Model, Node};
 use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use octet_onnx::schema::{ModelProto, ValueInfoProto};
 
 pub(super) struct BodyGraph {
     submodel: Submodel,
@@ -21,45 +21,43 @@ impl BodyGraph {
     /// Builds the body from an attribute of a node of this model.
     pub(super) fn new(
         model: &Model,
-        node: &NodeProto,
+        node: &Node,
         attribute: &str,
         mode: ExecutionMode,
     ) -> Result<BodyGraph, EngineError> {
         let label = NodeLabel::new(node);
-        let graph = node.attribute(attribute).and_then(|a| a.g.as_ref());
-        let Some(graph) = graph else {
+        let graph = node.attribute(attribute).map(|a| a.graphs());
+        let Some([graph]) = graph else {
             return Err(label.error(attribute, "missing", "a graph"));
         };
-        let (inputs, outputs) = (graph.input.clone(), graph.output.clone());
+        let (inputs, outputs) = (graph.inputs.clone(), graph.outputs.clone());
         let mut names: Vec<String> = inputs.iter().filter_map(|v| v.name.clone()).collect();
         if names.len() != inputs.len() || outputs.iter().any(|output| output.name.is_none()) {
             let expected = "a name for each input and output";
             return Err(label.error(attribute, "a graph without some names", expected));
         }
-        let mut whole = GraphProto {
-            // Types of inputs are known only at a run.
-            value_info: Vec::new(),
-            ..graph.clone()
-        };
-        let own = whole.initializer.iter().map(|tensor| tensor.title());
+        let mut whole = graph.clone();
+        // Types of inputs are known only at a run.
+        whole.value_info.clear();
+        let own = whole.initializers.iter().map(|tensor| tensor.title());
         let own: Vec<String> = own.map(str::to_owned).collect();
         let mut captured = Vec::new();
         for name in graph.captured() {
             let constant = model.graph.initializers.get(&name);
             match constant.filter(|_| !own.contains(&name)) {
-                Some(constant) => whole.initializer.push(constant.clone()),
+                Some(constant) => whole.initializers.push(constant.clone()),
                 None => {
                     let port = ValueInfoProto {
                         name: Some(name.clone()),
                         ..ValueInfoProto::default()
                     };
-                    whole.input.push(port);
+                    whole.inputs.push(port);
                     captured.push(name);
                 }
             }
         }
         let header = ModelProto {
-            graph: Some(whole),
+            graph: Some(whole.to_proto()),
             ..model.header().clone()
         };
         let invalid =
@@ -108,12 +106,12 @@ impl BodyGraph {
 }
 
 /// An integer list of a node with one entry for each of `values`; zeros if the attribute is absent.
-pub(super) fn list(node: &NodeProto, key: &str, values: usize) -> Result<Vec<i64>, EngineError> {
-    let Some(AttributeProto { ints, .. }) = node.attribute(key) else {
+pub(super) fn list(node: &Node, key: &str, values: usize) -> Result<Vec<i64>, EngineError> {
+    let Some(ints) = node.ints(key) else {
         return Ok(vec![0; values]);
     };
     match ints.len() == values {
-        true => Ok(ints.clone()),
+        true => Ok(ints.to_vec()),
         false => {
             Err(NodeLabel::new(node).error(key, format!("{ints:?}"), format!("{values} integers")))
         }

@@ -13,9 +13,8 @@ use super::scan_node::ScanNode;
 use super::submodel::ExecutionMode;
 use crate::EngineError;
 use crate::run_context::RunContext;
-use octet_graph::Model;
+use octet_graph::{Model, Node};
 use octet_onnx::in_memory::{Tensor, Values};
-use octet_onnx::schema::NodeProto;
 
 /// Maximum depth of nested graphs; each level takes stack.
 const MAX_DEPTH: usize = 16;
@@ -41,7 +40,7 @@ impl ControlNode {
     /// Builds the node of a prepared model; its bodies run in this mode.
     pub(super) fn new(
         model: &Model,
-        node: &NodeProto,
+        node: &Node,
         mode: ExecutionMode,
     ) -> Result<ControlNode, EngineError> {
         let label = NodeLabel::new(node);
@@ -53,9 +52,9 @@ impl ControlNode {
             depth: mode.depth + 1,
             ..mode
         };
-        Ok(match node.op_type.as_deref() {
-            Some("If") => ControlNode::If(IfNode::new(model, node, mode)?),
-            Some("Loop") => ControlNode::Loop(LoopNode::new(model, node, mode)?),
+        Ok(match node.op_type.as_str() {
+            "If" => ControlNode::If(IfNode::new(model, node, mode)?),
+            "Loop" => ControlNode::Loop(LoopNode::new(model, node, mode)?),
             _ => ControlNode::Scan(ScanNode::new(model, node, mode)?),
         })
     }
@@ -82,7 +81,7 @@ pub(super) struct NodeLabel {
 }
 
 impl NodeLabel {
-    pub(super) fn new(node: &NodeProto) -> NodeLabel {
+    pub(super) fn new(node: &Node) -> NodeLabel {
         NodeLabel {
             operator: node.operator(),
             node: node.title().to_owned(),

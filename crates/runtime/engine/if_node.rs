@@ -5,9 +5,8 @@ use super::control_node::{LiveValues, NodeLabel};
 use super::submodel::ExecutionMode;
 use crate::EngineError;
 use crate::run_context::RunContext;
-use octet_graph::Model;
+use octet_graph::{Model, Node};
 use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::NodeProto;
 
 pub(crate) struct IfNode {
     label: NodeLabel,
@@ -19,7 +18,7 @@ pub(crate) struct IfNode {
 impl IfNode {
     pub(super) fn new(
         model: &Model,
-        node: &NodeProto,
+        node: &Node,
         mode: ExecutionMode,
     ) -> Result<IfNode, EngineError> {
         let label = NodeLabel::new(node);

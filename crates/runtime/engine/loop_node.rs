@@ -10,9 +10,9 @@ use super::slices;
 use super::submodel::ExecutionMode;
 use crate::EngineError;
 use crate::run_context::RunContext;
-use octet_graph::{Dim, Model, tensor_type_of};
+use octet_graph::{Dim, Model, Node, tensor_type_of};
 use octet_onnx::in_memory::{Tensor, Values};
-use octet_onnx::schema::{NodeProto, ValueInfoProto};
+use octet_onnx::schema::ValueInfoProto;
 
 pub(crate) struct LoopNode {
     label: NodeLabel,
@@ -25,7 +25,7 @@ pub(crate) struct LoopNode {
 impl LoopNode {
     pub(super) fn new(
         model: &Model,
-        node: &NodeProto,
+        node: &Node,
         mode: ExecutionMode,
     ) -> Result<LoopNode, EngineError> {
         let label = NodeLabel::new(node);

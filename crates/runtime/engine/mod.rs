@@ -189,8 +189,8 @@ impl Engine {
         };
         let mut all = PlanSteps {
             steps: Vec::new(),
-            layers: vec![None; graph.nodes.len()],
-            reasons: vec![None; graph.nodes.len()],
+            layers: vec![None; graph.nodes().len()],
+            reasons: vec![None; graph.nodes().len()],
         };
         self.visit(partition, inputs, stop, |part| part.add_steps(&mut all))?;
         Ok(all)

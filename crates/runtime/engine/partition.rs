@@ -17,9 +17,10 @@ use crate::plan_step::{PlanStep, StepValue};
 use crate::run_context::RunContext;
 use crate::steps::{Offset, PlanSteps};
 use crate::{EngineError, Watched};
+use octet_graph::Node;
 use octet_int8::FusedNode;
 use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::{NodeProto, TensorProto};
+use octet_onnx::schema::TensorProto;
 
 /// Reason in the list of nodes why a control flow node doesn't run on integers.
 const REASON: &str = "it is a control flow node; its graphs run separately";
@@ -47,7 +48,7 @@ pub(super) struct GraphPart {
 
 pub(super) struct ControlEnd {
     pub(super) place: usize,
-    pub(super) node: NodeProto,
+    pub(super) node: Node,
     pub(super) control: ControlNode,
     /// The node is listed as one that runs in float.
     pub(super) integers: bool,

@@ -7,8 +7,8 @@ use super::partition::{ControlEnd, GraphPart, Partition};
 use super::submodel::{ExecutionMode, Submodel};
 use crate::cut_points::{self, CutPoints, holds_graphs};
 use crate::{EngineError, Watched};
-use octet_graph::{Model, Uses, is_random};
-use octet_onnx::schema::{NodeProto, ValueInfoProto};
+use octet_graph::{Model, Node, is_random};
+use octet_onnx::schema::ValueInfoProto;
 
 /// Partitions a prepared model with watched values; `None` if it runs as a whole.
 pub(crate) fn partition(
@@ -16,29 +16,27 @@ pub(crate) fn partition(
     watched: &[Watched],
     mode: ExecutionMode,
 ) -> Result<Option<Partition>, EngineError> {
-    let uses = model.graph.uses();
     let seen: HashSet<&str> = watched
         .iter()
         .flat_map(all_of)
         .map(String::as_str)
         .collect();
-    let cut_points = CutPoints::new(&model.graph, &uses, |name| seen.contains(name));
+    let cut_points = CutPoints::new(&model.graph, |name| seen.contains(name));
     if cut_points.is_none() {
         return Ok(None);
     }
-    let partitioner = Partitioner::new(model, uses, cut_points.ends, watched);
+    let partitioner = Partitioner::new(model, cut_points.ends, watched);
     let parts = (0..=partitioner.ends.len()).map(|place| partitioner.part(place, mode));
     let names = |ports: &[ValueInfoProto]| ports.iter().filter_map(|v| v.name.clone()).collect();
     Ok(Some(Partition {
         parts: parts.collect::<Result<_, _>>()?,
         inputs: names(&model.graph.inputs),
-        outputs: names(&model.graph.outputs),
+        outputs: names(model.graph.outputs()),
     }))
 }
 
 struct Partitioner<'a> {
     model: &'a Model,
-    uses: Uses,
     /// The nodes that end a part, in order: those that hold graphs, and those followed by a cut.
     ends: Vec<usize>,
     /// The parts that compute each node.
@@ -54,16 +52,10 @@ struct Partitioner<'a> {
 }
 
 impl<'a> Partitioner<'a> {
-    fn new(
-        model: &'a Model,
-        uses: Uses,
-        ends: Vec<usize>,
-        watched: &'a [Watched],
-    ) -> Partitioner<'a> {
+    fn new(model: &'a Model, ends: Vec<usize>, watched: &'a [Watched]) -> Partitioner<'a> {
         let graph = &model.graph;
         let mut partitioner = Partitioner {
             model,
-            uses,
             homes: Vec::new(),
             watched: vec![Vec::new(); ends.len() + 1],
             inputs: Vec::new(),
@@ -96,20 +88,20 @@ impl<'a> Partitioner<'a> {
                 partitioner.last.insert(name.clone(), part);
             }
         }
-        for output in graph.outputs.iter().filter_map(|o| o.name.clone()) {
+        for output in graph.outputs().iter().filter_map(|o| o.name.clone()) {
             partitioner.last.insert(output, usize::MAX);
         }
         partitioner
     }
 
-    fn node(&self, place: usize) -> &'a NodeProto {
-        &self.model.graph.nodes[place]
+    fn node(&self, place: usize) -> &'a Node {
+        &self.model.graph.nodes()[place]
     }
 
     /// Assigns each node to the last part possible. A part recomputes constants, dequantized values
     /// and integers below 8 bits that it reads, so that they can become its weights and integers.
     fn homes(&self, watched: &[Watched]) -> Vec<BTreeSet<usize>> {
-        let count = self.model.graph.nodes.len();
+        let count = self.model.graph.nodes().len();
         let watched: HashSet<&str> = watched
             .iter()
             .flat_map(all_of)
@@ -129,9 +121,11 @@ impl<'a> Partitioner<'a> {
             let readers = node
                 .output
                 .iter()
-                .flat_map(|name| self.uses.consumers(name));
-            let mut parts: BTreeSet<usize> = readers.flat_map(|&(r, _)| homes[r].clone()).collect();
-            let goes_out = |name: &String| self.uses.is_output(name);
+                .flat_map(|name| self.model.graph.consumers(name));
+            let mut parts: BTreeSet<usize> = readers
+                .flat_map(|reader| homes[reader.node].clone())
+                .collect();
+            let goes_out = |name: &String| self.model.graph.is_output(name);
             if parts.is_empty() || node.output.iter().any(goes_out) {
                 parts.insert(self.ends.len());
             }
@@ -156,7 +150,7 @@ impl<'a> Partitioner<'a> {
     /// Values computed from constants only.
     fn constant(&self) -> HashSet<&'a str> {
         let mut found: HashSet<&str> = HashSet::new();
-        for node in &self.model.graph.nodes {
+        for node in self.model.graph.nodes() {
             let known = |name: &String| {
                 name.is_empty()
                     || self.model.graph.initializers.contains(name)
@@ -171,7 +165,7 @@ impl<'a> Partitioner<'a> {
 
     /// The first part that makes a value; the result of a part's last node is reported in the next.
     fn first_part_of(&self, name: &str) -> usize {
-        let Some(maker) = self.uses.producer(name) else {
+        let Some(maker) = self.model.graph.producer(name) else {
             return 0;
         };
         let part = self.homes[maker].first().copied().unwrap_or(0);
@@ -179,7 +173,7 @@ impl<'a> Partitioner<'a> {
     }
 
     fn nodes_of(&self, part: usize) -> Vec<usize> {
-        let count = self.model.graph.nodes.len();
+        let count = self.model.graph.nodes().len();
         let here =
             |place: &usize| self.homes[*place].contains(&part) && !holds_graphs(self.node(*place));
         (0..count).filter(here).collect()
@@ -224,7 +218,7 @@ impl<'a> Partitioner<'a> {
         let goes_out = self
             .model
             .graph
-            .outputs
+            .outputs()
             .iter()
             .filter_map(|o| o.name.as_ref());
         let goes_out: BTreeSet<&String> = goes_out.collect();
@@ -264,10 +258,8 @@ impl<'a> Partitioner<'a> {
         let outputs = self.outputs_of(part, &made);
         let mut model = self.model.clone();
         let graph = &mut model.graph;
-        graph.nodes = nodes
-            .iter()
-            .map(|&place| self.node(place).clone())
-            .collect();
+        let here = nodes.iter().map(|&place| self.node(place).clone());
+        graph.replace_nodes(here.collect());
         let read: HashSet<&str> = nodes
             .iter()
             .flat_map(|&place| &self.node(place).input)
@@ -277,13 +269,11 @@ impl<'a> Partitioner<'a> {
         graph
             .initializers
             .retain(|tensor| read.contains(tensor.title()));
-        graph.outputs = outputs
-            .iter()
-            .map(|name| ValueInfoProto {
-                name: Some(name.clone()),
-                ..ValueInfoProto::default()
-            })
-            .collect();
+        let ports = outputs.iter().map(|name| ValueInfoProto {
+            name: Some(name.clone()),
+            ..ValueInfoProto::default()
+        });
+        graph.set_outputs(ports.collect());
         graph.value_info.clear();
         let watched = self.watched[part].iter();
         let (inside, before): (Vec<_>, Vec<_>) =

@@ -8,9 +8,8 @@ use super::submodel::ExecutionMode;
 use crate::EngineError;
 use crate::run_context::RunContext;
 use octet_graph::prepare::position;
-use octet_graph::{Model, tensor_type_of};
+use octet_graph::{Model, Node, tensor_type_of};
 use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::NodeProto;
 
 pub(crate) struct ScanNode {
     label: NodeLabel,
@@ -30,7 +29,7 @@ struct ScanAxis {
 impl ScanNode {
     pub(super) fn new(
         model: &Model,
-        node: &NodeProto,
+        node: &Node,
         mode: ExecutionMode,
     ) -> Result<ScanNode, EngineError> {
         let label = NodeLabel::new(node);

@@ -83,17 +83,13 @@ impl Submodel {
         mode: ExecutionMode,
         unprepared: bool,
     ) -> Submodel {
-        let outputs = std::mem::take(&mut model.graph.outputs);
-        let outputs: Vec<String> = outputs.into_iter().filter_map(|o| o.name).collect();
+        let outputs = model.graph.outputs().iter();
+        let outputs: Vec<String> = outputs.filter_map(|o| o.name.clone()).collect();
+        model.graph.set_outputs(Vec::new());
         for name in &outputs {
-            let known = model
-                .graph
-                .outputs
-                .iter()
-                .any(|o| o.name.as_ref() == Some(name));
             // An input that is also an output bypasses the engine.
-            if !known && !inputs.contains(name) {
-                model.graph.outputs.push(ValueInfoProto {
+            if !model.graph.is_output(name) && !inputs.contains(name) {
+                model.graph.push_output(ValueInfoProto {
                     name: Some(name.clone()),
                     ..ValueInfoProto::default()
                 });
@@ -128,7 +124,7 @@ impl Submodel {
             true => Vec::new(),
             false => self.run_engine(inputs, &mut run)?,
         };
-        let names = self.model.graph.outputs.iter();
+        let names = self.model.graph.outputs().iter();
         let results: Vec<(Option<&str>, Tensor)> =
             names.map(|o| o.name.as_deref()).zip(results).collect();
         let named = |name: &String| results.iter().find(|(result, _)| *result == Some(name));
@@ -141,7 +137,7 @@ impl Submodel {
 
     /// Returns true if there is nothing to compute or to report.
     pub(super) fn idle(&self) -> bool {
-        self.model.graph.outputs.is_empty() && self.watched.is_empty()
+        self.model.graph.outputs().is_empty() && self.watched.is_empty()
     }
 
     fn run_engine(

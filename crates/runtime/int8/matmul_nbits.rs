@@ -17,9 +17,9 @@ use tract_onnx::tract_hir::infer::{
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
-use octet_graph::{MICROSOFT, Model};
+use octet_graph::{Attribute, MICROSOFT, Model, Node};
 use octet_int8::{BLOCK_PRODUCT, MATMUL_NBITS, cost_of_product, split_rows, with_pool};
-use octet_onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use octet_onnx::schema::{DataType, TensorProto};
 
 const PLACE: &str = "place";
 const COLUMNS: &str = "columns";
@@ -29,8 +29,8 @@ const COLUMNS: &str = "columns";
 pub(in super::super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Arc<BlockWeights>> {
     let mut names = model.graph.names();
     let mut found = Vec::new();
-    let mut nodes = Vec::with_capacity(model.graph.nodes.len());
-    for node in std::mem::take(&mut model.graph.nodes) {
+    let mut nodes = Vec::with_capacity(model.graph.nodes().len());
+    for node in model.graph.take_nodes() {
         let Some((weights, input, output)) = weights(&node, model) else {
             nodes.push(node);
             continue;
@@ -39,20 +39,20 @@ pub(in super::super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Ar
             Some(_) => names.fresh(&format!("{output}_product")),
             None => output.to_owned(),
         };
-        let columns = AttributeProto::int(COLUMNS, weights.columns() as i64);
-        let place = AttributeProto::int(PLACE, found.len() as i64);
+        let columns = Attribute::int(COLUMNS, weights.columns() as i64);
+        let place = Attribute::int(PLACE, found.len() as i64);
         nodes.push(
-            NodeProto::new(BLOCK_PRODUCT, node.title(), &[input], &[&product])
+            Node::new(BLOCK_PRODUCT, node.title(), &[input], &[&product])
                 .with(place)
                 .with(columns),
         );
         if let Some(bias) = node.input_at(5) {
             let title = names.fresh(&format!("{}_Add", node.title()));
-            nodes.push(NodeProto::new("Add", &title, &[&product, bias], &[output]));
+            nodes.push(Node::new("Add", &title, &[&product, bias], &[output]));
         }
         found.push(Arc::new(weights));
     }
-    model.graph.nodes = nodes;
+    model.graph.replace_nodes(nodes);
     if !found.is_empty() {
         model.graph.remove_unused_except(watched);
     }
@@ -60,8 +60,8 @@ pub(in super::super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Ar
 }
 
 /// Weights, input and output of a node; `None` for unsupported options or inconsistent sizes.
-fn weights<'a>(node: &'a NodeProto, model: &Model) -> Option<(BlockWeights, &'a str, &'a str)> {
-    if node.op_type.as_deref() != Some(MATMUL_NBITS) || node.domain.as_deref() != Some(MICROSOFT) {
+fn weights<'a>(node: &'a Node, model: &Model) -> Option<(BlockWeights, &'a str, &'a str)> {
+    if node.op_type != MATMUL_NBITS || node.domain.as_deref() != Some(MICROSOFT) {
         return None;
     }
     // Input 4 is `g_idx`, an explicit assignment of rows to blocks.

@@ -1,6 +1,7 @@
 use super::test_models::Beside::{self, Floats, Integers, Nothing};
 use super::test_models::{ints, model, node, text};
 use crate::Engine;
+use octet_graph::Node;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::{AttributeProto, AttributeType, NodeProto};
 
@@ -367,10 +368,12 @@ fn softplus_of_a_large_number_is_that_number() {
 #[test]
 fn constant_of_shape_defaults_to_float32() {
     let mut model = model(node("Shape"), &[2, 2], &[]);
-    let filled = NodeProto::new("ConstantOfShape", "zeros", &["y"], &["zeros"]);
-    let product = NodeProto::new("MatMul", "product", &["x", "zeros"], &["product"]);
-    model.graph.nodes.extend([filled, product]);
-    model.graph.outputs[0].name = Some("product".to_owned());
+    let filled = Node::new("ConstantOfShape", "zeros", &["y"], &["zeros"]);
+    let product = Node::new("MatMul", "product", &["x", "zeros"], &["product"]);
+    model.graph.extend([filled, product]);
+    let mut output = model.graph.outputs()[0].clone();
+    output.name = Some("product".to_owned());
+    model.graph.set_outputs(vec![output]);
     let fed = Tensor::new(vec![2, 2], Values::F32(vec![1.0; 4])).unwrap();
     let outputs = Engine::new(model, vec![]).run(&[fed], |_, _| {}, || false);
     assert_eq!(outputs.unwrap()[0].as_f32().unwrap(), [0.0; 4]);

@@ -165,7 +165,9 @@ fn row_lookups_are_read_in_place() {
     let shape = Some(vec![Dim::Known(2), Dim::Known(3)]);
     let element = DataType::Int64;
     model.graph.inputs = vec![ValueInfoProto::new("x", &TensorType { element, shape })];
-    model.graph.outputs[0].r#type = None;
+    model
+        .graph
+        .edit_ports(|_, outputs| outputs[0].r#type = None);
     let places = [299, 0, -1, -300, 17, 17];
     let sample = [Tensor::new(vec![2, 3], Values::I64(places.to_vec())).unwrap()];
     let engine = Engine::new(model, vec![]);

@@ -2,8 +2,7 @@
 
 use super::super::InputSpec;
 use super::families::{KnownFamily, ModelKind, named};
-use octet_graph::{Dim, Model, tensor_type_of};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Dim, Model, Node, tensor_type_of};
 
 /// Numbers in a name that may be an image size.
 const SIDES: std::ops::RangeInclusive<u32> = 64..=2048;
@@ -26,7 +25,7 @@ impl<'a> Hints<'a> {
         let described = described.iter().filter_map(|key| metadata(model, key));
         let names = [Some(stem), model.graph.name()];
         let names = names.into_iter().flatten().chain(described);
-        let shapes = model.graph.outputs.iter();
+        let shapes = model.graph.outputs().iter();
         Hints {
             model,
             input,
@@ -120,7 +119,7 @@ impl<'a> Hints<'a> {
             || self
                 .model
                 .graph
-                .outputs
+                .outputs()
                 .iter()
                 .any(|output| output.name.as_deref().is_some_and(|n| n.contains("hidden")))
     }
@@ -144,7 +143,7 @@ impl<'a> Hints<'a> {
     /// For example, a model that divides by 255 takes 0 to 255.
     pub(super) fn own_arithmetic(&self) -> Option<(&'static str, String)> {
         let graph = &self.model.graph;
-        let mut readers = graph.nodes.iter().filter(|node| {
+        let mut readers = graph.nodes().iter().filter(|node| {
             let mut inputs = node.input.iter();
             inputs.any(|name| *name == self.input.name)
         });
@@ -156,7 +155,7 @@ impl<'a> Hints<'a> {
             let why = format!("the model itself {what} (node `{}`)", first.title());
             Some((preset, why))
         };
-        match first.op_type.as_deref()? {
+        match first.op_type.as_str() {
             "Div" if constant >= 60.0 => hint("raw", format!("divides by {constant}")),
             "Div" if (0.1..1.0).contains(&constant) => {
                 hint("unit", format!("divides by {constant}"))
@@ -173,7 +172,7 @@ impl<'a> Hints<'a> {
     }
 
     /// Mean of a small constant that is a node's second operand.
-    fn constant_of(&self, node: &NodeProto) -> Option<f32> {
+    fn constant_of(&self, node: &Node) -> Option<f32> {
         let graph = &self.model.graph;
         if node.input_at(0)? != self.input.name {
             return None;
@@ -181,10 +180,10 @@ impl<'a> Hints<'a> {
         let name = node.input_at(1)?;
         let made = || {
             let maker = graph
-                .nodes
+                .nodes()
                 .iter()
                 .find(|n| n.output.iter().any(|o| o == name))?;
-            (maker.op_type.as_deref() == Some("Constant")).then(|| maker.tensor("value"))?
+            (maker.op_type == "Constant").then(|| maker.tensor("value"))?
         };
         let tensor = graph.initializers.get(name).or_else(made)?;
         if tensor.is_external() || tensor.element_count().ok()? > 3 {

@@ -26,7 +26,7 @@ impl<'a> Trial<'a> {
         // The rules take shapes for the first inputs. An old file may list initializers before
         // them.
         let first = graph.inputs.first().and_then(|value| value.name.as_deref());
-        let possible = first == Some(input.name.as_str()) && graph.nodes.len() <= LARGEST;
+        let possible = first == Some(input.name.as_str()) && graph.nodes().len() <= LARGEST;
         Trial {
             graph,
             axes,

@@ -43,12 +43,11 @@ impl FileForecast {
             .iter()
             .filter(|tensor| tensor.data_type == Some(DataType::Float as i32));
         let (mut saved, mut integers) = (0, 0);
-        let uses = graph.uses();
         for tensor in float.filter(|tensor| tensor.dims.len() >= 2) {
             let name = tensor.name.as_deref().unwrap_or_default();
-            let mut readers = uses.consumers(name).iter();
+            let mut readers = graph.consumers(name).iter();
             let all = settings.scheme == Scheme::Float16;
-            if all || readers.any(|&(node, _)| quantized.contains(graph.nodes[node].title())) {
+            if all || readers.any(|reader| quantized.contains(graph.nodes()[reader.node].title())) {
                 let bytes = size(tensor);
                 let small = bytes * bits / 32;
                 saved += bytes.saturating_sub(small);
@@ -67,7 +66,7 @@ impl FileForecast {
             file: constants.saturating_sub(saved) + structure,
             integers,
             // A pair adds two nodes on an activation and one on a weight.
-            nodes: graph.nodes.len() as u64 + pairs * 3 / 2,
+            nodes: graph.nodes().len() as u64 + pairs * 3 / 2,
         })
     }
 }

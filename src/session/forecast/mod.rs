@@ -207,7 +207,7 @@ impl PreparedModel {
             samples,
         };
         let written = FileForecast::new(opened.summary.bytes_in_all(), &self.model, job.settings)?;
-        let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
+        let multiplications = graph.nodes().iter().map(|node| macs(node, shape)).sum();
         Ok(assemble(
             job,
             &parts,

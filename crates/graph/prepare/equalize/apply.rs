@@ -10,8 +10,7 @@ impl ChannelFactors {
         if self.is_empty() {
             return Ok(model.clone());
         }
-        let uses = model.graph.uses();
-        let channel_classes = ChannelClasses::new(&model.graph, &uses);
+        let channel_classes = ChannelClasses::new(&model.graph);
         let powers = self.by_class(&channel_classes)?;
         let of = |value: Option<&str>| -> Vec<i32> {
             let classes = value.map_or(&[][..], |value| channel_classes.classes(value));

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::operators::{ChannelPosition, ChannelRole, Operator};
-use crate::{Dim, Graph, TensorType, Uses, tensor_type_of};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::{Dim, Graph, Node, TensorType, tensor_type_of};
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// The channel axis of a value and the number of channels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,6 @@ pub(super) struct ChannelAxis {
 /// A graph with the known shapes and channel axes of its values.
 pub(super) struct ChannelAxes<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) uses: &'a Uses,
     /// Sizes of each float value of known rank, as far as they are known.
     pub(super) shapes: HashMap<&'a str, Vec<Option<usize>>>,
     channel_axes: HashMap<&'a str, ChannelAxis>,
@@ -25,8 +24,8 @@ pub(super) struct ChannelAxes<'a> {
 
 impl<'a> ChannelAxes<'a> {
     /// Propagates channel axes until nothing changes.
-    pub(super) fn new(graph: &'a Graph, uses: &'a Uses) -> ChannelAxes<'a> {
-        let values = graph.inputs.iter().chain(&graph.outputs);
+    pub(super) fn new(graph: &'a Graph) -> ChannelAxes<'a> {
+        let values = graph.inputs.iter().chain(graph.outputs());
         let size = |dim: Dim| match dim {
             Dim::Known(size) => Some(size),
             _ => None,
@@ -42,13 +41,12 @@ impl<'a> ChannelAxes<'a> {
             .collect();
         let mut axes = ChannelAxes {
             graph,
-            uses,
             shapes,
             channel_axes: HashMap::new(),
         };
         loop {
             let before = axes.channel_axes.len();
-            for node in graph.nodes.iter().chain(graph.nodes.iter().rev()) {
+            for node in graph.nodes().iter().chain(graph.nodes().iter().rev()) {
                 axes.propagate(node);
             }
             if axes.channel_axes.len() == before {
@@ -62,7 +60,7 @@ impl<'a> ChannelAxes<'a> {
         self.channel_axes.get(value).copied()
     }
 
-    fn propagate(&mut self, node: &'a NodeProto) {
+    fn propagate(&mut self, node: &'a Node) {
         let (Some(value), Some(result)) = (node.input_at(0), node.output.first()) else {
             return;
         };
@@ -98,7 +96,7 @@ impl<'a> ChannelAxes<'a> {
     }
 
     /// The values of a node that share a channel axis.
-    fn same_axis(&self, node: &'a NodeProto, value: &'a str, result: &'a str) -> Vec<&'a str> {
+    fn same_axis(&self, node: &'a Node, value: &'a str, result: &'a str) -> Vec<&'a str> {
         match Operator::of(node).channels {
             ChannelRole::Commutes => vec![value, result],
             ChannelRole::Reshapes if self.is_reshaped(value, result) => vec![value, result],
@@ -131,15 +129,15 @@ impl<'a> ChannelAxes<'a> {
     }
 
     /// A float constant input.
-    pub(super) fn constant(&self, node: &NodeProto, slot: usize) -> Option<&'a TensorProto> {
+    pub(super) fn constant(&self, node: &Node, slot: usize) -> Option<&'a TensorProto> {
         let constant = self.graph.initializers.get(node.input_at(slot)?)?;
         (constant.element() == Ok(DataType::Float)).then_some(constant)
     }
 
     /// A float constant input without other readers.
-    pub(super) fn own(&self, node: &NodeProto, slot: usize) -> Option<&'a TensorProto> {
+    pub(super) fn own(&self, node: &Node, slot: usize) -> Option<&'a TensorProto> {
         let name = node.input_at(slot)?;
-        let own = self.uses.consumers(name).len() == 1 && !self.uses.is_output(name);
+        let own = self.graph.consumers(name).len() == 1 && !self.graph.is_output(name);
         self.constant(node, slot).filter(|_| own)
     }
 }

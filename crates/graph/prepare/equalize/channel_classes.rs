@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::channel_axes::{ChannelAxes, ChannelAxis};
 use super::node_rules::{AbsorbingConstant, NodeRule};
-use crate::{Graph, Model, Uses};
+use crate::{Graph, Model};
 use octet_onnx::schema::TensorProto;
 
 /// The channels of a graph's values in classes (union-find). All channels of a class share a
@@ -23,23 +23,23 @@ pub(super) struct ChannelClasses<'a> {
 pub(super) const FIXED: usize = 0;
 
 impl<'a> ChannelClasses<'a> {
-    pub(super) fn new(graph: &'a Graph, uses: &'a Uses) -> ChannelClasses<'a> {
-        let axes = ChannelAxes::new(graph, uses);
-        let rules: Vec<NodeRule<'_>> = graph.nodes.iter().map(|node| axes.rule(node)).collect();
+    pub(super) fn new(graph: &'a Graph) -> ChannelClasses<'a> {
+        let axes = ChannelAxes::new(graph);
+        let rules: Vec<NodeRule<'_>> = graph.nodes().iter().map(|node| axes.rule(node)).collect();
         let mut channel_classes = ChannelClasses {
             rules: Vec::new(),
             axes,
             first_index: HashMap::new(),
             parents: vec![FIXED],
         };
-        let ports = graph.inputs.iter().chain(&graph.outputs);
+        let ports = graph.inputs.iter().chain(graph.outputs());
         let ports: Vec<&str> = ports.filter_map(|port| port.name.as_deref()).collect();
-        let outputs = graph.nodes.iter().flat_map(|node| &node.output);
+        let outputs = graph.nodes().iter().flat_map(|node| &node.output);
         for value in ports.iter().copied().chain(outputs.map(String::as_str)) {
             channel_classes.add(value);
         }
         ports.into_iter().for_each(|port| channel_classes.fix(port));
-        let captured = |value: &&str| uses.is_captured(value);
+        let captured = |value: &&str| graph.is_captured(value);
         let inner: Vec<&str> = channel_classes
             .first_index
             .keys()
@@ -49,7 +49,7 @@ impl<'a> ChannelClasses<'a> {
         inner
             .into_iter()
             .for_each(|value| channel_classes.fix(value));
-        for (node, rule) in graph.nodes.iter().zip(&rules) {
+        for (node, rule) in graph.nodes().iter().zip(&rules) {
             for &(part, whole, offset) in &rule.tied {
                 channel_classes.tie(part, whole, offset);
             }
@@ -86,7 +86,7 @@ impl<'a> ChannelClasses<'a> {
         &'m self,
         model: &'m Model,
     ) -> impl Iterator<Item = (&'m AbsorbingConstant<'a>, &'m TensorProto)> {
-        let nodes = self.rules.iter().zip(&model.graph.nodes);
+        let nodes = self.rules.iter().zip(model.graph.nodes());
         nodes.flat_map(|(rule, node)| {
             let tensor = |slot| model.graph.initializers.get(node.input_at(slot)?);
             let constants = rule.constants.iter();

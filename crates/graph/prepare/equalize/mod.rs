@@ -78,8 +78,7 @@ fn factor_of(power: i32) -> f64 {
 
 /// Values whose channels can have factors, with their channel axis.
 pub fn channels(model: &Model) -> BTreeMap<String, usize> {
-    let uses = model.graph.uses();
-    let channel_classes = ChannelClasses::new(&model.graph, &uses);
+    let channel_classes = ChannelClasses::new(&model.graph);
     let movable = channel_classes.movable();
     movable
         .map(|(value, axis)| (value.to_string(), axis))
@@ -88,8 +87,7 @@ pub fn channels(model: &Model) -> BTreeMap<String, usize> {
 
 /// Bytes of the constants that factors can change.
 pub fn bytes(model: &Model) -> u64 {
-    let uses = model.graph.uses();
-    let channel_classes = ChannelClasses::new(&model.graph, &uses);
+    let channel_classes = ChannelClasses::new(&model.graph);
     let movable = |value: Option<&str>| {
         let mut classes = value
             .map_or(&[][..], |value| channel_classes.classes(value))

@@ -2,9 +2,9 @@
 //! and values that can have none.
 
 use super::channel_axes::{ChannelAxes, ChannelAxis};
-use crate::LayerWeightLayout;
 use crate::operators::{ChannelPosition, ChannelRole, Operator, Property};
-use octet_onnx::schema::{NodeProto, TensorProto};
+use crate::{LayerWeightLayout, Node};
+use octet_onnx::schema::TensorProto;
 
 /// The rule of one node.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(super) struct AbsorbingConstant<'a> {
 
 impl<'a> ChannelAxes<'a> {
     /// The rule of a node. An unknown node allows no factors on the values it touches.
-    pub(super) fn rule(&self, node: &'a NodeProto) -> NodeRule<'a> {
+    pub(super) fn rule(&self, node: &'a Node) -> NodeRule<'a> {
         let twice = |name: &&String| node.input.iter().filter(|other| other == name).count() > 1;
         if node.input.iter().any(|name| twice(&name)) {
             return NodeRule::default();
@@ -40,7 +40,7 @@ impl<'a> ChannelAxes<'a> {
         rule.or_else(|| self.pass_through(node)).unwrap_or_default()
     }
 
-    fn layer(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
+    fn layer(&self, node: &'a Node) -> Option<NodeRule<'a>> {
         let (value, result) = (node.input_at(0)?, node.output.first()?);
         let joins = LayerWeightLayout::from_node(node, &self.own(node, 1)?.shape().ok()?)?;
         let axis = match Operator::of(node).channels {
@@ -75,7 +75,7 @@ impl<'a> ChannelAxes<'a> {
     /// another shape.
     fn per_channel_input(
         &self,
-        node: &'a NodeProto,
+        node: &'a Node,
         slot: usize,
         result: &'a str,
         channels: usize,
@@ -94,7 +94,7 @@ impl<'a> ChannelAxes<'a> {
         }))
     }
 
-    fn norm(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
+    fn norm(&self, node: &'a Node) -> Option<NodeRule<'a>> {
         let result = node.output.first()?;
         let ChannelAxis { axis, channels } = self.channel_axis(result)?;
         let fits = match Operator::of(node).channels {
@@ -120,7 +120,7 @@ impl<'a> ChannelAxes<'a> {
     }
 
     /// Arithmetic on a value and a constant.
-    fn by_constant(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
+    fn by_constant(&self, node: &'a Node) -> Option<NodeRule<'a>> {
         let result = node.output.first()?.as_str();
         let slot = (0..2).find(|&slot| self.constant(node, slot).is_some())?;
         let value = node.input_at(1 - slot).filter(|_| node.input.len() == 2)?;
@@ -171,7 +171,7 @@ impl<'a> ChannelAxes<'a> {
         })
     }
 
-    fn pass_through(&self, node: &'a NodeProto) -> Option<NodeRule<'a>> {
+    fn pass_through(&self, node: &'a Node) -> Option<NodeRule<'a>> {
         let (value, result) = (node.input_at(0)?, node.output.first()?.as_str());
         let channel_axis = self.channel_axis(result)?;
         let alike = |value: &&str| self.channel_axis(value) == Some(channel_axis);
@@ -226,7 +226,7 @@ impl<'a> ChannelAxes<'a> {
 
     /// True if other numbers enter the channels, such as padding other than zero, or if channels
     /// move.
-    fn is_of_other_values(&self, node: &NodeProto, channel_axis: ChannelAxis) -> bool {
+    fn is_of_other_values(&self, node: &Node, channel_axis: ChannelAxis) -> bool {
         if !node.is("Pad") {
             return node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
         }
@@ -246,9 +246,9 @@ impl<'a> ChannelAxes<'a> {
     /// True if a value gates another one: a gate operator produces it, or it has one number for
     /// each channel.
     fn is_gate(&self, value: &str) -> bool {
-        let maker = self.uses.producer(value);
+        let maker = self.graph.producer(value);
         let produces_gates =
-            |maker: usize| Operator::of(&self.graph.nodes[maker]).has(Property::Gates);
+            |maker: usize| Operator::of(&self.graph.nodes()[maker]).has(Property::Gates);
         let shape = self.shapes.get(value).map_or(&[][..], Vec::as_slice);
         let ones = shape
             .iter()

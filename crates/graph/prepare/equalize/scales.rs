@@ -24,8 +24,7 @@ impl ChannelFactors {
         if !ChannelFactors::from_metadata(model)?.is_empty() {
             return Err(EqualizeError::Already);
         }
-        let uses = model.graph.uses();
-        let channel_classes = ChannelClasses::new(&model.graph, &uses);
+        let channel_classes = ChannelClasses::new(&model.graph);
         let (mut range, mut weight) = (
             vec![None; channel_classes.count()],
             vec![None; channel_classes.count()],
@@ -55,7 +54,7 @@ impl ChannelFactors {
             }
         };
         let mut factors = BTreeMap::new();
-        let nodes = channel_classes.rules.iter().zip(&model.graph.nodes);
+        let nodes = channel_classes.rules.iter().zip(model.graph.nodes());
         let makers = nodes.filter(|(rule, _)| !rule.constants.is_empty());
         for value in makers.flat_map(|(_, node)| &node.output) {
             let powers: Vec<i8> = channel_classes.classes(value).iter().map(power).collect();

@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::{Library, named};
 use crate::prepare::{OPSET, PrepareError, opset};
-use crate::{Model, Names, domain_named, version_of};
+use crate::{Model, Names, Node, domain_named, version_of};
 use octet_onnx::LIMITS;
 use octet_onnx::schema::{
     AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto,
@@ -329,17 +329,19 @@ impl<'a> FunctionInliner<'a> {
         if !domain.is_empty() {
             return Err(apart("where it may have another meaning"));
         }
+        let typed = Node::from_proto(node.clone());
+        let mut write = |raised: Vec<Node>| written.extend(raised.iter().map(Node::to_proto));
         if from < to && to >= OPSET {
-            let raised = opset::raise_node(node, from, to, &mut self.names);
+            let raised = opset::raise_node(typed, from, to, &mut self.names);
             let raised =
                 raised.map_err(|reason| apart(&format!("to which it can't be raised: {reason}")));
-            written.append(&mut raised?);
+            write(raised?);
             return Ok(());
         }
         // A node that raising doesn't change means the same in both opsets.
         let (older, newer) = (from.min(to), from.max(to).max(OPSET));
-        match opset::raise_node(node.clone(), older, newer, &mut self.names) {
-            Ok(raised) if raised == [node] => written.extend(raised),
+        match opset::raise_node(typed.clone(), older, newer, &mut self.names) {
+            Ok(raised) if raised == [typed] => write(raised),
             _ => return Err(apart("where it has another meaning")),
         }
         Ok(())

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use self::inliner::{FunctionInliner, InlineStop};
 use super::{PrepareError, decompose};
-use crate::{Model, domain_named};
+use crate::{Model, Node, domain_named};
 use octet_onnx::schema::{FunctionProto, NodeProto};
 
 /// Limit on the functions that the note names.
@@ -37,9 +37,9 @@ impl Functions {
         let functions = model.header().functions.clone();
         let library = Library::new(&functions)?;
         let mut inliner = FunctionInliner::new(&library, model);
-        let mut nodes = Vec::with_capacity(model.graph.nodes.len());
-        for node in &model.graph.nodes {
-            match inliner.node(node.clone(), None, &mut nodes) {
+        let mut nodes = Vec::with_capacity(model.graph.nodes().len());
+        for node in model.graph.nodes() {
+            match inliner.node(node.to_proto(), None, &mut nodes) {
                 Ok(()) => {}
                 Err(InlineStop::Refused(error)) => return Err(error),
                 // Occurs only within a body, where its call handles it.
@@ -55,7 +55,8 @@ impl Functions {
         calls.iter().for_each(|&at| count[at] += 1);
         let needed = library.needed(&nodes, &count);
         // `set_nodes` applies the checks of a loaded graph to the inlined nodes.
-        model.graph.set_nodes(nodes)?;
+        let nodes = nodes.into_iter().map(Node::from_proto);
+        model.graph.set_nodes(nodes.collect())?;
         let header = model.header_mut();
         header.opset_import.extend(imports);
         let mut places = needed.iter();

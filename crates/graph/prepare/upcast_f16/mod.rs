@@ -17,10 +17,8 @@ mod weights;
 use std::collections::HashSet;
 
 use super::PrepareError;
-use crate::{Graph, MICROSOFT, Model, tensor_type_of};
-use octet_onnx::schema::{
-    AttributeProto, DataType, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto,
-};
+use crate::{Attribute, AttributeValue, Graph, MICROSOFT, Model, Node, Subgraph, tensor_type_of};
+use octet_onnx::schema::{DataType, SparseTensorProto, TensorProto, ValueInfoProto};
 use octet_onnx::tensor::TensorError;
 
 /// Attributes of ONNX operators that name an element type.
@@ -59,15 +57,23 @@ impl Upcast {
         let mut upcaster = Upcaster {
             record: Upcast {
                 inputs: ports(graph.inputs.iter().filter(is_fed)),
-                outputs: ports(graph.outputs.iter()),
+                outputs: ports(graph.outputs().iter()),
                 ..Upcast::default()
             },
             reads_bits: None,
         };
         upcaster.main(&mut model.graph)?;
         for function in &mut model.header_mut().functions {
-            upcaster.attributes(&mut function.attribute_proto)?;
-            upcaster.nodes(&mut function.node)?;
+            for attribute in &mut function.attribute_proto {
+                let mut typed = Attribute::from_proto(std::mem::take(attribute));
+                upcaster.attribute(&mut typed)?;
+                *attribute = typed.to_proto();
+            }
+            for node in &mut function.node {
+                let mut typed = Node::from_proto(std::mem::take(node));
+                upcaster.node(&mut typed)?;
+                *node = typed.to_proto();
+            }
             upcaster.values(&mut function.value_info);
         }
         let record = upcaster.record;
@@ -114,12 +120,15 @@ struct Upcaster {
 
 impl Upcaster {
     fn main(&mut self, graph: &mut Graph) -> Result<(), PrepareError> {
-        for value in graph.inputs.iter_mut().chain(&mut graph.outputs) {
-            if self.value(value) && tensor_type_of(value).is_none() {
-                let value = value.name.clone().unwrap_or_default();
-                return Err(PrepareError::HalfPort { value });
+        graph.edit_ports(|inputs, outputs| {
+            for value in inputs.iter_mut().chain(outputs) {
+                if self.value(value) && tensor_type_of(value).is_none() {
+                    let value = value.name.clone().unwrap_or_default();
+                    return Err(PrepareError::HalfPort { value });
+                }
             }
-        }
+            Ok(())
+        })?;
         self.values(&mut graph.value_info);
         // One at a time, so that at most one constant exists twice in memory.
         let names = graph.initializers.iter().filter_map(|t| t.name.clone());
@@ -134,7 +143,7 @@ impl Upcaster {
             }
         }
         self.sparse(graph.sparse_mut())?;
-        let large = graph.nodes.iter().filter_map(|node| {
+        let large = graph.nodes().iter().filter_map(|node| {
             let tensor = node.tensor("value").filter(|_| node.is("Constant"))?;
             let is_half = tensor.element().is_ok_and(DataType::is_half);
             Some((node.output.first()?, tensor)).filter(|_| is_half)
@@ -142,28 +151,32 @@ impl Upcaster {
         for (name, tensor) in large {
             self.note_weight(name, tensor);
         }
-        self.nodes(&mut graph.nodes)
+        let mut result = Ok(());
+        graph.edit_all(|_, node| {
+            if result.is_ok() {
+                result = self.node(node);
+            }
+        });
+        result
     }
 
-    fn inner(&mut self, graph: &mut GraphProto) -> Result<(), PrepareError> {
-        self.values(&mut graph.input);
-        self.values(&mut graph.output);
+    fn inner(&mut self, graph: &mut Subgraph) -> Result<(), PrepareError> {
+        self.values(&mut graph.inputs);
+        self.values(&mut graph.outputs);
         self.values(&mut graph.value_info);
-        self.tensors(&mut graph.initializer)?;
-        self.sparse(&mut graph.sparse_initializer)?;
-        self.nodes(&mut graph.node)
+        self.tensors(&mut graph.initializers)?;
+        self.sparse(graph.sparse_mut())?;
+        graph.nodes.iter_mut().try_for_each(|node| self.node(node))
     }
 
-    fn nodes(&mut self, nodes: &mut [NodeProto]) -> Result<(), PrepareError> {
-        for node in nodes {
-            self.upcast_type_attributes(node);
-            self.attributes(&mut node.attribute)?;
-        }
-        Ok(())
+    fn node(&mut self, node: &mut Node) -> Result<(), PrepareError> {
+        self.upcast_type_attributes(node);
+        let mut attributes = node.attributes.iter_mut();
+        attributes.try_for_each(|attribute| self.attribute(attribute))
     }
 
     /// Replaces 16-bit types in a node's attributes by float32.
-    fn upcast_type_attributes(&mut self, node: &mut NodeProto) {
+    fn upcast_type_attributes(&mut self, node: &mut Node) {
         let own = matches!(
             node.domain.as_deref(),
             None | Some("" | "ai.onnx" | MICROSOFT)
@@ -182,39 +195,34 @@ impl Upcaster {
             }
             return;
         }
-        for attribute in &mut node.attribute {
-            let key = attribute.name.as_deref().unwrap_or_default();
-            if !(TYPES.contains(&key) || cast && key == "to") {
+        for attribute in &mut node.attributes {
+            if !(TYPES.contains(&attribute.name.as_str()) || cast && attribute.name == "to") {
                 continue;
             }
             // Before opset 6 the type was a string.
-            let named = attribute.s.as_deref().and_then(half_named);
-            let element = attribute.i.and_then(|i| DataType::try_from(i as i32).ok());
+            let named = attribute.as_bytes().and_then(half_named);
+            let element = attribute.as_int();
+            let element = element.and_then(|i| DataType::try_from(i as i32).ok());
             if let Some(element) = element.filter(|element| element.is_half()) {
-                attribute.i = Some(DataType::Float as i64);
+                attribute.value = AttributeValue::Int(DataType::Float as i64);
                 self.note_type(element);
             } else if let Some(element) = named {
-                attribute.s = Some("FLOAT".into());
+                attribute.value = AttributeValue::Text("FLOAT".into());
                 self.note_type(element);
             }
         }
     }
 
-    fn attributes(&mut self, attributes: &mut [AttributeProto]) -> Result<(), PrepareError> {
-        for attribute in attributes {
-            let tensors = attribute.t.iter_mut().chain(&mut attribute.tensors);
-            for tensor in tensors {
-                self.tensor(tensor)?;
-            }
-            let sparse = attribute.sparse_tensor.iter_mut();
-            for tensor in sparse.chain(&mut attribute.sparse_tensors) {
-                self.sparse(std::slice::from_mut(tensor))?;
-            }
-            for kind in attribute.tp.iter_mut().chain(&mut attribute.type_protos) {
+    fn attribute(&mut self, attribute: &mut Attribute) -> Result<(), PrepareError> {
+        self.tensors(attribute.tensors_mut())?;
+        for graph in attribute.graphs_mut() {
+            self.inner(graph)?;
+        }
+        if let Some(rest) = attribute.rest_mut() {
+            self.sparse(rest.sparse_tensor.as_mut_slice())?;
+            self.sparse(&mut rest.sparse_tensors)?;
+            for kind in rest.tp.iter_mut().chain(&mut rest.type_protos) {
                 self.kind(kind);
-            }
-            for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
-                self.inner(graph)?;
             }
         }
         Ok(())

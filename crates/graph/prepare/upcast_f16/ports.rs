@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::Upcast;
-use crate::{Graph, Model, Names};
-use octet_onnx::schema::{DataType, NodeProto, ValueInfoProto};
+use crate::{Graph, Model, Names, Node, Use};
+use octet_onnx::schema::{DataType, ValueInfoProto};
 use octet_onnx::tensor::TensorError;
 
 impl Upcast {
@@ -20,15 +20,15 @@ impl Upcast {
         let rounded = self.restore_weights(graph, &mut names)?;
         let mut casts = Vec::new();
         for (name, element) in &self.inputs {
-            if retyped(&mut graph.inputs, name, *element) {
+            if graph.edit_ports(|inputs, _| retyped(inputs, name, *element)) {
                 casts.extend(input_cast(graph, &mut names, name, *element));
             }
         }
-        graph.nodes.splice(0..0, casts);
+        graph.insert(0, casts);
         for (name, element) in &self.outputs {
-            if retyped(&mut graph.outputs, name, *element) {
+            if graph.edit_ports(|_, outputs| retyped(outputs, name, *element)) {
                 let cast = output_cast(graph, &mut names, name, *element);
-                graph.nodes.extend(cast);
+                graph.extend(cast);
             }
         }
         let element = self.element.map_or("", DataType::name);
@@ -63,9 +63,9 @@ fn retyped(values: &mut [ValueInfoProto], name: &str, element: DataType) -> bool
     }
 }
 
-pub(super) fn cast(names: &mut Names, from: &str, to: &str, element: DataType) -> NodeProto {
+pub(super) fn cast(names: &mut Names, from: &str, to: &str, element: DataType) -> Node {
     let title = names.fresh(&format!("{to}_Cast"));
-    NodeProto::cast(&title, from, to, element)
+    Node::cast(&title, from, to, element)
 }
 
 /// A new name for the float32 form of a 16-bit value.
@@ -79,25 +79,24 @@ fn input_cast(
     names: &mut Names,
     input: &str,
     element: DataType,
-) -> Option<NodeProto> {
-    let uses = graph.uses();
-    let narrows = |&&(index, slot): &&(usize, usize)| {
-        let node = &graph.nodes[index];
+) -> Option<Node> {
+    let narrows = |reader: &&Use| {
+        let node = &graph.nodes()[reader.node];
         let output = node.output.first().map_or("", String::as_str);
-        slot == 0
+        reader.is_input(0)
             && node.is("Cast")
             && node.int("to") == Some(element as i64)
-            && !uses.is_output(output)
+            && !graph.is_output(output)
     };
-    let readers = uses.consumers(input);
+    let readers = graph.consumers(input);
     let idle: Vec<usize> = readers
         .iter()
         .filter(narrows)
-        .map(|&(index, _)| index)
+        .map(|reader| reader.node)
         .collect();
     let narrowed = idle
         .iter()
-        .filter_map(|&index| graph.nodes[index].output.first());
+        .filter_map(|&index| graph.nodes()[index].output.first());
     let narrowed: HashMap<String, String> = narrowed
         .map(|output| (output.clone(), input.to_owned()))
         .collect();
@@ -117,13 +116,12 @@ fn output_cast(
     names: &mut Names,
     output: &str,
     element: DataType,
-) -> Option<NodeProto> {
-    let uses = graph.uses();
+) -> Option<Node> {
     let is_fed = |value: &ValueInfoProto| value.name.as_deref() == Some(output);
     if graph.inputs.iter().any(is_fed) {
         return None;
     }
-    let Some(maker) = uses.producer(output) else {
+    let Some(maker) = graph.producer(output) else {
         let float = widened(names, output);
         let mut constant = graph.initializers.remove(output)?;
         constant.name = Some(float.clone());
@@ -131,27 +129,27 @@ fn output_cast(
         graph.replace_uses(output, &float);
         return Some(cast(names, &float, output, element));
     };
-    let node = &graph.nodes[maker];
+    let node = &graph.nodes()[maker];
     let source = node.input_at(0).unwrap_or_default().to_owned();
     let is_narrow = graph.tensor_type(&source).map(|known| known.element) == Some(element);
-    if let Some(before) = uses.producer(&source)
+    if let Some(before) = graph.producer(&source)
         && node.is("Cast")
         && is_narrow
-        && uses.consumers(output).is_empty()
-        && !uses.is_output(&source)
+        && graph.consumers(output).is_empty()
+        && !graph.is_output(&source)
     {
-        rename(&mut graph.nodes[before], &source, output);
+        graph.edit(before, |node| rename(node, &source, output));
         graph.remove_nodes(&[maker].into());
         graph.replace_uses(&source, output);
         return None;
     }
     let float = widened(names, output);
-    rename(&mut graph.nodes[maker], output, &float);
+    graph.edit(maker, |node| rename(node, output, &float));
     graph.replace_uses(output, &float);
     Some(cast(names, &float, output, element))
 }
 
-fn rename(node: &mut NodeProto, old: &str, new: &str) {
+fn rename(node: &mut Node, old: &str, new: &str) {
     for output in node.output.iter_mut().filter(|name| *name == old) {
         new.clone_into(output);
     }

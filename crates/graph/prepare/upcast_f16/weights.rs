@@ -6,9 +6,9 @@
 
 use super::Upcast;
 use super::ports::cast;
-use crate::{Graph, Names, Uses};
+use crate::{Graph, Names, Node};
 use octet_onnx::half::{LEAST_NORMAL_HALF, TOO_LARGE_FOR_HALF, narrow_half};
-use octet_onnx::schema::{DataType, NodeProto, TensorProto};
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_onnx::tensor::TensorError;
 
 /// Smallest number of elements that is worth a Cast node.
@@ -25,7 +25,6 @@ impl Upcast {
         let Some(element) = self.element else {
             return Ok(0);
         };
-        let uses = graph.uses();
         let mut rounded = 0;
         let constants = graph.initializers.iter();
         let large = constants.filter(|tensor| {
@@ -34,9 +33,9 @@ impl Upcast {
                 && count.is_ok_and(|n| n >= MIN_ELEMENTS)
         });
         let large: Vec<String> = large.filter_map(|tensor| tensor.name.clone()).collect();
-        let mut casts: Vec<NodeProto> = Vec::new();
+        let mut casts: Vec<Node> = Vec::new();
         for name in large {
-            let rounds = self.weights.contains(&name) && !is_quantized(graph, &uses, &name);
+            let rounds = self.weights.contains(&name) && !is_quantized(graph, &name);
             let narrow = match graph.initializers.get(&name) {
                 Some(tensor) => narrowed(tensor, element, rounds)?,
                 None => None,
@@ -51,15 +50,15 @@ impl Upcast {
             graph.initializers.remove(&name);
             graph.initializers.insert(narrow);
         }
-        graph.nodes.splice(0..0, casts);
+        graph.insert(0, casts);
         Ok(rounded)
     }
 }
 
 /// True if a node quantizes the constant: rounding its floats could change the integers.
-fn is_quantized(graph: &Graph, uses: &Uses, name: &str) -> bool {
-    let mut readers = uses.consumers(name).iter();
-    readers.any(|&(node, _)| graph.nodes[node].is("QuantizeLinear"))
+fn is_quantized(graph: &Graph, name: &str) -> bool {
+    let mut readers = graph.consumers(name).iter();
+    readers.any(|reader| graph.nodes()[reader.node].is("QuantizeLinear"))
 }
 
 /// The constant in 16 bits and whether it is exact. `None` if it isn't exact and can't be rounded.

@@ -84,7 +84,7 @@ fn each_name_says_which_call_it_is_of() {
         call("f", "", &["a"], &["y"]),
     ];
     let model = written(model(nodes, vec![function("f", &["v"], &["r"], body)]));
-    let nodes = model.graph.nodes.iter();
+    let nodes = model.graph.nodes().iter();
     let names: Vec<_> = nodes
         .map(|n| (n.name.as_deref().unwrap(), n.output[0].as_str()))
         .collect();
@@ -127,14 +127,17 @@ fn what_a_graph_in_a_body_reads_is_what_the_body_made() {
     let body = vec![NodeProto::new("IsInf", "", &["v"], &["is"]), choice];
     let nodes = vec![call("f", "one", &["x"], &["y"])];
     let model = written(model(nodes, vec![function("f", &["v"], &["r"], body)]));
-    let choice = &model.graph.nodes[1];
+    let choice = &model.graph.nodes()[1];
     assert_eq!(choice.captured(), ["x"]);
     for graph in choice.subgraphs() {
-        let made = graph.node[0].output[0].as_str();
+        let made = graph.nodes[0].output[0].as_str();
         assert!(made.starts_with("one/x"), "{made}");
-        assert_eq!(graph.node[0].input, ["x"]);
-        assert_eq!(graph.node[1].input, [made, "x"]);
-        assert_eq!(graph.output[0].name, graph.node[1].output.first().cloned());
+        assert_eq!(graph.nodes[0].input, ["x"]);
+        assert_eq!(graph.nodes[1].input, [made, "x"]);
+        assert_eq!(
+            graph.outputs[0].name,
+            graph.nodes[1].output.first().cloned()
+        );
     }
 }
 
@@ -156,9 +159,15 @@ fn attributes_are_the_calls_or_the_functions_or_none() {
         node.attribute
             .extend(given.map(|given| AttributeProto::float("a", given)));
         let model = written(model(vec![node], vec![usual.clone(), bare.clone()]));
-        let found = &model.graph.nodes[0];
+        let found = &model.graph.nodes()[0];
         assert_eq!(found.float("alpha"), alpha, "{name} {given:?}");
-        assert!(found.attribute.iter().all(|a| a.ref_attr_name.is_none()));
+        assert!(
+            found
+                .to_proto()
+                .attribute
+                .iter()
+                .all(|a| a.ref_attr_name.is_none())
+        );
     }
 }
 
@@ -172,8 +181,8 @@ fn outputs_that_are_inputs_or_other_outputs_are_copied() {
     let functions = vec![function("f", &["v"], &["r", "v", "r"], body)];
     let model = written(model(nodes, functions));
     assert_eq!(operators(&model), ["Neg", "Identity", "Identity", "Sum"]);
-    assert_eq!(model.graph.nodes[1].input, ["x"]);
-    assert_eq!(model.graph.nodes[2].input, ["a"]);
+    assert_eq!(model.graph.nodes()[1].input, ["x"]);
+    assert_eq!(model.graph.nodes()[2].input, ["a"]);
 }
 
 #[test]
@@ -186,7 +195,7 @@ fn results_nobody_asks_for_go_and_inputs_left_out_stay_out() {
     let functions = vec![function("f", &["v", "low", "high"], &["r", "more"], body)];
     let prepared = prepare(model(nodes, functions)).unwrap();
     assert_eq!(operators(&prepared.model), ["Clip"]);
-    assert_eq!(prepared.model.graph.nodes[0].input, ["x", "", "x"]);
+    assert_eq!(prepared.model.graph.nodes()[0].input, ["x", "", "x"]);
     let said = "1 call of the model's functions inlined: lib::f 1".to_owned();
     assert_eq!(prepared.done[0], said);
 }
@@ -231,8 +240,8 @@ fn what_older_operators_say_is_written_as_the_model_would() {
     older.opset_import = vec![set("ai.onnx", 13)];
     let one = call("f", "one", &["x"], &["y"]).with(AttributeProto::ints("which", &[1]));
     let prepared = prepare(model(vec![one], vec![older])).unwrap().model;
-    let mean = &prepared.graph.nodes[0];
-    assert!(mean.attribute.is_empty());
+    let mean = &prepared.graph.nodes()[0];
+    assert!(mean.attributes.is_empty());
     let axes = prepared.graph.initializers.get(&mean.input[1]).unwrap();
     assert_eq!(axes.to_i64().unwrap(), [1]);
 }
@@ -255,7 +264,7 @@ fn an_operator_of_another_version_is_written_where_it_means_the_same() {
         let done = Functions::inline(&mut model).unwrap();
         let told = format!("{operator} {theirs} {ours}");
         assert_eq!(done.remaining_call().is_none(), same, "{told}");
-        assert_eq!(model.graph.nodes[0].is(operator), same, "{told}");
+        assert_eq!(model.graph.nodes()[0].is(operator), same, "{told}");
         assert_eq!(model.opset(), ours, "{told}");
     }
 }

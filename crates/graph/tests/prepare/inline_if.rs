@@ -66,7 +66,7 @@ fn a_known_condition_takes_its_branch_and_leaves_the_other() {
         let prepared = all(nodes, vec![truth("c", condition)]);
         assert_eq!(operators(&prepared.model), [taken, "Relu"]);
         // The output of the If keeps its name.
-        assert_eq!(prepared.model.graph.nodes[1].input, ["r"]);
+        assert_eq!(prepared.model.graph.nodes()[1].input, ["r"]);
         let said = "1 If with a known condition replaced by its branch";
         assert!(
             prepared.done.contains(&said.to_owned()),
@@ -100,7 +100,7 @@ fn a_condition_on_a_shape_that_is_declared_is_known() {
     ];
     let model = all(nodes, vec![first, one]).model;
     assert_eq!(operators(&model), ["Squeeze", "Relu"]);
-    let axes = &model.graph.nodes[0].input[1];
+    let axes = &model.graph.nodes()[0].input[1];
     assert_eq!(axes, "r/axes");
     assert!(model.graph.initializers.contains(axes));
 }
@@ -124,7 +124,12 @@ fn a_choice_within_a_choice_is_known_with_it() {
     let nodes = vec![outer, node("Relu", &["r"], "y")];
     let model = all(nodes, vec![truth("yes", true)]).model;
     assert_eq!(operators(&model), ["Tanh", "Abs", "Relu"]);
-    let names: Vec<_> = model.graph.nodes.iter().map(NodeProto::title).collect();
+    let names: Vec<_> = model
+        .graph
+        .nodes()
+        .iter()
+        .map(|node| node.title())
+        .collect();
     assert_eq!(names, ["r/v", "r/i", "y"]);
 }
 
@@ -143,7 +148,7 @@ fn what_a_branch_hands_on_comes_out_under_each_of_its_names() {
     ];
     let model = all(nodes, vec![truth("c", true)]).model;
     assert_eq!(operators(&model), ["Add", "Sum"]);
-    let [add, sum] = &model.graph.nodes[..] else {
+    let [add, sum] = model.graph.nodes() else {
         unreachable!()
     };
     let [first, second, fed, bias] = &sum.input[..] else {
@@ -166,7 +171,7 @@ fn an_output_of_the_model_keeps_its_name() {
         let no = branch(vec![], vec![], &["x"]);
         let model = all(vec![choice("c", &["y"], yes, no)], vec![truth("c", true)]).model;
         assert_eq!(operators(&model), [expected]);
-        assert_eq!(model.graph.nodes[0].output, ["y"]);
+        assert_eq!(model.graph.nodes()[0].output, ["y"]);
     }
 }
 
@@ -188,7 +193,7 @@ fn names_that_two_branches_share_are_told_apart() {
     assert_eq!(operators(&model), ["Neg", "Abs", "Neg", "Abs", "Add"]);
     let made: Vec<_> = model
         .graph
-        .nodes
+        .nodes()
         .iter()
         .map(|n| n.output[0].as_str())
         .collect();

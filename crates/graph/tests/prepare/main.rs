@@ -59,7 +59,7 @@ fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
 
 /// The numbers of the constant in a slot of the first node.
 fn constant_of(model: &Model, slot: usize) -> Vec<f32> {
-    let name = model.graph.nodes[0].input_at(slot).unwrap();
+    let name = model.graph.nodes()[0].input_at(slot).unwrap();
     let tensor = model.graph.initializers.get(name).unwrap();
     tensor.to_f32().unwrap()
 }
@@ -157,8 +157,8 @@ fn nodes_that_do_nothing_go_and_outputs_keep_their_names() {
     }
     .prepared();
     assert_eq!(operators(&model), ["Relu", "Neg"]);
-    assert_eq!(model.graph.nodes[0].input, ["x"]);
-    assert_eq!(model.graph.nodes[1].output, ["y"]);
+    assert_eq!(model.graph.nodes()[0].input, ["x"]);
+    assert_eq!(model.graph.nodes()[1].output, ["y"]);
 }
 
 /// x · (H / 2), reshaped by arithmetic on its own shape, as exporters write it.
@@ -351,7 +351,7 @@ fn what_is_left_empty_at_the_end_of_a_node_is_cut_off() {
             ..Default::default()
         };
         let model = Model::from_proto(ModelProto::from_graph(graph, 13)).unwrap();
-        let node = &model.graph.nodes[0];
+        let node = &model.graph.nodes()[0];
         (node.input.join(","), node.output.join(","))
     };
     let text = |inputs: &str, outputs: &str| (inputs.to_string(), outputs.to_string());

@@ -58,7 +58,7 @@ fn old_operators_are_written_anew() {
         }
         .prepared();
         assert_eq!(model.opset(), 13);
-        let raised = &model.graph.nodes[0];
+        let raised = &model.graph.nodes()[0];
         assert_eq!(raised.input.len(), inputs, "{name}");
         for key in [
             "axes", "starts", "ends", "min", "pads", "k", "scales", "split",

@@ -42,7 +42,7 @@ fn an_element_of_a_sequence_is_the_tensor_that_was_put_there() {
         node("Relu", &["found"], "y"),
     ]);
     assert_eq!(operators(&model), ["Neg", "Relu"]);
-    assert_eq!(model.graph.nodes[1].input, ["n"]);
+    assert_eq!(model.graph.nodes()[1].input, ["n"]);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_tensor_is_split_and_joined_without_a_sequence() {
             along(node("ConcatFromSequence", &["parts"], "y"), -1),
         ]);
         assert_eq!(operators(&model), ["Split", "Concat"]);
-        let [split, concat] = &model.graph.nodes[..] else {
+        let [split, concat] = model.graph.nodes() else {
             unreachable!()
         };
         assert_eq!(split.output, concat.input);
@@ -87,7 +87,7 @@ fn what_is_asked_of_an_optional_value_is_answered() {
         node("Where", &["has", "value", "x"], "y"),
     ]);
     assert_eq!(operators(&model), ["Where"]);
-    assert_eq!(model.graph.nodes[0].input[1..], ["x", "x"]);
+    assert_eq!(model.graph.nodes()[0].input[1..], ["x", "x"]);
     let has = model.graph.initializers.get("has").unwrap();
     assert_eq!(has.to_i64().unwrap(), [1]);
 }

@@ -102,16 +102,16 @@ fn constants_types_and_what_nodes_say_of_types_become_float32() {
     for name in ["x", "y", "eye", "counted", "w", "b", "c"] {
         assert_eq!(element_of(&model, name), DataType::Float, "{name}");
     }
-    let eye = graph.nodes.iter().find(|n| n.is("EyeLike")).unwrap();
+    let eye = graph.nodes().iter().find(|n| n.is("EyeLike")).unwrap();
     assert_eq!(eye.int("dtype"), Some(1));
     // Only the Cast of the integer has an effect.
-    let casts: Vec<_> = graph.nodes.iter().filter(|n| n.is("Cast")).collect();
+    let casts: Vec<_> = graph.nodes().iter().filter(|n| n.is("Cast")).collect();
     assert_eq!(casts.len(), 1);
     assert_eq!(
         (casts[0].int("to"), casts[0].input_at(0)),
         (Some(1), Some("number"))
     );
-    let filled = graph.nodes.iter().find_map(|n| n.tensor("value"));
+    let filled = graph.nodes().iter().find_map(|n| n.tensor("value"));
     let filled = filled.map_or_else(|| numbers("filled")[0], |t| t.to_f32().unwrap()[0]);
     assert_eq!(filled, 2.0);
 }
@@ -163,12 +163,12 @@ fn subgraphs_and_what_they_read_from_outside_are_raised() {
         &[2],
     );
     let model = prepared(proto).model;
-    let choice = model.graph.nodes.iter().find(|node| node.is("If"));
+    let choice = model.graph.nodes().iter().find(|node| node.is("If"));
     let subgraphs: Vec<_> = choice.unwrap().subgraphs().collect();
     assert_eq!(subgraphs.len(), 2);
     for graph in subgraphs {
-        assert_eq!(graph.initializer, [upcast_constant("own", &[2])]);
-        assert_eq!(graph.output, [typed_value("taken", DataType::Float, &[2])]);
+        assert_eq!(graph.initializers, [upcast_constant("own", &[2])]);
+        assert_eq!(graph.outputs, [typed_value("taken", DataType::Float, &[2])]);
     }
 }
 
@@ -233,15 +233,15 @@ fn borders_keep_their_types_behind_a_cast_each_that_preparing_takes_away_again()
             ["Cast", "Relu", "Add", "Add", "Cast", "Cast", "Cast"]
         );
         assert_eq!(
-            written.graph.nodes[0].int("to"),
+            written.graph.nodes()[0].int("to"),
             Some(DataType::Float as i64)
         );
-        for cast in &written.graph.nodes[4..] {
+        for cast in &written.graph.nodes()[4..] {
             assert_eq!(cast.int("to"), Some(element as i64));
         }
         let again = prepared(written.to_proto()).model;
         let read_by = |model: &Model| -> Vec<Vec<String>> {
-            let nodes = model.graph.nodes.iter();
+            let nodes = model.graph.nodes().iter();
             nodes
                 .filter(|n| !n.is("Cast") && !n.is("Identity"))
                 .map(|n| n.output.clone())

@@ -205,7 +205,7 @@ fn matrix(values: &[u8], place: usize, size: usize) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::NodeProto;
+    use octet_graph::Node;
 
     use crate::test_graph::{TestGraph, rounded};
 
@@ -213,7 +213,7 @@ mod tests {
     fn each_pair_of_matrices() {
         let mut graph = TestGraph::new(false);
         let [a, b] = [("a", [2, 2, 3]), ("b", [2, 3, 2])].map(|(n, shape)| graph.input(n, &shape));
-        let node = NodeProto::new("MatMul", "n", &["a", "b"], &["y"]);
+        let node = Node::new("MatMul", "n", &["a", "b"], &["y"]);
         graph.tested(node, &[&[2, 2, 2]]);
         let run = graph.run();
         assert_eq!(run.operation("n"), "product of two values");
@@ -231,10 +231,7 @@ mod tests {
         let a = graph.input("a", &[2, 2]);
         let mut graph = graph.on_16_bits();
         let b = graph.input("b", &[2, 2]);
-        graph.tested(
-            NodeProto::new("MatMul", "n", &["a", "b"], &["y"]),
-            &[&[2, 2]],
-        );
+        graph.tested(Node::new("MatMul", "n", &["a", "b"], &["y"]), &[&[2, 2]]);
         let of = |at: usize| {
             let (row, column) = (at / 2, at % 2);
             a[row * 2] * b[column] + a[row * 2 + 1] * b[2 + column]
@@ -248,10 +245,7 @@ mod tests {
         let mut graph = TestGraph::new(true);
         graph.input("a", &[2, 2]);
         graph.input("b", &[2, 2]);
-        graph.tested(
-            NodeProto::new("MatMul", "n", &["a", "b"], &["y"]),
-            &[&[2, 2]],
-        );
+        graph.tested(Node::new("MatMul", "n", &["a", "b"], &["y"]), &[&[2, 2]]);
         let reason = "a product of two 16-bit values is faster in float";
         assert_eq!(graph.reason("n"), reason);
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::{BlockOrder, Window};
-use octet_onnx::schema::NodeProto;
 
 use super::overflow;
 use super::packing::{AccumulatorScales, byte_planes, images, product_of_planes};
@@ -22,6 +21,7 @@ use crate::pattern::weights::SignedWeights;
 use crate::program::image_size::ImageSize;
 use crate::program::instruction::BufferElement;
 use crate::values::IrOperand;
+use octet_graph::Node;
 
 pub(in crate::operators) const CONVOLUTION: OperatorMatcher = OperatorMatcher {
     names: &["Conv", "ConvTranspose"],
@@ -51,10 +51,7 @@ fn convolution(matcher: &mut Matcher, index: usize) -> Result<(), FloatReason> {
     Ok(())
 }
 
-fn weighted(
-    node: &NodeProto,
-    reader: &Reader,
-) -> Result<(WeightedConvolution, IrOperand), FloatReason> {
+fn weighted(node: &Node, reader: &Reader) -> Result<(WeightedConvolution, IrOperand), FloatReason> {
     let transposed = node.is("ConvTranspose");
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
     let operand = reader.operand_or_int16(input)?;
@@ -83,7 +80,7 @@ fn weighted(
 }
 
 /// Number of groups of a convolution.
-pub(super) fn groups(node: &NodeProto) -> Result<usize, FloatReason> {
+pub(super) fn groups(node: &Node) -> Result<usize, FloatReason> {
     usize::try_from(node.int("group").unwrap_or(1))
         .ok()
         .filter(|&groups| groups > 0)
@@ -92,7 +89,7 @@ pub(super) fn groups(node: &NodeProto) -> Result<usize, FloatReason> {
 
 /// Window and number of output channels of a convolution.
 pub(super) fn window(
-    node: &NodeProto,
+    node: &Node,
     reader: &Reader,
     weight: &[usize],
     groups: usize,
@@ -234,7 +231,9 @@ fn block_size(window: &Window, shape: &[usize], output: &[usize]) -> Option<usiz
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+    use octet_graph::Attribute;
+    use octet_graph::Node;
+    use octet_onnx::schema::DataType;
 
     use crate::test_graph::{TestGraph, rounded};
 
@@ -266,10 +265,10 @@ mod tests {
         result
     }
 
-    fn node(group: i64) -> NodeProto {
-        NodeProto::new("Conv", "n", &["x", "w"], &["y"])
-            .with(AttributeProto::ints("pads", &[1; 4]))
-            .with(AttributeProto::int("group", group))
+    fn node(group: i64) -> Node {
+        Node::new("Conv", "n", &["x", "w"], &["y"])
+            .with(Attribute::ints("pads", &[1; 4]))
+            .with(Attribute::int("group", group))
     }
 
     #[test]
@@ -297,7 +296,7 @@ mod tests {
         conv.input.push("b".into());
         conv.output = vec!["c".into()];
         graph.node(conv, DataType::Float, &[&[1, 3, SIZE, SIZE]]);
-        let relu = NodeProto::new("Relu", "relu", &["c"], &["y"]);
+        let relu = Node::new("Relu", "relu", &["c"], &["y"]);
         graph.tested(relu, &[&[1, 3, SIZE, SIZE]]);
         let run = graph.run();
         let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
@@ -315,7 +314,7 @@ mod tests {
         let mut conv = node(1);
         conv.output = vec!["c".into()];
         graph.node(conv, DataType::Float, &[&[1, 2, SIZE, SIZE]]);
-        let add = NodeProto::new("Add", "add", &["c", "x"], &["y"]);
+        let add = Node::new("Add", "add", &["c", "x"], &["y"]);
         graph.tested(add, &[&[1, 2, SIZE, SIZE]]);
         let run = graph.run();
         assert_eq!(run.operation("add"), "arithmetic on 16 bits");
@@ -328,8 +327,8 @@ mod tests {
         let mut graph = TestGraph::new(false);
         let x = graph.input("x", &[1, 2, 2, 2]);
         let w = graph.weight("w", &[2, 1, 2, 2]);
-        let node = NodeProto::new("ConvTranspose", "n", &["x", "w"], &["y"]);
-        let node = node.with(AttributeProto::ints("strides", &[2, 2]));
+        let node = Node::new("ConvTranspose", "n", &["x", "w"], &["y"]);
+        let node = node.with(Attribute::ints("strides", &[2, 2]));
         graph.tested(node, &[&[1, 1, SIZE, SIZE]]);
         let run = graph.run();
         assert_eq!(run.operation("n"), "transposed convolution");

@@ -80,12 +80,12 @@ impl Matcher<'_> {
         }
         let number =
             |name: &str| reader.is_number_before(name, index) && reader.constant(name).is_none();
-        let maker = reader.uses.producer(name);
+        let maker = reader.graph.producer(name);
         if let Some(at) = maker
             && let Some(node) = self.unmatched(at).filter(|node| node.is("Mul"))
             && let [left, right] = node.input.as_slice()
         {
-            let alone = reader.uses.consumers(name).len() == 1 && !reader.is_observed(name);
+            let alone = reader.graph.consumers(name).len() == 1 && !reader.is_observed(name);
             let maker = Some(at).filter(|_| alone);
             for (scale, constant) in [(left, right), (right, left)] {
                 if number(scale)
@@ -109,7 +109,7 @@ impl Reader<'_> {
             && self
                 .shape(name)
                 .is_ok_and(|shape| shape.iter().product::<usize>() == 1)
-            && self.uses.producer(name).is_none_or(|maker| maker < index)
+            && self.graph.producer(name).is_none_or(|maker| maker < index)
     }
 }
 

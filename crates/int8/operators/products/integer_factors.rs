@@ -1,7 +1,7 @@
 //! Factors of MatMulInteger and ConvInteger: bytes, weights and zero points.
 
 use octet_kernels::int8::Window;
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_onnx::schema::DataType;
 
 use super::convolution::{groups, window};
 use super::matrix_batch::{MatrixBatch, matrix_batch};
@@ -11,6 +11,7 @@ use crate::pattern::reader::Reader;
 use crate::pattern::weights::SignedWeights;
 use crate::quantization::{Int8Quantization, SIGN};
 use crate::values::IrOperand;
+use octet_graph::Node;
 
 /// Right factor of an integer product. Its scales are part of the factors of the output.
 pub(super) enum Multiplier {
@@ -91,10 +92,7 @@ pub(super) struct IntegerFactors {
 
 impl Reader<'_> {
     /// Factors of a ConvInteger.
-    pub(super) fn convolution_factors(
-        &self,
-        node: &NodeProto,
-    ) -> Result<IntegerFactors, FloatReason> {
+    pub(super) fn convolution_factors(&self, node: &Node) -> Result<IntegerFactors, FloatReason> {
         let (operand, signed) = self.bytes(slot(node, 0)?)?;
         let (zero_point, measured) = self.zero_point(node.input_at(2), signed)?;
         let weights = self.plain_weights(slot(node, 1)?, node.input_at(3), 0)?;
@@ -110,7 +108,7 @@ impl Reader<'_> {
     /// Factors of a MatMulInteger with an output of this shape.
     pub(super) fn matrix_factors(
         &self,
-        node: &NodeProto,
+        node: &Node,
         result: &[usize],
     ) -> Result<IntegerFactors, FloatReason> {
         let (left, right) = (slot(node, 0)?, slot(node, 1)?);

@@ -275,7 +275,8 @@ impl InstructionKernel for ClampFloats {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+    use octet_graph::{Attribute, Node};
+    use octet_onnx::schema::DataType;
 
     use crate::test_graph::{TestGraph, assert_near};
 
@@ -285,15 +286,15 @@ mod tests {
         let reals: Vec<f32> = (0..8).map(|at| (at * 5 % 8) as f32 / 4.0 - 0.75).collect();
         graph.floats("x", &[2, 4], &reals);
         let outputs = ["q", "scale_of_x", "zero_of_x"];
-        let quantize = NodeProto::new("DynamicQuantizeLinear", "quantize", &["x"], &outputs);
+        let quantize = Node::new("DynamicQuantizeLinear", "quantize", &["x"], &outputs);
         graph.node(quantize, DataType::Uint8, &[&[2, 4], &[], &[]]);
         graph.float("scale_of_x");
         graph.bytes("w", &[4, 2], &[1, -2, 3, 4, -5, 6, 7, -8]);
         let inputs = ["q", "w", "zero_of_x"];
-        let product = NodeProto::new("MatMulInteger", "n", &inputs, &["sums"]);
+        let product = Node::new("MatMulInteger", "n", &inputs, &["sums"]);
         graph.node(product, DataType::Int32, &[&[2, 2]]);
-        let cast = NodeProto::new("Cast", "cast", &["sums"], &["floats"]);
-        let cast = cast.with(AttributeProto::int("to", DataType::Float as i64));
+        let cast = Node::new("Cast", "cast", &["sums"], &["floats"]);
+        let cast = cast.with(Attribute::int("to", DataType::Float as i64));
         graph.node(cast, DataType::Float, &[&[2, 2]]);
         (graph, reals)
     }
@@ -301,12 +302,12 @@ mod tests {
     #[test]
     fn the_nodes_behind_the_accumulators_are_fused() {
         let (mut graph, x) = graph();
-        let scaled = NodeProto::new("Mul", "scaled", &["floats", "scale_of_x"], &["s"]);
+        let scaled = Node::new("Mul", "scaled", &["floats", "scale_of_x"], &["s"]);
         graph.node(scaled, DataType::Float, &[&[2, 2]]);
         graph.constant("b", &[2], &[0.5, -1.0]);
-        let biased = NodeProto::new("Add", "biased", &["s", "b"], &["t"]);
+        let biased = Node::new("Add", "biased", &["s", "b"], &["t"]);
         graph.node(biased, DataType::Float, &[&[2, 2]]);
-        let relu = NodeProto::new("Relu", "relu", &["t"], &["y"]);
+        let relu = Node::new("Relu", "relu", &["t"], &["y"]);
         graph.node(relu, DataType::Float, &[&[2, 2]]);
         graph.output("y");
         let run = graph.run();

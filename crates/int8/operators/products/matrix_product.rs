@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::Layout as MatrixLayout;
-use octet_onnx::schema::NodeProto;
 
 use super::batched::BatchedProduct;
 use super::matrix_batch::matrix_batch;
@@ -21,6 +20,7 @@ use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::pattern::reader::Reader;
 use crate::pattern::weights::SignedWeights;
 use crate::values::IrOperand;
+use octet_graph::Node;
 
 pub(in crate::operators) const GEMM: OperatorMatcher = OperatorMatcher {
     names: &["Gemm"],
@@ -56,7 +56,7 @@ enum Factors {
 fn product(
     matcher: &mut Matcher,
     index: usize,
-    read: fn(&NodeProto, &Reader) -> Result<Factors, FloatReason>,
+    read: fn(&Node, &Reader) -> Result<Factors, FloatReason>,
 ) -> Result<(), FloatReason> {
     let node = matcher.node(index);
     let factors = read(node, &matcher.reader)?;
@@ -94,7 +94,7 @@ fn product(
 }
 
 /// Gemm with a constant matrix, or of two values.
-fn gemm(node: &NodeProto, reader: &Reader) -> Result<Factors, FloatReason> {
+fn gemm(node: &Node, reader: &Reader) -> Result<Factors, FloatReason> {
     let [transposed, columns_first] =
         ["transA", "transB"].map(|key| node.int(key).unwrap_or(0) != 0);
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
@@ -145,7 +145,7 @@ fn gemm(node: &NodeProto, reader: &Reader) -> Result<Factors, FloatReason> {
 }
 
 /// MatMul with a constant matrix, or of two values.
-fn mat_mul(node: &NodeProto, reader: &Reader) -> Result<Factors, FloatReason> {
+fn mat_mul(node: &Node, reader: &Reader) -> Result<Factors, FloatReason> {
     let (left, right) = (slot(node, 0)?, slot(node, 1)?);
     let first = reader.operand_or_int16(left)?;
     let (rows, shape) = (reader.shape(left)?, reader.shape(right)?);
@@ -252,7 +252,9 @@ impl Operation for MatrixProduct {
 
 #[cfg(test)]
 mod tests {
-    use octet_onnx::schema::{AttributeProto, DataType, NodeProto};
+    use octet_graph::Attribute;
+    use octet_graph::Node;
+    use octet_onnx::schema::DataType;
 
     use crate::test_graph::{TestGraph, rounded};
 
@@ -272,10 +274,7 @@ mod tests {
             let mut graph = TestGraph::new(wide);
             let x = graph.input("x", &[3, 4]);
             let w = graph.weight("w", &[4, 2]);
-            graph.tested(
-                NodeProto::new("MatMul", "n", &["x", "w"], &["y"]),
-                &[&[3, 2]],
-            );
+            graph.tested(Node::new("MatMul", "n", &["x", "w"], &["y"]), &[&[3, 2]]);
             let run = graph.run();
             assert_eq!(run.operation("n"), "product with weights");
             run.assert_near(&rounded(expected(&x, &w, [3, 4, 2])), 1.0);
@@ -288,12 +287,9 @@ mod tests {
         let x = graph.input("x", &[3, 4]);
         let w = graph.weight("w", &[4, 2]);
         graph.constant("b", &[2], &[1.0, -0.5]);
-        let product = NodeProto::new("MatMul", "n", &["x", "w"], &["p"]);
+        let product = Node::new("MatMul", "n", &["x", "w"], &["p"]);
         graph.node(product, DataType::Float, &[&[3, 2]]);
-        graph.tested(
-            NodeProto::new("Add", "add", &["p", "b"], &["y"]),
-            &[&[3, 2]],
-        );
+        graph.tested(Node::new("Add", "add", &["p", "b"], &["y"]), &[&[3, 2]]);
         let run = graph.run();
         let node = run.nodes.iter().find(|node| node.node == "n").unwrap();
         assert!(node.fused.iter().any(|title| title == "add"), "{node:?}");
@@ -308,10 +304,10 @@ mod tests {
         let x = graph.input("x", &[3, 4]);
         let w = graph.weight("w", &[2, 4]);
         graph.constant("b", &[2], &[1.0, -0.5]);
-        let node = NodeProto::new("Gemm", "n", &["x", "w", "b"], &["y"])
-            .with(AttributeProto::int("transB", 1))
-            .with(AttributeProto::float("alpha", 0.5))
-            .with(AttributeProto::float("beta", 2.0));
+        let node = Node::new("Gemm", "n", &["x", "w", "b"], &["y"])
+            .with(Attribute::int("transB", 1))
+            .with(Attribute::float("alpha", 0.5))
+            .with(Attribute::float("beta", 2.0));
         graph.tested(node, &[&[3, 2]]);
         let columns: Vec<f32> = (0..8).map(|at| w[at % 2 * 4 + at / 2]).collect();
         let sums = expected(&x, &columns, [3, 4, 2]).into_iter().enumerate();
@@ -324,10 +320,7 @@ mod tests {
         let mut graph = TestGraph::new(false);
         graph.input("x", &[3, 4]);
         graph.weight("w", &[3, 2]);
-        graph.tested(
-            NodeProto::new("MatMul", "n", &["x", "w"], &["y"]),
-            &[&[3, 2]],
-        );
+        graph.tested(Node::new("MatMul", "n", &["x", "w"], &["y"]), &[&[3, 2]]);
         let reason = "its factors [3, 4] and [3, 2] do not fit together";
         assert_eq!(graph.reason("n"), reason);
     }

@@ -13,8 +13,7 @@ use std::collections::HashMap;
 use super::roles::{ConstantProduct, ProductRole, product_roles};
 use crate::blocks::{BlockSettings, MixedBits};
 use crate::{QuantizeError, Quantized};
-use octet_graph::Model;
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node};
 use weights::{MixedWeight, other_bytes, weights};
 
 /// Bits of the weights that count most.
@@ -37,7 +36,7 @@ impl MixedChoice {
     pub(crate) fn new(
         model: &Model,
         settings: &BlockSettings,
-        of: &dyn Fn(&NodeProto) -> BlockSettings,
+        of: &dyn Fn(&Node) -> BlockSettings,
         keep_float: &[String],
         operators: Option<&[String]>,
     ) -> Result<MixedChoice, QuantizeError> {
@@ -45,7 +44,7 @@ impl MixedChoice {
             return Ok(MixedChoice::default());
         };
         settings.check()?;
-        let is_quantized = |node: &NodeProto| {
+        let is_quantized = |node: &Node| {
             !keep_float.iter().any(|name| name == node.title())
                 && operators.is_none_or(|wanted| wanted.contains(&node.operator()))
         };
@@ -89,7 +88,7 @@ impl MixedChoice {
             let weight = &weights[index];
             let label = notes::label(weight.product, roles.layers);
             for reader in weight.readers.iter().filter(|reader| !reader.fixed) {
-                let node = &model.graph.nodes[reader.node];
+                let node = &model.graph.nodes()[reader.node];
                 let output = node.output.first().cloned().unwrap_or_default();
                 choice.raised.insert(output, label.clone());
             }
@@ -98,7 +97,7 @@ impl MixedChoice {
     }
 
     /// The settings of a node: those of its own, with 8 bits if it was chosen.
-    pub(crate) fn apply(&self, node: &NodeProto, settings: BlockSettings) -> BlockSettings {
+    pub(crate) fn apply(&self, node: &Node, settings: BlockSettings) -> BlockSettings {
         BlockSettings {
             bits: match self.role_of(node) {
                 Some(_) => MANY,
@@ -109,7 +108,7 @@ impl MixedChoice {
         }
     }
 
-    fn role_of(&self, node: &NodeProto) -> Option<&String> {
+    fn role_of(&self, node: &Node) -> Option<&String> {
         self.raised.get(node.output.first()?)
     }
 
@@ -117,7 +116,7 @@ impl MixedChoice {
     pub(crate) fn report(self, model: &Model, quantized: &mut Quantized) {
         let roles: HashMap<&str, &String> = model
             .graph
-            .nodes
+            .nodes()
             .iter()
             .filter_map(|node| Some((node.title(), self.role_of(node)?)))
             .collect();

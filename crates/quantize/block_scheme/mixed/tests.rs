@@ -8,8 +8,7 @@ use super::small_graphs::{INNER, KV, SmallGraph, WIDTH, WORDS, grouped, plain};
 use super::{MixedBits, MixedChoice};
 use crate::{BlockChoice, BlockSettings};
 use crate::{QuantizeError, Quantized, Settings};
-use octet_graph::Model;
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Model, Node};
 
 /// Sizes and layers of the products with a role.
 fn of_role(model: &Model, role: ProductRole) -> Vec<(usize, usize, usize)> {
@@ -65,12 +64,12 @@ fn quantize(
     settings: &BlockSettings,
     choices: &[(&str, BlockChoice)],
 ) -> Result<(Quantized, u64), QuantizeError> {
-    let own = |node: &NodeProto| {
+    let own = |node: &Node| {
         let choice = choices.iter().find(|(title, _)| *title == node.title());
         choice.map_or(settings.clone(), |(_, choice)| settings.with(choice))
     };
     let mixed = MixedChoice::new(model, settings, &own, &[], None)?;
-    let of = |node: &NodeProto| mixed.apply(node, own(node));
+    let of = |node: &Node| mixed.apply(node, own(node));
     let (mut quantized, recipes) = plan_blocks(model, &of, &[], None, &HashMap::new(), None)?;
     mixed.report(model, &mut quantized);
     let computed = recipes.iter().map(|recipe| {
@@ -99,7 +98,7 @@ fn eight(quantized: &Quantized) -> Vec<&str> {
 
 /// The number of products with this many bits.
 fn with_bits(quantized: &Quantized, bits: i64) -> usize {
-    let nodes = quantized.model.graph.nodes.iter();
+    let nodes = quantized.model.graph.nodes().iter();
     nodes.filter(|node| node.int("bits") == Some(bits)).count()
 }
 
@@ -135,7 +134,7 @@ fn a_tied_table_has_one_form_with_the_head() {
         ..mixed(MixedBits::KQuantMixed)
     };
     let (quantized, _) = quantize(&grouped(2), &settings, &[]).unwrap();
-    let nodes = &quantized.model.graph.nodes;
+    let nodes = quantized.model.graph.nodes();
     let gather = nodes
         .iter()
         .find(|node| node.operator().ends_with("GatherBlockQuantized"));
@@ -198,7 +197,7 @@ fn bits_of_a_layer_win() {
     let model = grouped(1);
     let products = product_roles(&model).products;
     let head = products.iter().find(|one| one.role == ProductRole::Head);
-    let title = model.graph.nodes[head.unwrap().node].title();
+    let title = model.graph.nodes()[head.unwrap().node].title();
     let choice = BlockChoice {
         bits: Some(2),
         ..BlockChoice::default()

@@ -6,8 +6,8 @@ use super::super::roles::{ConstantProduct, ProductRoles, constant_weight};
 use super::{MANY, rank};
 use crate::QuantizeError;
 use crate::blocks::BlockSettings;
-use octet_graph::{Model, Uses};
-use octet_onnx::schema::{DataType, NodeProto};
+use octet_graph::{Graph, Model, Node, Use};
+use octet_onnx::schema::DataType;
 
 /// A node that reads a weight in blocks.
 pub(super) struct WeightReader {
@@ -84,16 +84,15 @@ impl MixedWeight<'_> {
 pub(super) fn weights<'a>(
     model: &Model,
     roles: &'a ProductRoles,
-    of: &dyn Fn(&NodeProto) -> BlockSettings,
-    is_quantized: &dyn Fn(&NodeProto) -> bool,
+    of: &dyn Fn(&Node) -> BlockSettings,
+    is_quantized: &dyn Fn(&Node) -> bool,
 ) -> Result<Vec<MixedWeight<'a>>, QuantizeError> {
     let graph = &model.graph;
-    let uses = graph.uses();
     let mut by_weight: BTreeMap<&str, MixedWeight<'a>> = BTreeMap::new();
     let reader = |index: usize, transposed: bool| {
-        let settings = of(&graph.nodes[index]);
+        let settings = of(&graph.nodes()[index]);
         settings.check().map_err(|error| QuantizeError::OfNode {
-            node: graph.nodes[index].title().into(),
+            node: graph.nodes()[index].title().into(),
             error: Box::new(error.into()),
         })?;
         Ok::<_, QuantizeError>(WeightReader {
@@ -104,7 +103,7 @@ pub(super) fn weights<'a>(
         })
     };
     for product in &roles.products {
-        let node = &graph.nodes[product.node];
+        let node = &graph.nodes()[product.node];
         let Some(tensor) = graph.initializers.get(&product.weight) else {
             continue;
         };
@@ -114,7 +113,7 @@ pub(super) fn weights<'a>(
         if !is_quantized(node) || !of_floats || product.rows * product.columns == 0 {
             continue;
         }
-        let turned = constant_weight(model, &uses, node).is_some_and(|(_, turned)| turned);
+        let turned = constant_weight(model, node).is_some_and(|(_, turned)| turned);
         let transposed = (node.is("Gemm") && node.int("transB").unwrap_or(0) != 0) != turned;
         let reader = reader(product.node, transposed)?;
         let padded = product.rows.next_multiple_of(reader.settings.size) as u64;
@@ -132,7 +131,7 @@ pub(super) fn weights<'a>(
         weight.readers.push(reader);
     }
     // A table of embeddings shares the blocks of the head.
-    for (index, node) in graph.nodes.iter().enumerate() {
+    for (index, node) in graph.nodes().iter().enumerate() {
         let table = node
             .input_at(0)
             .filter(|_| node.is("Gather") && is_quantized(node));
@@ -150,14 +149,13 @@ pub(super) fn weights<'a>(
 /// Bytes of the constants that are no blocks.
 pub(super) fn other_bytes(model: &Model, weights: &[MixedWeight]) -> Result<u64, QuantizeError> {
     let graph = &model.graph;
-    let uses = graph.uses();
     let readers = weights.iter().flat_map(|weight| &weight.readers);
     let replaced: BTreeSet<usize> = readers.map(|reader| reader.node).collect();
     let names: BTreeSet<&str> = weights.iter().map(|w| w.product.weight.as_str()).collect();
     let mut bytes = 0;
     for tensor in graph.initializers.iter() {
         let name = tensor.name.as_deref().unwrap_or_default();
-        if !names.contains(name) || is_read(name, &uses, &graph.nodes, &replaced) {
+        if !names.contains(name) || is_read(name, graph, &replaced) {
             bytes += tensor.stored_bytes()?;
         }
     }
@@ -165,13 +163,14 @@ pub(super) fn other_bytes(model: &Model, weights: &[MixedWeight]) -> Result<u64,
 }
 
 /// True if something but replaced nodes, and Transposes before them, reads a value.
-fn is_read(name: &str, uses: &Uses, nodes: &[NodeProto], replaced: &BTreeSet<usize>) -> bool {
-    let reads = |&(index, _): &(usize, usize)| {
+fn is_read(name: &str, graph: &Graph, replaced: &BTreeSet<usize>) -> bool {
+    let reads = |reader: &Use| {
+        let node = &graph.nodes()[reader.node];
         let before_replaced = || {
-            let output = nodes[index].output.first().map_or("", String::as_str);
-            nodes[index].is("Transpose") && !is_read(output, uses, nodes, replaced)
+            let output = node.output.first().map_or("", String::as_str);
+            node.is("Transpose") && !is_read(output, graph, replaced)
         };
-        !replaced.contains(&index) && !before_replaced()
+        !replaced.contains(&reader.node) && !before_replaced()
     };
-    uses.is_output(name) || uses.consumers(name).iter().any(reads)
+    graph.is_output(name) || graph.consumers(name).iter().any(reads)
 }

@@ -75,7 +75,7 @@ fn each(model: &Model, mut see: impl FnMut(&str, &Quantized)) {
     for (name, scheme) in SCHEMES {
         let quantized = scheme(model, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_valid(&quantized.model);
-        assert_eq!(quantized.nodes.len(), model.graph.nodes.len(), "{name}");
+        assert_eq!(quantized.nodes.len(), model.graph.nodes().len(), "{name}");
         for choice in &quantized.nodes {
             assert_eq!(
                 choice.quantized,
@@ -90,10 +90,8 @@ fn each(model: &Model, mut see: impl FnMut(&str, &Quantized)) {
 }
 
 fn count(quantized: &Quantized, operator: &str) -> usize {
-    let nodes = quantized.model.graph.nodes.iter();
-    nodes
-        .filter(|n| n.op_type.as_deref() == Some(operator))
-        .count()
+    let nodes = quantized.model.graph.nodes().iter();
+    nodes.filter(|n| n.op_type == operator).count()
 }
 
 #[test]
@@ -155,7 +153,7 @@ fn weights_that_are_outputs_and_values_in_the_middle_keep_their_names() {
             let outputs: Vec<_> = done
                 .model
                 .graph
-                .outputs
+                .outputs()
                 .iter()
                 .filter_map(|v| v.name.clone())
                 .collect();
@@ -177,7 +175,7 @@ fn subgraphs_are_unchanged_and_find_their_values() {
         &model(nodes, vec![weight.clone(), yes], &["y", "z"]),
         |name, done| {
             assert_eq!(
-                producer(&done.model, "y").attribute,
+                producer(&done.model, "y").to_proto().attribute,
                 choice.attribute,
                 "{name}"
             );
@@ -241,7 +239,7 @@ fn biases_of_every_kind_are_added() {
     ];
     each(&model(nodes, constants, &["y"]), |name, done| {
         let reads = |bias: &str| {
-            let nodes = done.model.graph.nodes.iter();
+            let nodes = done.model.graph.nodes().iter();
             nodes.filter(|n| n.input.iter().any(|i| i == bias)).count()
         };
         let in_add = match name {

@@ -23,6 +23,6 @@ pub fn quantize_all_formats(model: &Model) -> Quantized {
     assert_valid(&quantized.model);
     assert_valid(&to_integer_operators(&quantized.model).unwrap());
     assert_valid(&with_float_weights(&quantized.model, model).unwrap());
-    assert_eq!(quantized.nodes.len(), model.graph.nodes.len());
+    assert_eq!(quantized.nodes.len(), model.graph.nodes().len());
     quantized
 }

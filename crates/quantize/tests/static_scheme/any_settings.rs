@@ -96,7 +96,7 @@ fn random_layer(random: &mut RandomChoice) -> Value {
 }
 
 fn random_settings(random: &mut RandomChoice, model: &Model) -> Settings {
-    let nodes = &model.graph.nodes;
+    let nodes = model.graph.nodes();
     let title = |random: &mut RandomChoice| random.one(nodes).title().to_string();
     let operator = |random: &mut RandomChoice| random.one(nodes).operator();
     let mut document = json!({
@@ -168,7 +168,7 @@ fn any_settings_can_follow_any_calibration() {
             Err(QuantizeError::Nothing { .. }) => {}
             Err(error) => {
                 let document = serde_json::to_string(&settings).unwrap();
-                let nodes = model.graph.nodes.iter();
+                let nodes = model.graph.nodes().iter();
                 let nodes: Vec<String> = nodes
                     .map(|node| format!("{} {:?} {:?}", node.operator(), node.input, node.output))
                     .collect();

@@ -126,8 +126,8 @@ fn settings_of_folded_nodes_apply_to_the_layers_output() {
     }
     // A Relu that can't be folded stays a node.
     let symmetric = json!({ "by_operator": { "Relu": { "activations": { "symmetric": true } } } });
-    let nodes = quantize_small(symmetric).model.graph.nodes;
-    assert!(nodes.iter().any(|node| node.is("Relu")));
+    let graph = quantize_small(symmetric).model.graph;
+    assert!(graph.nodes().iter().any(|node| node.is("Relu")));
 }
 
 #[test]

@@ -20,10 +20,9 @@ use tract_onnx::tract_hir::to_typed;
 
 use crate::datum;
 use crate::operator_inputs::{BuildResult, integers};
-use octet_graph::Dim;
 use octet_graph::operators::Operator;
 use octet_graph::prepare::{InferredValue, Types, infer_node};
-use octet_onnx::schema::NodeProto;
+use octet_graph::{Dim, Node};
 
 /// The implementation of an operator.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +97,7 @@ fn build(context: &ParsingContext, node: &pb::NodeProto) -> BuildResult {
 pub(crate) struct NativeOperator {
     kernel: &'static NativeKernel,
     opset: i64,
-    pub(crate) node: Arc<NodeProto>,
+    pub(crate) node: Arc<Node>,
 }
 
 impl PartialEq for NativeOperator {
@@ -175,7 +174,7 @@ impl NativeOperator {
 
 /// Arguments of a native operator.
 struct NativeCall<'a> {
-    node: &'a NodeProto,
+    node: &'a Node,
     opset: i64,
     inputs: &'a [TValue],
     /// The shape of the output.
