@@ -16,7 +16,6 @@ mod little_endian;
 mod node;
 mod numbers;
 mod read;
-mod rename;
 mod scan;
 pub mod schema;
 pub mod skeleton;

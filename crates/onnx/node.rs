@@ -1,7 +1,5 @@
 //! Access to a node: operator, attributes by name, captured values.
 
-use std::collections::HashSet;
-
 use super::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
 impl NodeProto {
@@ -72,43 +70,5 @@ impl NodeProto {
         self.attribute
             .iter()
             .flat_map(|a| a.g.iter().chain(&a.graphs))
-    }
-
-    /// The values of the outer graph that the subgraphs use.
-    pub fn captured(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        for graph in self.subgraphs() {
-            capture(graph, &HashSet::new(), &mut names);
-        }
-        names.sort();
-        names.dedup();
-        names
-    }
-}
-
-impl GraphProto {
-    /// The values of the outer graph that this graph uses.
-    pub fn captured(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        capture(self, &HashSet::new(), &mut names);
-        names.sort();
-        names.dedup();
-        names
-    }
-}
-
-fn capture(graph: &GraphProto, outer: &HashSet<String>, names: &mut Vec<String>) {
-    let mut known = outer.clone();
-    known.extend(graph.input.iter().filter_map(|v| v.name.clone()));
-    known.extend(graph.initializer.iter().filter_map(|t| t.name.clone()));
-    known.extend(graph.node.iter().flat_map(|n| n.output.iter().cloned()));
-    let outputs = graph.output.iter().filter_map(|v| v.name.as_ref());
-    for name in graph.node.iter().flat_map(|n| &n.input).chain(outputs) {
-        if !name.is_empty() && !known.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    for inner in graph.node.iter().flat_map(NodeProto::subgraphs) {
-        capture(inner, &known, names);
     }
 }
