@@ -3,7 +3,7 @@
 
 mod factor;
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::ranges::ActivationRanges;
 use super::scale::{IntegerBounds, QuantizationParameters, encoded, quantize_value};
 use super::settings::Rounding;
-use octet_graph::{Model, Node, SlidingWindow};
+use octet_graph::{Model, Node, SlidingWindow, Use};
 use octet_onnx::schema::TensorProto;
 use octet_onnx::tensor::TensorError;
 use octet_stats::{CalibrationStatistics, Im2colView, InputGram};
@@ -123,9 +123,8 @@ impl WeightRows {
 pub(super) struct Gptq<'a> {
     model: &'a Model,
     observations: &'a CalibrationStatistics,
-    /// The nodes that read each constant. `usize::MAX` stands for a use other than as the weight of
-    /// a quantized node.
-    readers: BTreeMap<&'a str, Vec<usize>>,
+    /// The nodes that become integers.
+    quantized: &'a HashSet<usize>,
     /// Weights whose mean error a bias corrects.
     corrected: Vec<&'a str>,
 }
@@ -144,23 +143,11 @@ impl<'a> Gptq<'a> {
         let Some(observations) = gram_statistics(model, Some(ranges))? else {
             return Ok(None);
         };
-        let mut readers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, node) in model.graph.nodes().iter().enumerate() {
-            for (slot, name) in node.input.iter().enumerate() {
-                // Any other use reads the rounded numbers too, so it rules out GPTQ.
-                let node = if slot == 1 && plan.quantized.contains(&index) {
-                    index
-                } else {
-                    usize::MAX
-                };
-                readers.entry(name).or_default().push(node);
-            }
-        }
         let biases = plan.biases.iter().filter(|_| plan.correct_biases);
         Ok(Some(Gptq {
             model,
             observations,
-            readers,
+            quantized: &plan.quantized,
             corrected: biases.map(|bias| bias.weight.as_str()).collect(),
         }))
     }
@@ -176,12 +163,13 @@ impl<'a> Gptq<'a> {
         used: IntegerBounds,
     ) -> Result<Option<(TensorProto, f64)>, TensorError> {
         let shape = tensor.shape()?;
-        let Some(&[reader]) = self.readers.get(name).map(Vec::as_slice) else {
+        // Any other use reads the rounded numbers too, so it rules out GPTQ.
+        let reader = self.model.graph.only_consumer(name);
+        let weighs = |reader: &Use| reader.is_input(1) && self.quantized.contains(&reader.node);
+        let Some(reader) = reader.filter(weighs) else {
             return Ok(None);
         };
-        let Some(node) = self.model.graph.nodes().get(reader) else {
-            return Ok(None);
-        };
+        let node = &self.model.graph.nodes()[reader.node];
         let input = WeightRows::from_node(node, &shape)
             .filter(|rows| parameters.axis.is_none_or(|axis| axis == rows.axis()))
             .and_then(|rows| Some((input_gram(self.observations, node, &rows)?, rows)));
