@@ -26,8 +26,8 @@ pub enum AttributeValue {
     Float(f32),
     Int(i64),
     Text(Bytes),
-    Tensor(TensorProto),
-    Graph(Subgraph),
+    Tensor(Box<TensorProto>),
+    Graph(Box<Subgraph>),
     Floats(Vec<f32>),
     Ints(Vec<i64>),
     Texts(Vec<Bytes>),
@@ -45,8 +45,8 @@ impl AttributeValue {
             Kind::Float => AttributeValue::Float(message.f.take()?),
             Kind::Int => AttributeValue::Int(message.i.take()?),
             Kind::String => AttributeValue::Text(message.s.take()?),
-            Kind::Tensor => AttributeValue::Tensor(message.t.take()?),
-            Kind::Graph => AttributeValue::Graph(Subgraph::from_proto(message.g.take()?)),
+            Kind::Tensor => AttributeValue::Tensor(Box::new(message.t.take()?)),
+            Kind::Graph => AttributeValue::Graph(Box::new(Subgraph::from_proto(message.g.take()?))),
             Kind::Floats => AttributeValue::Floats(std::mem::take(&mut message.floats)),
             Kind::Ints => AttributeValue::Ints(std::mem::take(&mut message.ints)),
             Kind::Strings => AttributeValue::Texts(std::mem::take(&mut message.strings)),
@@ -145,7 +145,7 @@ impl Attribute {
 
     /// A tensor.
     pub fn tensor(name: &str, value: TensorProto) -> Attribute {
-        Attribute::new(name, AttributeValue::Tensor(value))
+        Attribute::new(name, AttributeValue::Tensor(Box::new(value)))
     }
 
     /// Reads a message.
@@ -188,7 +188,7 @@ impl Attribute {
             AttributeValue::Float(value) => message.f = Some(value),
             AttributeValue::Int(value) => message.i = Some(value),
             AttributeValue::Text(value) => message.s = Some(value),
-            AttributeValue::Tensor(value) => message.t = Some(value),
+            AttributeValue::Tensor(value) => message.t = Some(*value),
             AttributeValue::Graph(value) => message.g = Some(value.to_proto()),
             AttributeValue::Floats(values) => message.floats = values,
             AttributeValue::Ints(values) => message.ints = values,
@@ -284,7 +284,7 @@ impl Attribute {
     /// The graph; `None` for another type.
     pub(crate) fn into_graph(self) -> Option<Subgraph> {
         match self.value {
-            AttributeValue::Graph(graph) => Some(graph),
+            AttributeValue::Graph(graph) => Some(*graph),
             _ => None,
         }
     }

@@ -270,7 +270,7 @@ impl TestGraph {
         let [program] = &fused.programs[..] else {
             panic!("{} regions", fused.programs.len());
         };
-        let [region] = &fused.model.graph.nodes()[..] else {
+        let [region] = fused.model.graph.nodes() else {
             panic!("nodes are left outside the region");
         };
         let input = |name: &String| {

@@ -5,6 +5,7 @@
 //! progress goes to the error stream if that is a terminal.
 #![forbid(unsafe_code)]
 #![allow(clippy::result_large_err)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 #[path = "octet/compare.rs"]
 mod compare;

@@ -158,7 +158,7 @@ impl<'a> CombinedBuilder<'a> {
     }
 
     /// Name of a value of the quantized model, computed from the nearest float values.
-    fn from_floats(&mut self, name: &str, rounds: bool) -> String {
+    fn computed_from_floats(&mut self, name: &str, rounds: bool) -> String {
         if let Some(constant) = self.constant(name) {
             return constant;
         }
@@ -171,7 +171,7 @@ impl<'a> CombinedBuilder<'a> {
                 {
                     name.to_string()
                 }
-                false => self.from_floats(source, rounds),
+                false => self.computed_from_floats(source, rounds),
             };
             return match rounds {
                 true => self.round(&value, rounding, format!("d/{source}/rounded")),
@@ -205,10 +205,10 @@ impl<'a> CombinedBuilder<'a> {
             if let Some(other) = others.get(&slot) {
                 input.clone_from(other);
             } else if !input.is_empty() {
-                *input = self.from_floats(input, rounds);
+                *input = self.computed_from_floats(input, rounds);
             }
         }
-        copy.replace_captured(|name| self.from_floats(name, rounds));
+        copy.replace_captured(|name| self.computed_from_floats(name, rounds));
         self.out.graph.push(copy);
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn constant_value(node: &Node) -> Result<Option<TensorProto>, TensorE
             tensor.element()?;
             TensorProto {
                 name: Some(name.clone()),
-                ..tensor.clone()
+                ..TensorProto::clone(tensor)
             }
         }
         ("value_float", value) => match value {

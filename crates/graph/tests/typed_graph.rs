@@ -1,5 +1,7 @@
 //! Nodes and attributes keep what the file has, and edits keep the use lists.
 
+#![allow(clippy::unwrap_used)]
+
 use octet_graph::{Attribute, AttributeValue, Graph, Model, Node, Slot, Use};
 use octet_onnx::schema::{
     AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, StringStringEntryProto,
