@@ -1,5 +1,7 @@
 //! Vectorized loops over slices. They know slices and shapes only: no tensors, graphs or threads.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod abs_max;
 mod bin_groups;
 pub mod block_weights;

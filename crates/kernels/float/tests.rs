@@ -17,10 +17,10 @@ fn numbers(count: usize, seed: u32) -> Vec<f32> {
 fn reference(g: &Geometry, weights: &[f32], bias: &[f32], input: &[f32]) -> Vec<f32> {
     let (inputs, outputs) = (g.input_channels / g.groups, g.output_channels / g.groups);
     let mut all = Vec::new();
-    for channel in 0..g.output_channels {
+    for (channel, &start) in bias.iter().enumerate().take(g.output_channels) {
         for row in 0..g.output[0] {
             for column in 0..g.output[1] {
-                let mut sum = f64::from(bias[channel]);
+                let mut sum = f64::from(start);
                 for from in 0..inputs {
                     for down in 0..g.kernel[0] {
                         for right in 0..g.kernel[1] {

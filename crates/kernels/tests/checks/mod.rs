@@ -3,6 +3,8 @@
 //!
 //! They run natively with proptest (`isas.rs`) and in browsers (`tests/wasm/kernels.rs`).
 
+#![allow(clippy::unwrap_used)]
+
 mod layouts;
 mod products;
 mod values;

@@ -149,7 +149,7 @@ fn conversions(random: &mut Random) {
     let mut floats = random.floats(count, 200.0 * scale.scale);
     floats[0] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0][random.within(0, 3)];
     for value in &mut floats {
-        if random.bits() % 4 == 0 {
+        if random.bits().is_multiple_of(4) {
             *value = (*value / scale.scale).round() * scale.scale + scale.scale / 2.0;
         }
     }
