@@ -62,7 +62,7 @@ impl Random {
                 let bits = self.bits();
                 match kind % 4 {
                     0 => bits as i8,
-                    1 => (bits % 129) as i8 - 64,
+                    1 => ((bits % 129) as i16 - 64) as i8,
                     2 => (i64::from(first.wrapping_add(bits % 128)) - 128) as i8,
                     _ => [-128, 127, -127, 64][bits as usize % 4],
                 }
