@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use octet_graph::Model;
 use octet_onnx::schema::{ModelProto, StringStringEntryProto, TensorProto};
 use octet_onnx::{Pieces, Stretch, pieces, stretch_of, tensors};
-use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeKind, RecipeSummary};
-use octet_quantize::{Quantized, Settings, plan_streamed};
+use octet_quantize::recipe::{
+    Emitted, PlannedRecipe, Recipe, RecipeError, RecipeKind, RecipeSummary,
+};
+use octet_quantize::{Quantized, RefusedConstants, Settings, plan_streamed};
 
 use crate::data_placement::DataPlacement;
 use crate::{OutputFiles, StreamError, WeightsFile};
@@ -25,12 +27,21 @@ pub enum ConversionStep {
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// Some constants can't be converted, so the plan changed. Begin the files of constants again, as
+    /// [`Conversion::files`] says now.
+    Restart,
     /// All constants are written: [`Conversion::finish`].
     Finished,
 }
 
 /// The conversion of one model.
 pub struct Conversion {
+    /// What the plan is made from.
+    order: ConversionOrder,
+    /// Constants that stay as they are.
+    refused: RefusedConstants,
+    /// True after a constant was refused: the remaining recipes are only checked.
+    searching: bool,
     model: ModelProto,
     quantized: Quantized,
     files: Vec<WeightsFile>,
@@ -41,6 +52,13 @@ pub struct Conversion {
     summaries: Vec<(PlannedRecipe, RecipeSummary)>,
     bytes_to_read: u64,
     bytes_read: u64,
+}
+
+/// A model, and the form in which it is wanted.
+struct ConversionOrder {
+    model: ModelProto,
+    settings: Settings,
+    output: OutputFiles,
 }
 
 /// A recipe, where its source lies, and where its outputs go: file and offset.
@@ -72,9 +90,22 @@ impl Conversion {
         settings: &Settings,
         output: OutputFiles,
     ) -> Result<Conversion, StreamError> {
-        let (quantized, recipes) = plan_streamed(&Model::from_proto(model)?, settings)?;
+        let order = ConversionOrder {
+            model,
+            settings: settings.clone(),
+            output,
+        };
+        Conversion::planned(order, RefusedConstants::default())
+    }
+
+    fn planned(
+        order: ConversionOrder,
+        mut refused: RefusedConstants,
+    ) -> Result<Conversion, StreamError> {
+        let model = Model::from_proto(order.model.clone())?;
+        let (quantized, recipes) = plan_streamed(&model, &order.settings, &mut refused)?;
         let mut model = quantized.model.to_proto();
-        let mut plan = ConstantPlan::new(recipes, output)?;
+        let mut plan = ConstantPlan::new(recipes, order.output.clone())?;
         tensors::each_mut(&mut model, &mut |tensor| plan.place(tensor))?;
         let ConstantPlan {
             placement,
@@ -88,6 +119,9 @@ impl Conversion {
             bytes_to_read += one.planned.start()?.bytes_to_read();
         }
         Ok(Conversion {
+            order,
+            refused,
+            searching: false,
             model,
             quantized,
             files: placement.files,
@@ -123,7 +157,11 @@ impl Conversion {
             }
             let Some(current) = &mut self.current else {
                 let Some(work) = self.waiting.pop_front() else {
-                    return Ok(ConversionStep::Finished);
+                    if !self.searching {
+                        return Ok(ConversionStep::Finished);
+                    }
+                    self.replan()?;
+                    return Ok(ConversionStep::Restart);
                 };
                 let recipe = work.planned.start()?;
                 self.current = Some(Current { work, recipe });
@@ -177,7 +215,11 @@ impl Conversion {
         self.bytes_read += bytes.len() as u64;
         let writes = &mut self.writes;
         let places = &work.places;
+        let searching = self.searching;
         let mut emit = |emitted: Emitted| {
+            if searching {
+                return;
+            }
             let (file, start) = places[emitted.output];
             writes.push_back(ConversionStep::Write {
                 file,
@@ -185,12 +227,38 @@ impl Conversion {
                 bytes: emitted.bytes,
             });
         };
-        recipe
-            .feed(bytes, &mut emit)
-            .map_err(|source| StreamError::Constant {
+        match recipe.feed(bytes, &mut emit) {
+            Ok(()) => Ok(()),
+            Err(RecipeError::TooLarge) => {
+                self.refused.add(&work.planned, &RecipeError::TooLarge);
+                self.search();
+                Ok(())
+            }
+            Err(source) => Err(StreamError::Constant {
                 tensor: work.planned.source.title().to_owned(),
                 source,
-            })
+            }),
+        }
+    }
+
+    /// Leaves the current constant, and only looks for others with numbers beyond float16.
+    fn search(&mut self) {
+        self.current = None;
+        self.writes.clear();
+        self.waiting
+            .retain(|work| work.planned.kind == RecipeKind::Half);
+        self.searching = true;
+    }
+
+    /// Plans again, without the constants that were refused.
+    fn replan(&mut self) -> Result<(), StreamError> {
+        let order = ConversionOrder {
+            model: std::mem::take(&mut self.order.model),
+            settings: self.order.settings.clone(),
+            output: self.order.output.clone(),
+        };
+        *self = Conversion::planned(order, std::mem::take(&mut self.refused))?;
+        Ok(())
     }
 
     /// The model file. All steps must be done.

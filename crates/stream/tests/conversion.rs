@@ -103,6 +103,7 @@ fn convert(file: &[u8], limit: u64) -> Result<(Converted, BTreeMap<String, Vec<u
             } => {
                 files[file][offset as usize..][..bytes.len()].copy_from_slice(&bytes);
             }
+            ConversionStep::Restart => panic!("blocks are never planned again"),
             ConversionStep::Finished => break,
         }
     }
