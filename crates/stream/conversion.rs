@@ -9,7 +9,7 @@ use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeKind, RecipeS
 use octet_quantize::{Quantized, Settings, plan_streamed};
 
 use crate::data_placement::DataPlacement;
-use crate::{OutputFiles, StreamError, WeightsFile};
+use crate::{JournalError, OutputFiles, StreamError, WeightsFile};
 
 /// The next thing that the caller does.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +38,9 @@ pub struct Conversion {
     waiting: VecDeque<Work>,
     current: Option<Current>,
     writes: VecDeque<ConversionStep>,
-    summaries: Vec<(PlannedRecipe, RecipeSummary)>,
+    /// Recipes whose outputs are written, in order, and facts about them.
+    done: Vec<PlannedRecipe>,
+    finished: Vec<RecipeSummary>,
     bytes_to_read: u64,
     bytes_read: u64,
 }
@@ -94,7 +96,8 @@ impl Conversion {
             waiting: work.into(),
             current: None,
             writes: VecDeque::new(),
-            summaries: Vec::new(),
+            done: Vec::new(),
+            finished: Vec::new(),
             bytes_to_read,
             bytes_read: 0,
         })
@@ -115,6 +118,31 @@ impl Conversion {
         (self.bytes_read, self.bytes_to_read)
     }
 
+    /// Facts about the recipes whose outputs are written, in the order of the conversion.
+    ///
+    /// A caller that records them after the writes are on the disk can go on later with
+    /// [`Self::resume`].
+    pub fn finished(&self) -> &[RecipeSummary] {
+        &self.finished
+    }
+
+    /// Skips the recipes that an earlier conversion of this model finished with these settings and
+    /// this output. Before the first step.
+    pub fn resume(&mut self, finished: &[RecipeSummary]) -> Result<(), StreamError> {
+        if finished.len() > self.waiting.len() {
+            return Err(StreamError::Journal(JournalError::Damaged));
+        }
+        for summary in finished {
+            let Some(work) = self.waiting.pop_front() else {
+                break;
+            };
+            self.bytes_read += work.planned.start()?.bytes_to_read();
+            self.done.push(work.planned);
+            self.finished.push(summary.clone());
+        }
+        Ok(())
+    }
+
     /// The next step. A write must be done before the next call.
     pub fn next(&mut self) -> Result<ConversionStep, StreamError> {
         loop {
@@ -133,9 +161,8 @@ impl Conversion {
                 let Some(Current { work, recipe }) = self.current.take() else {
                     continue;
                 };
-                if work.planned.kind != RecipeKind::Copy {
-                    self.summaries.push((work.planned, recipe.summary()));
-                }
+                self.done.push(work.planned);
+                self.finished.push(recipe.summary());
                 continue;
             };
             match &current.work.source {
@@ -198,7 +225,12 @@ impl Conversion {
         Ok(Converted {
             model: pieces(&self.model)?,
             quantized: self.quantized,
-            summaries: self.summaries,
+            summaries: self
+                .done
+                .into_iter()
+                .zip(self.finished)
+                .filter(|(planned, _)| planned.kind != RecipeKind::Copy)
+                .collect(),
         })
     }
 }
