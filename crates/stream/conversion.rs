@@ -11,7 +11,7 @@ use octet_quantize::recipe::{
 use octet_quantize::{Quantized, RefusedConstants, Settings, plan_streamed};
 
 use crate::data_placement::DataPlacement;
-use crate::{OutputFiles, StreamError, WeightsFile};
+use crate::{JournalError, OutputFiles, StreamError, WeightsFile};
 
 /// The next thing that the caller does.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,7 +49,9 @@ pub struct Conversion {
     waiting: VecDeque<Work>,
     current: Option<Current>,
     writes: VecDeque<ConversionStep>,
-    summaries: Vec<(PlannedRecipe, RecipeSummary)>,
+    /// Recipes whose outputs are written, in order, and facts about them.
+    done: Vec<PlannedRecipe>,
+    finished: Vec<RecipeSummary>,
     bytes_to_read: u64,
     bytes_read: u64,
 }
@@ -128,7 +130,8 @@ impl Conversion {
             waiting: work.into(),
             current: None,
             writes: VecDeque::new(),
-            summaries: Vec::new(),
+            done: Vec::new(),
+            finished: Vec::new(),
             bytes_to_read,
             bytes_read: 0,
         })
@@ -147,6 +150,31 @@ impl Conversion {
     /// Bytes of the source that are read, over all passes, and those read so far.
     pub fn progress(&self) -> (u64, u64) {
         (self.bytes_read, self.bytes_to_read)
+    }
+
+    /// Facts about the recipes whose outputs are written, in the order of the conversion.
+    ///
+    /// A caller that records them after the writes are on the disk can go on later with
+    /// [`Self::resume`].
+    pub fn finished(&self) -> &[RecipeSummary] {
+        &self.finished
+    }
+
+    /// Skips the recipes that an earlier conversion of this model finished with these settings and
+    /// this output. Before the first step.
+    pub fn resume(&mut self, finished: &[RecipeSummary]) -> Result<(), StreamError> {
+        if finished.len() > self.waiting.len() {
+            return Err(StreamError::Journal(JournalError::Damaged));
+        }
+        for summary in finished {
+            let Some(work) = self.waiting.pop_front() else {
+                break;
+            };
+            self.bytes_read += work.planned.start()?.bytes_to_read();
+            self.done.push(work.planned);
+            self.finished.push(summary.clone());
+        }
+        Ok(())
     }
 
     /// The next step. A write must be done before the next call.
@@ -171,9 +199,8 @@ impl Conversion {
                 let Some(Current { work, recipe }) = self.current.take() else {
                     continue;
                 };
-                if work.planned.kind != RecipeKind::Copy {
-                    self.summaries.push((work.planned, recipe.summary()));
-                }
+                self.done.push(work.planned);
+                self.finished.push(recipe.summary());
                 continue;
             };
             match &current.work.source {
@@ -266,7 +293,12 @@ impl Conversion {
         Ok(Converted {
             model: pieces(&self.model)?,
             quantized: self.quantized,
-            summaries: self.summaries,
+            summaries: self
+                .done
+                .into_iter()
+                .zip(self.finished)
+                .filter(|(planned, _)| planned.kind != RecipeKind::Copy)
+                .collect(),
         })
     }
 }

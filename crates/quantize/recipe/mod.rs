@@ -17,6 +17,7 @@ mod tests;
 use std::ops::Range;
 
 use octet_onnx::schema::DataType;
+use serde::{Deserialize, Serialize};
 
 pub use blocks::{BlocksRecipe, MatrixLayout};
 pub use copy::CopyRecipe;
@@ -88,7 +89,8 @@ pub enum RecipeError {
 }
 
 /// Facts about a computed constant, for the report.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RecipeSummary {
     /// The scale of largest magnitude.
     pub scale: f32,
