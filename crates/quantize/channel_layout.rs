@@ -55,31 +55,41 @@ impl ChannelLayout {
         tensor: &TensorProto,
         mut each: impl FnMut(ChannelPart),
     ) -> Result<(), TensorError> {
+        let mut first = 0;
+        tensor.each_f32_block(|block| {
+            self.each_part_of(first, block, &mut each);
+            first += block.len();
+        })
+    }
+
+    /// Calls `each` for consecutive numbers of a stretch that begins at the number `first`.
+    pub(super) fn each_part_of(
+        &self,
+        first: usize,
+        mut values: &[f32],
+        mut each: impl FnMut(ChannelPart),
+    ) {
         if self.inner == 0 || self.count == 0 {
-            return Ok(());
+            return;
         }
         if self.inner == 1 {
-            let mut first = 0;
-            return tensor.each_f32_block(|mut block| {
-                while !block.is_empty() {
-                    let (row, rest) = block.split_at((self.count - first).min(block.len()));
-                    each(ChannelPart::Row(first, row));
-                    block = rest;
-                    first = (first + row.len()) % self.count;
-                }
-            });
-        }
-        let (mut channel, mut left) = (0, self.inner);
-        tensor.each_f32_block(|mut block| {
-            while !block.is_empty() {
-                let (run, rest) = block.split_at(left.min(block.len()));
-                each(ChannelPart::Run(channel, run));
-                block = rest;
-                left -= run.len();
-                if left == 0 {
-                    (channel, left) = ((channel + 1) % self.count, self.inner);
-                }
+            let mut channel = first % self.count;
+            while !values.is_empty() {
+                let (row, rest) = values.split_at((self.count - channel).min(values.len()));
+                each(ChannelPart::Row(channel, row));
+                values = rest;
+                channel = 0;
             }
-        })
+            return;
+        }
+        let mut channel = first / self.inner % self.count;
+        let mut left = self.inner - first % self.inner;
+        while !values.is_empty() {
+            let (run, rest) = values.split_at(left.min(values.len()));
+            each(ChannelPart::Run(channel, run));
+            values = rest;
+            left = self.inner;
+            channel = (channel + 1) % self.count;
+        }
     }
 }

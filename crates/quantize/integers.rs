@@ -1,16 +1,12 @@
-//! Writes the integers of constants in a graph that is rewritten, each once, and reports them.
+//! Plans the integers of constants in a graph that is rewritten, each once.
 
 use super::quantized_names::QuantizedNames;
+use super::recipe::{IntegersPlan, PlannedRecipe, RecipeKind};
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
-use super::scale::{QuantizationParameters, encoded};
 use super::settings::{ElementType, Representation};
-use super::weights::{self, quantized};
-use super::{QuantizedTensor, TensorKind};
-use octet_onnx::schema::TensorProto;
-use octet_onnx::tensor::TensorError;
 
 /// The integer representation of a constant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct IntegerFormat {
     pub(super) element: ElementType,
     /// The channel axis; `None` for per-tensor.
@@ -19,15 +15,14 @@ pub(super) struct IntegerFormat {
     pub(super) reduce_range: bool,
 }
 
-/// Computes scales and zero points of a constant from its minimum and maximum.
-pub(super) fn parameters(
-    tensor: &TensorProto,
-    form: IntegerFormat,
-) -> Result<QuantizationParameters, TensorError> {
-    let mut represented = Representation::new(form.element, None);
-    represented.symmetric = Some(form.symmetric);
-    represented.reduce_range = form.reduce_range;
-    weights::parameters(tensor, form.axis, &represented, true)
+impl IntegerFormat {
+    /// The representation of a constant whose range is from its minimum to its maximum.
+    pub(super) fn represented(self) -> Representation {
+        let mut represented = Representation::new(self.element, None);
+        represented.symmetric = Some(self.symmetric);
+        represented.reduce_range = self.reduce_range;
+        represented
+    }
 }
 
 impl Rewriter<'_> {
@@ -64,46 +59,24 @@ impl Rewriter<'_> {
         form: IntegerFormat,
     ) -> Result<QuantizedNames, NotQuantized> {
         self.shared(weight.name, tag, |graph| {
-            let params = parameters(weight.tensor, form)?;
-            graph.write_constant(weight.name, weight.tensor, &params)
+            graph.plan_integers(weight, IntegersPlan::in_order(form, &weight.shape))
         })
     }
 
-    /// Writes a constant's integers in the original layout, with scales and zero points as a vector
-    /// or scalar.
-    pub(super) fn write_constant(
+    /// Adds integers, scales and zero points of a weight.
+    pub(super) fn plan_integers(
         &mut self,
-        name: &str,
-        tensor: &TensorProto,
-        params: &QuantizationParameters,
+        weight: &ConstantWeight,
+        plan: IntegersPlan,
     ) -> Result<QuantizedNames, NotQuantized> {
-        let names = self.fresh_names(name);
-        self.constant(quantized(tensor, &names.integers, params)?);
-        let shape = Vec::from_iter(params.axis.map(|_| params.scales.len()));
-        self.write_parameters(&names, params, &shape);
-        self.report_weight(name, params);
+        let names = self.fresh_names(weight.name);
+        let outputs = [&names.integers, &names.scale, &names.zero_point];
+        self.planned(PlannedRecipe {
+            source: weight.tensor.clone(),
+            kind: RecipeKind::Integers(plan),
+            outputs: outputs.map(String::clone).to_vec(),
+            views: Vec::new(),
+        })?;
         Ok(names)
-    }
-
-    /// Writes scales and zero points with this shape.
-    pub(super) fn write_parameters(
-        &mut self,
-        names: &QuantizedNames,
-        params: &QuantizationParameters,
-        shape: &[usize],
-    ) {
-        let bytes = encoded(params.element, params.zero_points.iter().copied());
-        self.constant(TensorProto::from_f32(&names.scale, shape, &params.scales));
-        self.constant(TensorProto::from_raw(
-            &names.zero_point,
-            params.element,
-            shape,
-            bytes.into(),
-        ));
-    }
-
-    /// Adds a weight to the report.
-    pub(super) fn report_weight(&mut self, name: &str, params: &QuantizationParameters) {
-        self.report(QuantizedTensor::new(name, TensorKind::Weight, params));
     }
 }

@@ -31,6 +31,7 @@ mod mixed_precision;
 mod operator_patterns;
 mod operators;
 mod plan;
+mod planned_constants;
 mod qdq;
 mod qoperator;
 mod quantized_names;
@@ -42,6 +43,7 @@ mod scheme;
 mod settings;
 mod simulated;
 mod stays_float;
+mod streamed_scheme;
 mod vnni_saturation;
 mod weight_clip_search;
 mod weight_only;
@@ -52,8 +54,10 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 pub use bias_correction::channel_axes;
-pub use block_scheme::{quantize_blocks, recipe_entry};
-pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, MixedBits};
+pub use block_scheme::quantize_blocks;
+pub use blocks::{
+    BlockChoice, BlockForm, BlockMethod, BlockSettings, FloatActivations, FloatType, MixedBits,
+};
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{Float16Settings, quantize_float16};
 pub use gptq::{gram_bytes, gram_views};
@@ -62,17 +66,20 @@ pub use invariant::PlanInvariant;
 pub use operators::{float_reason, is_quantized};
 pub use plan::clamp_bounds;
 pub use plan::{Plan, refuse_quantized};
+pub use planned_constants::{RefusedConstants, recipe_entry, recipe_notes};
 pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
 pub use ranges::ActivationRanges;
 pub use scale::QuantizationParameters;
-pub use scheme::{apply, plan_streamed};
+pub use scheme::apply;
 pub use settings::{
-    Document, ElementType, Format, GuardSettings, InvalidValue, LayerSettings, Operators, Rounding,
-    Scheme, Settings, SettingsError, TensorSettings, UnsupportedSetting, target_of,
+    Document, ElementType, Format, GuardSettings, InvalidValue, KeptPorts, LayerSettings,
+    Operators, Rounding, Scheme, Settings, SettingsError, TensorSettings, UnsupportedSetting,
+    target_of,
 };
 pub use simulated::{dequantized, with_float_weights};
 pub use stays_float::StaysFloat;
+pub use streamed_scheme::{plan_streamed, remaining_declarations};
 pub use weight_only::{WeightSettings, quantize_weights};
 
 use octet_graph::prepare::PrepareError;
@@ -150,7 +157,8 @@ pub enum QuantizeError {
         error: Box<QuantizeError>,
     },
     #[error(
-        "this scheme can't convert a model piece by piece: choose the scheme blocks, or leave out --stream"
+        "the scheme static runs the model on samples, so it can't convert a model piece by piece: choose another \
+         scheme, or leave out --stream"
     )]
     NotStreamed,
     #[error(

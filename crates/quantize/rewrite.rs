@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::planned_constants::{PlannedModel, RefusedConstants};
 use super::quantized_names::QuantizedNames;
+use super::recipe::PlannedRecipe;
 use super::settings::unknown_node;
 use super::stays_float::StaysFloat;
 use super::{MICROSOFT, NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
@@ -42,7 +44,7 @@ impl From<QuantizeError> for NotQuantized {
     }
 }
 
-/// A quantizable constant: float32, finite, not empty.
+/// A quantizable constant: float32, not empty.
 pub(super) struct ConstantWeight<'a> {
     pub(super) name: &'a str,
     pub(super) tensor: &'a TensorProto,
@@ -60,6 +62,8 @@ pub(super) struct Rewriter<'a> {
     constants: Vec<TensorProto>,
     choices: Vec<NodeChoice>,
     tensors: Vec<QuantizedTensor>,
+    recipes: Vec<PlannedRecipe>,
+    pub(super) refused: &'a RefusedConstants,
     pub(super) shared_constants: HashMap<(String, String), QuantizedNames>,
 }
 
@@ -70,29 +74,43 @@ impl<'a> Rewriter<'a> {
         model: &'a Model,
         keep_float: &'a [String],
         operators: Option<&'a [String]>,
+        refused: &'a RefusedConstants,
     ) -> Result<Rewriter<'a>, QuantizeError> {
         refuse_quantized(model)?;
         check_names(model, keep_float)?;
-        let graph = &model.graph;
+        let graph = Rewriter::over(model, refused);
         Ok(Rewriter {
+            keep_float,
+            operators,
+            ..graph
+        })
+    }
+
+    /// Starts a rewrite of a model that may have quantized nodes.
+    pub(super) fn over(model: &'a Model, refused: &'a RefusedConstants) -> Rewriter<'a> {
+        let graph = &model.graph;
+        Rewriter {
             model,
             names: graph.names(),
             element: graph.element_types(),
-            keep_float,
-            operators,
+            keep_float: &[],
+            operators: None,
             nodes: Vec::with_capacity(graph.nodes().len()),
             constants: Vec::new(),
             choices: Vec::with_capacity(graph.nodes().len()),
             tensors: Vec::new(),
+            recipes: Vec::new(),
+            refused,
             shared_constants: HashMap::new(),
-        })
+        }
     }
 
-    /// Calls `rewrite` for every node, copies those that stay float, and assembles the model.
+    /// Calls `rewrite` for every node, copies those that stay float, and assembles the model. The
+    /// recipes compute its constants.
     pub(super) fn run(
         mut self,
         mut rewrite: impl FnMut(&mut Rewriter<'a>, &'a Node) -> Result<(), NotQuantized>,
-    ) -> Result<Quantized, QuantizeError> {
+    ) -> Result<PlannedModel, QuantizeError> {
         let model = self.model;
         for node in model.graph.nodes() {
             let done = match self.excluded(node) {
@@ -144,6 +162,20 @@ impl<'a> Rewriter<'a> {
         self.constants.push(tensor);
     }
 
+    /// Adds the constants that a recipe computes. Returns the index of the recipe.
+    pub(super) fn planned(&mut self, recipe: PlannedRecipe) -> Result<usize, NotQuantized> {
+        for constant in recipe.placeholders()? {
+            self.constant(constant);
+        }
+        self.recipes.push(recipe);
+        Ok(self.recipes.len() - 1)
+    }
+
+    /// The recipe of this index.
+    pub(super) fn recipe(&mut self, index: usize) -> &mut PlannedRecipe {
+        &mut self.recipes[index]
+    }
+
     /// Adds a tensor to the report.
     pub(super) fn report(&mut self, tensor: QuantizedTensor) {
         self.tensors.push(tensor);
@@ -185,21 +217,13 @@ impl<'a> Rewriter<'a> {
         if !self.is_float(name) {
             return Err(StaysFloat::WeightNotFloat32.into());
         }
-        let (mut empty, mut finite) = (true, true);
-        tensor.each_f32_block(|block| {
-            empty &= block.is_empty();
-            // No early exit, so that the loop is vectorized.
-            finite &= block
-                .iter()
-                .fold(true, |all, value| all & value.is_finite());
-        })?;
-        if empty {
-            return Err(StaysFloat::EmptyWeight.into());
-        }
-        if !finite {
-            return Err(StaysFloat::WeightNotFinite.into());
+        if let Some(reason) = self.refused.weight(name) {
+            return Err(reason.into());
         }
         let shape = tensor.shape()?;
+        if shape.contains(&0) {
+            return Err(StaysFloat::EmptyWeight.into());
+        }
         Ok(ConstantWeight {
             name,
             tensor,
@@ -225,7 +249,7 @@ impl<'a> Rewriter<'a> {
         heaviest.and_then(|(_, choice)| choice.reason)
     }
 
-    fn finish(self) -> Result<Quantized, QuantizeError> {
+    fn finish(self) -> Result<PlannedModel, QuantizeError> {
         if self.choices.iter().all(|choice| !choice.quantized) {
             let reason = self.largest_weight_reason();
             return Err(QuantizeError::Nothing { reason });
@@ -243,14 +267,15 @@ impl<'a> Rewriter<'a> {
         if out.graph.nodes().iter().any(theirs) {
             out.import(MICROSOFT, 1);
         }
-        Ok(Quantized {
+        let quantized = Quantized {
             model: out,
             tensors: self.tensors,
             nodes: self.choices,
             ranges: BTreeMap::new(),
             notes: Vec::new(),
             guarded: 0,
-        })
+        };
+        Ok((quantized, self.recipes))
     }
 }
 

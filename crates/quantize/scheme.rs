@@ -1,23 +1,25 @@
 //! Applies the scheme that the settings name.
 
 use super::block_scheme::{MixedChoice, plan_blocks};
+use super::dynamic::plan_dynamic;
+use super::float16::{plan_around_blocks, plan_float16};
 use super::gptq::gram_statistics;
 use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;
-use super::recipe::PlannedRecipe;
+use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
 use super::settings::{
     ElementType, Format, LayerResolver, Operators, Rounding, Scheme, Settings, without_effect,
     without_meaning,
 };
+use super::weight_only::plan_weights;
 use super::{
-    ActivationRanges, DynamicSettings, Float16Settings, Plan, QuantizeError, Quantized,
-    QuantizedTensor, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_float16,
-    quantize_weights, to_integer_operators, vnni_saturation, with_float_weights,
+    ActivationRanges, BlockForm, BlockSettings, DynamicSettings, Float16Settings, FloatActivations,
+    Plan, QuantizeError, Quantized, QuantizedTensor, WeightSettings, quantize, quantize_blocks,
+    to_integer_operators, vnni_saturation, with_float_weights,
 };
-use std::collections::HashMap;
 
 use octet_graph::{Model, Node};
-use octet_stats::Method;
+use octet_stats::{CalibrationStatistics, Method};
 
 /// The note for bias correction without statistics.
 const NO_MEANS: &str = "the biases are not corrected: imported ranges lack the channel means, which a calibration \
@@ -43,41 +45,45 @@ pub fn apply(
     Ok(quantized)
 }
 
-/// Quantizes a model whose large constants are still in files, by a scheme that needs no samples.
-/// The recipes compute the constants of the result. The graph is the file's own, without any
-/// preparation.
-pub fn plan_streamed(
-    model: &Model,
-    settings: &Settings,
-) -> Result<(Quantized, Vec<PlannedRecipe>), QuantizeError> {
-    if settings.scheme != Scheme::Blocks {
-        return Err(QuantizeError::NotStreamed);
-    }
-    let (keep_float, operators) = selected(model, settings)?;
-    let layers = LayerResolver::new(settings, model)?;
-    let own = |node: &Node| layers.resolve(node).blocks;
-    let operators = operators.as_deref();
-    let mixed = MixedChoice::new(model, &settings.blocks, &own, &keep_float, operators)?;
-    let of = |node: &Node| mixed.apply(node, own(node));
-    let (mut quantized, recipes) =
-        plan_blocks(model, &of, &keep_float, operators, &HashMap::new(), None)?;
-    mixed.report(model, &mut quantized);
-    quantized.notes.extend(without_effect(settings, model));
-    quantized.notes.extend(without_meaning(settings));
-    Ok((quantized, recipes))
-}
-
 fn by_scheme(
     model: &Model,
     settings: &Settings,
     ranges: Option<ActivationRanges<'_>>,
 ) -> Result<Quantized, QuantizeError> {
-    let weights = &settings.weights;
-    let per_channel = weights.per_channel.unwrap_or(true);
     match settings.scheme {
         Scheme::Static => quantize_static(model, settings, ranges.ok_or(QuantizeError::NoRanges)?),
-        Scheme::Dynamic => {
+        Scheme::Blocks if settings.blocks.form == BlockForm::Dequantize => {
             let (keep_float, operators) = selected(model, settings)?;
+            let seen = gram_matrices(model, settings, ranges)?;
+            let operators = operators.as_deref();
+            let bits = BlocksOfNodes::new(model, settings, &keep_float, operators)?;
+            let of = |node: &Node| bits.of(node);
+            let mut quantized =
+                quantize_blocks(model, &settings.blocks, &of, &keep_float, operators, seen)?;
+            bits.mixed.report(model, &mut quantized);
+            Ok(quantized)
+        }
+        _ => {
+            let seen = gram_matrices(model, settings, ranges)?;
+            in_memory(&|refused| plan(model, settings, refused, seen))
+        }
+    }
+}
+
+/// Plans a model with typed values by a scheme whose constants recipes compute. `seen` has the Gram
+/// matrices, if the settings need them.
+pub(super) fn plan(
+    model: &Model,
+    settings: &Settings,
+    refused: &RefusedConstants,
+    seen: Option<&CalibrationStatistics>,
+) -> Result<PlannedModel, QuantizeError> {
+    let weights = &settings.weights;
+    let per_channel = weights.per_channel.unwrap_or(true);
+    let (mut keep_float, operators) = selected(model, settings)?;
+    match settings.scheme {
+        Scheme::Static => Err(QuantizeError::NoRanges),
+        Scheme::Dynamic => {
             let dynamic = DynamicSettings {
                 weights: weights.element.unwrap_or(ElementType::I8),
                 per_channel,
@@ -85,10 +91,9 @@ fn by_scheme(
                 keep_float,
                 operators,
             };
-            quantize_dynamic(model, &dynamic)
+            plan_dynamic(model, &dynamic, refused)
         }
         Scheme::Weights => {
-            let (keep_float, operators) = selected(model, settings)?;
             let weights = WeightSettings {
                 element: weights.element.unwrap_or(ElementType::I8),
                 symmetric: weights.symmetric,
@@ -97,10 +102,9 @@ fn by_scheme(
                 keep_float,
                 operators,
             };
-            quantize_weights(model, &weights)
+            plan_weights(model, &weights, refused)
         }
         Scheme::Float16 => {
-            let (mut keep_float, operators) = selected(model, settings)?;
             if let Some(operators) = operators {
                 let nodes = model.graph.nodes().iter();
                 let others = nodes.filter(|node| !operators.contains(&node.operator()));
@@ -108,26 +112,64 @@ fn by_scheme(
             }
             let half = Float16Settings {
                 keep_float,
-                keep_io: settings.keep_io,
+                keep_io: settings.keep_io.clone(),
                 ..Float16Settings::default()
             };
-            quantize_float16(model, &half)
+            plan_float16(model, &half, refused)
         }
         Scheme::Blocks => {
-            let (keep_float, operators) = selected(model, settings)?;
-            let seen = match settings.needs_gram_matrices() {
-                true => gram_statistics(model, ranges)?,
-                false => None,
+            let operators = operators.as_deref();
+            settings.blocks.check()?;
+            let bits = BlocksOfNodes::new(model, settings, &keep_float, operators)?;
+            let of = |node: &Node| bits.of(node);
+            let mut planned = plan_blocks(model, &of, &keep_float, operators, refused, seen)?;
+            bits.mixed.report(model, &mut planned.0);
+            if settings.blocks.activations == FloatActivations::Source {
+                return Ok(planned);
+            }
+            let half = Float16Settings {
+                keep_float,
+                keep_io: settings.keep_io.clone(),
+                ..Float16Settings::default()
             };
-            let layers = LayerResolver::new(settings, model)?;
-            let (blocks, operators) = (&settings.blocks, operators.as_deref());
-            let own = |node: &Node| layers.resolve(node).blocks;
-            let mixed = MixedChoice::new(model, blocks, &own, &keep_float, operators)?;
-            let of = |node: &Node| mixed.apply(node, own(node));
-            let mut quantized = quantize_blocks(model, blocks, &of, &keep_float, operators, seen)?;
-            mixed.report(model, &mut quantized);
-            Ok(quantized)
+            plan_around_blocks(planned, &half, refused)
         }
+    }
+}
+
+/// The blocks of each node: its settings, and more bits for those that count most.
+struct BlocksOfNodes<'a> {
+    layers: LayerResolver<'a>,
+    mixed: MixedChoice,
+}
+
+impl<'a> BlocksOfNodes<'a> {
+    fn new(
+        model: &Model,
+        settings: &'a Settings,
+        keep_float: &[String],
+        operators: Option<&[String]>,
+    ) -> Result<BlocksOfNodes<'a>, QuantizeError> {
+        let layers = LayerResolver::new(settings, model)?;
+        let own = |node: &Node| layers.resolve(node).blocks;
+        let mixed = MixedChoice::new(model, &settings.blocks, &own, keep_float, operators)?;
+        Ok(BlocksOfNodes { layers, mixed })
+    }
+
+    fn of(&self, node: &Node) -> BlockSettings {
+        self.mixed.apply(node, self.layers.resolve(node).blocks)
+    }
+}
+
+/// The Gram matrices, if the settings need them.
+fn gram_matrices<'a>(
+    model: &Model,
+    settings: &Settings,
+    ranges: Option<ActivationRanges<'a>>,
+) -> Result<Option<&'a CalibrationStatistics>, QuantizeError> {
+    match settings.needs_gram_matrices() {
+        true => gram_statistics(model, ranges),
+        false => Ok(None),
     }
 }
 

@@ -69,6 +69,8 @@ pub enum StaysFloat {
     NotDynamic,
     /// An operator whose weights are never blocks.
     NotInBlocks,
+    /// A constant with a number beyond float16.
+    TooLargeForFloat16,
     /// A matrix with columns much shorter than a block.
     ShortColumns,
     /// A form or method of blocks that needs the whole weight, in a model of any size.
@@ -145,6 +147,9 @@ impl StaysFloat {
             StaysFloat::NotDynamic => "only products with a weight are quantized dynamically",
             StaysFloat::NotInBlocks => {
                 "only the weights of MatMul and Gemm are quantized in blocks"
+            }
+            StaysFloat::TooLargeForFloat16 => {
+                "one of its constants has a number that is too large for float16"
             }
             StaysFloat::ShortColumns => {
                 "its columns are so short that blocks would need more bytes than float32"

@@ -6,8 +6,10 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::integers::{IntegerFormat, parameters};
+use super::integers::IntegerFormat;
 use super::operators::{EMBEDDING, float_reason};
+use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
+use super::recipe::IntegersPlan;
 use super::rewrite::{NotQuantized, Rewriter};
 use super::settings::{ElementType, UnsupportedSetting};
 use super::stays_float::StaysFloat;
@@ -51,6 +53,15 @@ pub fn quantize_weights(
     model: &Model,
     settings: &WeightSettings,
 ) -> Result<Quantized, QuantizeError> {
+    in_memory(&|refused| plan_weights(model, settings, refused))
+}
+
+/// Plans a model with typed values. The recipes compute its constants.
+pub(super) fn plan_weights(
+    model: &Model,
+    settings: &WeightSettings,
+    refused: &RefusedConstants,
+) -> Result<PlannedModel, QuantizeError> {
     if settings.element.bits() != 8 {
         return Err(UnsupportedSetting::StoredWeights(settings.element.data_type()).into());
     }
@@ -58,7 +69,8 @@ pub fn quantize_weights(
     if settings.per_channel && opset < FIRST_OPSET_WITH_AXIS {
         return Err(QuantizeError::Opset { opset });
     }
-    let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
+    let operators = settings.operators.as_deref();
+    let rewriter = Rewriter::new(model, &settings.keep_float, operators, refused)?;
     let mut written = HashMap::new();
     rewriter.run(|graph, node| {
         let form = IntegerFormat {
@@ -104,8 +116,8 @@ pub(super) fn read_dequantized<'a>(
             Some(floats) => floats.clone(),
             None => {
                 let name = weight.name;
-                let params = parameters(weight.tensor, form)?;
-                let names = graph.write_constant(name, weight.tensor, &params)?;
+                let plan = IntegersPlan::in_order(form, &weight.shape);
+                let names = graph.plan_integers(&weight, plan)?;
                 let floats = graph.fresh(&format!("{name}_DequantizeLinear_Output"));
                 let title = graph.fresh(&format!("{name}_DequantizeLinear"));
                 let inputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);

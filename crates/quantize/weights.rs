@@ -42,6 +42,29 @@ pub(super) fn parameters(
             ChannelPart::Row(first, row) => widen(&mut ranges[first..], row),
         })?,
     }
+    let mut parameters = parameters_of_ranges(ranges, axis, represented, weight);
+    let used = integer_bounds(element, symmetric, represented.reduce_range);
+    if weight && represented.method == Some(Method::Mse) && represented.range.is_none() {
+        search_clipped_scales(
+            &mut parameters,
+            tensor,
+            &channels,
+            used,
+            represented.power_of_two,
+        )?;
+    }
+    Ok(parameters)
+}
+
+/// Scales and zero points of these ranges; an empty range is that of zero.
+pub(super) fn parameters_of_ranges(
+    ranges: Vec<[f32; 2]>,
+    axis: Option<usize>,
+    represented: &Representation,
+    weight: bool,
+) -> QuantizationParameters {
+    let element = represented.element.data_type();
+    let symmetric = represented.is_symmetric(weight);
     let used = integer_bounds(element, symmetric, represented.reduce_range);
     // `snap_zero` concerns computed values only.
     let represented = &Representation {
@@ -53,22 +76,12 @@ pub(super) fn parameters(
         .map(|[min, max]| if min > max { [0.0; 2] } else { [min, max] })
         .map(|[min, max]| represented.scale_and_zero_point(min, max, used, symmetric))
         .unzip();
-    let mut parameters = QuantizationParameters {
+    QuantizationParameters {
         element,
         axis,
         scales,
         zero_points,
-    };
-    if weight && represented.method == Some(Method::Mse) && represented.range.is_none() {
-        search_clipped_scales(
-            &mut parameters,
-            tensor,
-            &channels,
-            used,
-            represented.power_of_two,
-        )?;
     }
-    Ok(parameters)
 }
 
 /// The expected squared rounding error relative to the squared weights, averaged over the channels

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use octet_graph::Model;
 use octet_onnx::schema::{ModelProto, StringStringEntryProto, TensorProto};
 use octet_onnx::{Pieces, Stretch, pieces, stretch_of, tensors};
-use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeKind, RecipeSummary};
-use octet_quantize::{Quantized, Settings, plan_streamed};
+use octet_quantize::recipe::{
+    Emitted, PlannedRecipe, Recipe, RecipeError, RecipeKind, RecipeSummary,
+};
+use octet_quantize::{Quantized, RefusedConstants, Settings, plan_streamed};
 
 use crate::data_placement::DataPlacement;
-use crate::{OutputFiles, StreamError, WeightsFile};
+use crate::{JournalError, OutputFiles, StreamError, WeightsFile};
 
 /// The next thing that the caller does.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,12 +27,21 @@ pub enum ConversionStep {
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// Some constants can't be converted, so the plan changed. Begin the files of constants again, as
+    /// [`Conversion::files`] says now.
+    Restart,
     /// All constants are written: [`Conversion::finish`].
     Finished,
 }
 
 /// The conversion of one model.
 pub struct Conversion {
+    /// What the plan is made from.
+    order: ConversionOrder,
+    /// Constants that stay as they are.
+    refused: RefusedConstants,
+    /// True after a constant was refused: the remaining recipes are only checked.
+    searching: bool,
     model: ModelProto,
     quantized: Quantized,
     files: Vec<WeightsFile>,
@@ -38,9 +49,18 @@ pub struct Conversion {
     waiting: VecDeque<Work>,
     current: Option<Current>,
     writes: VecDeque<ConversionStep>,
-    summaries: Vec<(PlannedRecipe, RecipeSummary)>,
+    /// Recipes whose outputs are written, in order, and facts about them.
+    done: Vec<PlannedRecipe>,
+    finished: Vec<RecipeSummary>,
     bytes_to_read: u64,
     bytes_read: u64,
+}
+
+/// A model, and the form in which it is wanted.
+struct ConversionOrder {
+    model: ModelProto,
+    settings: Settings,
+    output: OutputFiles,
 }
 
 /// A recipe, where its source lies, and where its outputs go: file and offset.
@@ -72,9 +92,22 @@ impl Conversion {
         settings: &Settings,
         output: OutputFiles,
     ) -> Result<Conversion, StreamError> {
-        let (quantized, recipes) = plan_streamed(&Model::from_proto(model)?, settings)?;
+        let order = ConversionOrder {
+            model,
+            settings: settings.clone(),
+            output,
+        };
+        Conversion::planned(order, RefusedConstants::default())
+    }
+
+    fn planned(
+        order: ConversionOrder,
+        mut refused: RefusedConstants,
+    ) -> Result<Conversion, StreamError> {
+        let model = Model::from_proto(order.model.clone())?;
+        let (quantized, recipes) = plan_streamed(&model, &order.settings, &mut refused)?;
         let mut model = quantized.model.to_proto();
-        let mut plan = ConstantPlan::new(recipes, output)?;
+        let mut plan = ConstantPlan::new(recipes, order.output.clone())?;
         tensors::each_mut(&mut model, &mut |tensor| plan.place(tensor))?;
         let ConstantPlan {
             placement,
@@ -88,13 +121,17 @@ impl Conversion {
             bytes_to_read += one.planned.start()?.bytes_to_read();
         }
         Ok(Conversion {
+            order,
+            refused,
+            searching: false,
             model,
             quantized,
             files: placement.files,
             waiting: work.into(),
             current: None,
             writes: VecDeque::new(),
-            summaries: Vec::new(),
+            done: Vec::new(),
+            finished: Vec::new(),
             bytes_to_read,
             bytes_read: 0,
         })
@@ -115,6 +152,31 @@ impl Conversion {
         (self.bytes_read, self.bytes_to_read)
     }
 
+    /// Facts about the recipes whose outputs are written, in the order of the conversion.
+    ///
+    /// A caller that records them after the writes are on the disk can go on later with
+    /// [`Self::resume`].
+    pub fn finished(&self) -> &[RecipeSummary] {
+        &self.finished
+    }
+
+    /// Skips the recipes that an earlier conversion of this model finished with these settings and
+    /// this output. Before the first step.
+    pub fn resume(&mut self, finished: &[RecipeSummary]) -> Result<(), StreamError> {
+        if finished.len() > self.waiting.len() {
+            return Err(StreamError::Journal(JournalError::Damaged));
+        }
+        for summary in finished {
+            let Some(work) = self.waiting.pop_front() else {
+                break;
+            };
+            self.bytes_read += work.planned.start()?.bytes_to_read();
+            self.done.push(work.planned);
+            self.finished.push(summary.clone());
+        }
+        Ok(())
+    }
+
     /// The next step. A write must be done before the next call.
     pub fn next(&mut self) -> Result<ConversionStep, StreamError> {
         loop {
@@ -123,7 +185,11 @@ impl Conversion {
             }
             let Some(current) = &mut self.current else {
                 let Some(work) = self.waiting.pop_front() else {
-                    return Ok(ConversionStep::Finished);
+                    if !self.searching {
+                        return Ok(ConversionStep::Finished);
+                    }
+                    self.replan()?;
+                    return Ok(ConversionStep::Restart);
                 };
                 let recipe = work.planned.start()?;
                 self.current = Some(Current { work, recipe });
@@ -133,9 +199,8 @@ impl Conversion {
                 let Some(Current { work, recipe }) = self.current.take() else {
                     continue;
                 };
-                if work.planned.kind != RecipeKind::Copy {
-                    self.summaries.push((work.planned, recipe.summary()));
-                }
+                self.done.push(work.planned);
+                self.finished.push(recipe.summary());
                 continue;
             };
             match &current.work.source {
@@ -177,7 +242,11 @@ impl Conversion {
         self.bytes_read += bytes.len() as u64;
         let writes = &mut self.writes;
         let places = &work.places;
+        let searching = self.searching;
         let mut emit = |emitted: Emitted| {
+            if searching {
+                return;
+            }
             let (file, start) = places[emitted.output];
             writes.push_back(ConversionStep::Write {
                 file,
@@ -185,12 +254,38 @@ impl Conversion {
                 bytes: emitted.bytes,
             });
         };
-        recipe
-            .feed(bytes, &mut emit)
-            .map_err(|source| StreamError::Constant {
+        match recipe.feed(bytes, &mut emit) {
+            Ok(()) => Ok(()),
+            Err(RecipeError::TooLarge) => {
+                self.refused.add(&work.planned, &RecipeError::TooLarge);
+                self.search();
+                Ok(())
+            }
+            Err(source) => Err(StreamError::Constant {
                 tensor: work.planned.source.title().to_owned(),
                 source,
-            })
+            }),
+        }
+    }
+
+    /// Leaves the current constant, and only looks for others with numbers beyond float16.
+    fn search(&mut self) {
+        self.current = None;
+        self.writes.clear();
+        self.waiting
+            .retain(|work| work.planned.kind == RecipeKind::Half);
+        self.searching = true;
+    }
+
+    /// Plans again, without the constants that were refused.
+    fn replan(&mut self) -> Result<(), StreamError> {
+        let order = ConversionOrder {
+            model: std::mem::take(&mut self.order.model),
+            settings: self.order.settings.clone(),
+            output: self.order.output.clone(),
+        };
+        *self = Conversion::planned(order, std::mem::take(&mut self.refused))?;
+        Ok(())
     }
 
     /// The model file. All steps must be done.
@@ -198,7 +293,12 @@ impl Conversion {
         Ok(Converted {
             model: pieces(&self.model)?,
             quantized: self.quantized,
-            summaries: self.summaries,
+            summaries: self
+                .done
+                .into_iter()
+                .zip(self.finished)
+                .filter(|(planned, _)| planned.kind != RecipeKind::Copy)
+                .collect(),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! The place of each large constant in the files of the result.
 
+use serde::{Deserialize, Serialize};
+
 /// The greatest tensor with the small alignment.
 const SMALL_ALIGNMENT_UP_TO: u64 = 1 << 20;
 /// Alignment of tensors up to a mebibyte: a page.
@@ -8,7 +10,7 @@ const SMALL_ALIGNMENT: u64 = 4 << 10;
 const LARGE_ALIGNMENT: u64 = 64 << 10;
 
 /// Names and sizes of the result's files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFiles {
     /// Name of the model file, such as `model_q4.onnx`.
     pub model: String,
@@ -17,7 +19,7 @@ pub struct OutputFiles {
 }
 
 /// A file of constants.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WeightsFile {
     /// Its name, which the model contains.
     pub name: String,

@@ -10,10 +10,12 @@
 
 mod conversion;
 mod data_placement;
+mod journal;
 mod small_tensors;
 
 pub use conversion::{Conversion, ConversionStep, Converted};
 pub use data_placement::{OutputFiles, WeightsFile};
+pub use journal::{ConversionJournal, JournalError, SourceIdentity};
 pub use small_tensors::SmallTensors;
 
 use octet_graph::GraphError;
@@ -45,6 +47,9 @@ pub enum StreamError {
         /// Bytes that are missing.
         missing: u64,
     },
+    /// A journal that does not continue this conversion.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     #[allow(missing_docs)]
     #[error(transparent)]
     External(#[from] ExternalError),

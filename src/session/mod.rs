@@ -52,7 +52,6 @@ use journal::Journal;
 pub use model_summary::{DataFile, FloatOperator, GraphPort, ModelSummary};
 use opened::OpenedModel;
 pub use progress::{Event, ProgressMonitor};
-use quantization::remaining_declarations;
 pub use quantization::{QuantizationResult, QuantizationSummary};
 pub use ranges::ValueRanges;
 pub use runner::{Profile, Runner};
@@ -182,7 +181,8 @@ impl Session {
         profiler.begin(RunStep::PostProcess);
         let mut model = quantized.model;
         let restored = ready.upcast.restore(&mut model);
-        model.graph.value_info = remaining_declarations(&model.graph, &ready.declared);
+        let declared = quantize::remaining_declarations(&model.graph, &ready.declared);
+        model.graph.value_info = declared;
         let proto = model.to_proto();
         let file = onnx::pieces(&proto);
         profiler.end();

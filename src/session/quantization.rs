@@ -3,9 +3,7 @@
 use serde::Serialize;
 
 use super::ranges::ValueRanges;
-use crate::graph::Graph;
 use crate::onnx;
-use crate::onnx::schema::ValueInfoProto;
 use crate::quantize::{NodeChoice, QuantizedTensor, Scheme};
 
 /// A quantized model and its summary.
@@ -41,23 +39,4 @@ pub struct QuantizationSummary {
     pub guarded: usize,
     /// Advice on a result that is larger than necessary, a sentence each.
     pub advice: Vec<String>,
-}
-
-/// Declared types of the values that the graph still computes. Element types are updated, since a
-/// scheme may have changed them.
-pub(super) fn remaining_declarations(
-    graph: &Graph,
-    declared: &[ValueInfoProto],
-) -> Vec<ValueInfoProto> {
-    let elements = graph.element_types();
-    let again = declared.iter().filter_map(|value| {
-        let name = value.name.as_deref()?;
-        graph.producer(name)?;
-        let mut value = value.clone();
-        if let Some(&element) = elements.get(name) {
-            value.set_element(element);
-        }
-        Some(value)
-    });
-    again.collect()
 }

@@ -71,6 +71,7 @@ mod window_check;
 pub(crate) use constant::constant_value;
 pub(crate) use decomposer::FusedOperatorDecomposer;
 pub use descriptor::Operator;
+pub use float16::float16_treatment;
 pub(crate) use fused_norm::OPSET_WITH_NORM;
 pub use integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
 pub(crate) use node_context::NodeContext;

@@ -86,6 +86,17 @@ impl RewriteCounts {
     }
 }
 
+/// Prepares a model whose large constants are still in files, by passes that read none of them: the
+/// opset, constants in nodes and in inputs, and the types of all values. The other passes of
+/// [`prepare`] are left out.
+pub fn prepare_without_weights(model: &mut Model) -> Result<(), PrepareError> {
+    raise_opset(model, OPSET)?;
+    constants::inputs(&mut model.graph);
+    constants::nodes(&mut model.graph)?;
+    shapes::annotate(&mut model.graph);
+    Ok(())
+}
+
 /// Runs all passes.
 pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     let functions = Functions::inline(&mut model)?;

@@ -1,12 +1,14 @@
 //! Blocks of weights: consecutive weights share a scale, so 2, 4 or 8 bits are enough. The methods
 //! that choose scale and zero point of a block, and its integers.
 
+mod four_bit_floats;
 mod grid;
 mod half_quadratic;
 mod k_quant;
 mod packing;
 mod search;
 
+pub use four_bit_floats::FourBitFloat;
 pub use grid::{BlockGrid, Levels, from_ends};
 pub use packing::{packed, packed_zero_points};
 

@@ -56,16 +56,7 @@ pub(super) fn multiply<'n>(
 ) {
     let mut inputs = vec![node.input_at(0).unwrap_or_default()];
     inputs.extend(weight);
-    let output = node.output.first().map_or("", String::as_str);
     let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
-    let product = match node.input_at(2) {
-        Some(_) => graph.fresh(&format!("{output}_MatMul")),
-        None => output.to_owned(),
-    };
-    let mut multiply = Node {
-        domain: Some(MICROSOFT.to_owned()),
-        ..Node::new("MatMulNBits", &title, &inputs, &[&product])
-    };
     let attributes = [
         ("K", rows),
         ("N", columns),
@@ -73,13 +64,29 @@ pub(super) fn multiply<'n>(
         ("block_size", settings.size),
         ("accuracy_level", settings.accuracy_level.into()),
     ];
-    for (key, value) in attributes {
-        // Some runtimes reject the accuracy level, so 0 leaves it out.
-        if key != "accuracy_level" || value > 0 {
-            multiply.set(Attribute::int(key, value as i64));
+    add_bias(graph, node, |product| {
+        let mut multiply = Node {
+            domain: Some(MICROSOFT.to_owned()),
+            ..Node::new("MatMulNBits", &title, &inputs, &[product])
+        };
+        for (key, value) in attributes {
+            // Some runtimes reject the accuracy level, so 0 leaves it out.
+            if key != "accuracy_level" || value > 0 {
+                multiply.set(Attribute::int(key, value as i64));
+            }
         }
-    }
-    graph.push(multiply);
+        multiply
+    });
+}
+
+/// Adds the product that `multiply` makes for the name of its output, and the Add of a Gemm's bias.
+pub(super) fn add_bias(graph: &mut Rewriter, node: &Node, multiply: impl FnOnce(&str) -> Node) {
+    let output = node.output.first().map_or("", String::as_str);
+    let product = match node.input_at(2) {
+        Some(_) => graph.fresh(&format!("{output}_MatMul")),
+        None => output.to_owned(),
+    };
+    graph.push(multiply(&product));
     if let Some(bias) = node.input_at(2) {
         let title = graph.fresh(&format!("{}_Add", node.title()));
         graph.push(Node::new("Add", &title, &[&product, bias], &[output]));

@@ -5,20 +5,21 @@
 //! DequantizeLinear of opset 21 precedes the product.
 
 mod dequantize;
+mod four_bit_floats;
 mod matmul_nbits;
 mod matrix;
 mod mixed;
 mod roles;
 mod streamed;
 
-use std::collections::HashMap;
-
+pub(crate) use four_bit_floats::entry as four_bit_floats_entry;
 pub(crate) use mixed::MixedChoice;
-pub use streamed::plan_blocks;
+pub(crate) use streamed::plan_blocks;
 
 use crate::blocks::{BlockForm, BlockSettings};
 use crate::gptq::{WeightRows, decibels, input_gram};
-use crate::recipe::{PlannedRecipe, RecipeError, RecipeKind, RecipeSummary, run_in_memory};
+use crate::planned_constants::{RefusedConstants, in_memory};
+use crate::recipe::{MatrixLayout, RecipeSummary};
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::scale::integer_bounds;
 use crate::stays_float::StaysFloat;
@@ -45,14 +46,20 @@ pub fn quantize_blocks(
 ) -> Result<Quantized, QuantizeError> {
     settings.check()?;
     match settings.form {
-        BlockForm::MatMulNBits => in_memory(model, of, keep_float, operators, seen),
+        BlockForm::MatMulNBits | BlockForm::MatMulBnb4 => {
+            in_memory(&|refused| plan_blocks(model, of, keep_float, operators, refused, seen))
+        }
         BlockForm::Dequantize => {
             let mut raised = model.clone();
             raise_to_blocks(&mut raised).map_err(|error| QuantizeError::Blocks {
                 reason: error.to_string(),
             })?;
-            Rewriter::new(&raised, keep_float, operators)?
-                .run(|graph, node| dequantize::rewrite(graph, node, &own_settings(node, of)?, seen))
+            let refused = RefusedConstants::default();
+            let graph = Rewriter::new(&raised, keep_float, operators, &refused)?;
+            let (quantized, _) = graph.run(|graph, node| {
+                dequantize::rewrite(graph, node, &own_settings(node, of)?, seen)
+            })?;
+            Ok(quantized)
         }
     }
 }
@@ -68,47 +75,6 @@ fn own_settings(
         error: Box::new(error.into()),
     })?;
     Ok(own)
-}
-
-/// Plans the model and computes its constants. A weight without integers stays float.
-fn in_memory(
-    model: &Model,
-    of: &dyn Fn(&Node) -> BlockSettings,
-    keep_float: &[String],
-    operators: Option<&[String]>,
-    seen: Option<&CalibrationStatistics>,
-) -> Result<Quantized, QuantizeError> {
-    let mut refused = HashMap::new();
-    loop {
-        let (mut quantized, recipes) =
-            plan_blocks(model, of, keep_float, operators, &refused, seen)?;
-        let before = refused.len();
-        for planned in &recipes {
-            let mut recipe = planned.start()?;
-            let bytes = planned.source.float_bytes()?;
-            match run_in_memory(recipe.as_mut(), &bytes) {
-                Ok(results) => {
-                    for constant in planned.constants(results)? {
-                        quantized.model.graph.initializers.insert(constant);
-                    }
-                    quantized
-                        .tensors
-                        .extend(recipe_entry(planned, &recipe.summary()));
-                }
-                Err(error) => {
-                    let reason = match error {
-                        RecipeError::Scale(_) => StaysFloat::WeightTooLarge,
-                        _ => StaysFloat::WeightNotFinite,
-                    };
-                    let name = planned.source.name.clone().unwrap_or_default();
-                    refused.insert(name, reason);
-                }
-            }
-        }
-        if refused.len() == before {
-            return Ok(quantized);
-        }
-    }
 }
 
 /// True if the weight of a MatMul or Gemm is `[columns, rows]`. Other operators stay float.
@@ -137,6 +103,9 @@ fn matrix_of<'a>(
         (first, second)
     };
     let values = weight.tensor.to_f32()?;
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(StaysFloat::WeightNotFinite.into());
+    }
     let rows_of_weight = WeightRows::from_node(node, &weight.shape);
     let matrix = BlockMatrix {
         values,
@@ -223,17 +192,18 @@ fn report_entry(
     }
 }
 
-/// The report's entry for the outcome of a recipe; `None` unless it made blocks.
-pub fn recipe_entry(planned: &PlannedRecipe, outcome: &RecipeSummary) -> Option<QuantizedTensor> {
-    let RecipeKind::Blocks(matrix, settings, _) = &planned.kind else {
-        return None;
-    };
+/// The report's entry for a weight in blocks that a recipe computed.
+pub(crate) fn blocks_entry(
+    name: &str,
+    matrix: MatrixLayout,
+    settings: &BlockSettings,
+    outcome: &RecipeSummary,
+) -> QuantizedTensor {
     let summary = BlockSummary {
         scales: matrix.columns * matrix.rows.div_ceil(settings.size),
         scale: outcome.scale,
         zero_point: outcome.zero_point,
         error_reduction: None,
     };
-    let name = planned.source.name.as_deref().unwrap_or_default();
-    Some(report_entry(name, DataType::Uint8, &summary, settings))
+    report_entry(name, DataType::Uint8, &summary, settings)
 }

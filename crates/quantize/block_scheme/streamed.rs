@@ -6,14 +6,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::four_bit_floats;
 use super::matmul_nbits::{self, multiply};
 use super::{is_transposed, own_settings};
 use crate::blocks::{BlockForm, BlockMethod, BlockSettings};
 use crate::dynamic::plain_gemm;
+use crate::planned_constants::{PlannedModel, RefusedConstants};
 use crate::recipe::{MatrixLayout, PlannedRecipe, RecipeKind};
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
-use crate::{MICROSOFT, QuantizeError, Quantized};
+use crate::{MICROSOFT, QuantizeError};
 use octet_graph::{Attribute, Model, Node};
 use octet_onnx::schema::{DataType, TensorProto};
 use octet_stats::CalibrationStatistics;
@@ -22,25 +24,24 @@ use octet_stats::CalibrationStatistics;
 ///
 /// `of` returns the settings of a node. Nodes in `keep_float` stay float, and so do other operators
 /// than `operators`, if given.
-/// Weights in `refused` stay float, for these reasons. The method GPTQ needs the weights in memory and
-/// the Gram matrices in `seen`; its constants are computed at once.
-pub fn plan_blocks(
+/// Weights in `refused` stay float. The method GPTQ needs the weights in memory and the Gram matrices
+/// in `seen`; its constants are computed at once.
+pub(crate) fn plan_blocks(
     model: &Model,
     of: &dyn Fn(&Node) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
-    refused: &HashMap<String, StaysFloat>,
+    refused: &RefusedConstants,
     seen: Option<&CalibrationStatistics>,
-) -> Result<(Quantized, Vec<PlannedRecipe>), QuantizeError> {
+) -> Result<PlannedModel, QuantizeError> {
     let mut planned = PlannedBlocks {
-        refused,
-        recipes: Vec::new(),
         known: HashMap::new(),
         transposes: BTreeSet::new(),
     };
-    let mut quantized = Rewriter::new(model, keep_float, operators)?.run(|graph, node| {
+    let graph = Rewriter::new(model, keep_float, operators, refused)?;
+    let (mut quantized, recipes) = graph.run(|graph, node| {
         let settings = own_settings(node, of)?;
-        if settings.form != BlockForm::MatMulNBits {
+        if settings.form == BlockForm::Dequantize {
             return Err(StaysFloat::WholeWeightNeeded.into());
         }
         match (settings.method, seen) {
@@ -51,12 +52,10 @@ pub fn plan_blocks(
         }
     })?;
     remove_unread(&mut quantized.model, &planned.transposes);
-    Ok((quantized, planned.recipes))
+    Ok((quantized, recipes))
 }
 
-struct PlannedBlocks<'a> {
-    refused: &'a HashMap<String, StaysFloat>,
-    recipes: Vec<PlannedRecipe>,
+struct PlannedBlocks {
     /// Index of the recipe by weight and settings.
     known: HashMap<(String, String), usize>,
     /// Outputs of Transposes through which products read their weights.
@@ -104,7 +103,7 @@ impl<'a> BlockedWeight<'a> {
     }
 }
 
-impl PlannedBlocks<'_> {
+impl PlannedBlocks {
     /// Rewrites a MatMul or Gemm as MatMulNBits.
     fn product<'a>(
         &mut self,
@@ -119,9 +118,15 @@ impl PlannedBlocks<'_> {
         weight.gains(settings)?;
         let recipe = self.recipe(graph, &weight, settings)?;
         self.transposes.extend(behind);
-        let names = self.recipes[recipe].outputs.iter().map(String::as_str);
+        let names = graph.recipe(recipe).outputs.clone();
+        let names = names.iter().map(String::as_str);
         let extents = [weight.layout.rows, weight.layout.columns];
-        multiply(graph, node, names, extents, settings);
+        match settings.form {
+            BlockForm::MatMulBnb4 => {
+                four_bit_floats::multiply(graph, node, names, extents, settings);
+            }
+            _ => multiply(graph, node, names, extents, settings),
+        }
         Ok(())
     }
 
@@ -155,7 +160,7 @@ impl PlannedBlocks<'_> {
         weight.gains(settings)?;
         let recipe = self.recipe(graph, &weight, settings)?;
         let integers = self.view(graph, recipe, weight.layout, settings)?;
-        let names = &self.recipes[recipe].outputs;
+        let names = graph.recipe(recipe).outputs.clone();
         let mut inputs = vec![&*integers, node.input_at(1).unwrap_or_default()];
         inputs.extend(names.iter().skip(1).map(String::as_str));
         let output = node.output.first().map_or("", String::as_str);
@@ -184,11 +189,12 @@ impl PlannedBlocks<'_> {
         layout: MatrixLayout,
         settings: &BlockSettings,
     ) -> Result<String, NotQuantized> {
-        let planned = &mut self.recipes[recipe];
-        if let Some((name, ..)) = planned.views.first() {
+        if let Some((name, ..)) = graph.recipe(recipe).views.first() {
             return Ok(name.clone());
         }
-        let name = graph.fresh(&format!("{}_rows", planned.outputs[0]));
+        let wanted = format!("{}_rows", graph.recipe(recipe).outputs[0]);
+        let name = graph.fresh(&wanted);
+        let planned = graph.recipe(recipe);
         let bytes = layout.rows * usize::from(settings.bits) / 8;
         planned
             .views
@@ -207,7 +213,7 @@ impl PlannedBlocks<'_> {
         settings: &BlockSettings,
     ) -> Result<usize, NotQuantized> {
         let name = weight.tensor.name.clone().unwrap_or_default();
-        if let Some(&reason) = self.refused.get(&name) {
+        if let Some(reason) = graph.refused.weight(&name) {
             return Err(reason.into());
         }
         let own = BlockSettings {
@@ -218,25 +224,27 @@ impl PlannedBlocks<'_> {
         if let Some(&known) = self.known.get(&key) {
             return Ok(known);
         }
-        let mut outputs = vec![
-            graph.fresh(&format!("{name}_Q{}", settings.bits)),
-            graph.fresh(&format!("{name}_scales")),
-        ];
-        if !settings.is_symmetric() {
-            outputs.push(graph.fresh(&format!("{name}_zero_points")));
-        }
-        let planned = PlannedRecipe {
+        let (kind, endings) = match settings.form {
+            BlockForm::MatMulBnb4 => four_bit_floats::recipe(weight.layout, &own),
+            _ => {
+                let mut endings = vec![format!("Q{}", settings.bits), "scales".to_owned()];
+                endings.extend((!settings.is_symmetric()).then(|| "zero_points".to_owned()));
+                let scales = weight.tensor.element()?;
+                (RecipeKind::Blocks(weight.layout, own, scales), endings)
+            }
+        };
+        let outputs = endings.iter();
+        let outputs = outputs
+            .map(|ending| graph.fresh(&format!("{name}_{ending}")))
+            .collect();
+        let index = graph.planned(PlannedRecipe {
             source: weight.tensor.clone(),
-            kind: RecipeKind::Blocks(weight.layout, own, weight.tensor.element()?),
+            kind,
             outputs,
             views: Vec::new(),
-        };
-        for constant in planned.placeholders()? {
-            graph.constant(constant);
-        }
-        self.recipes.push(planned);
-        self.known.insert(key, self.recipes.len() - 1);
-        Ok(self.recipes.len() - 1)
+        })?;
+        self.known.insert(key, index);
+        Ok(index)
     }
 }
 

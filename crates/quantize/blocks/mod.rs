@@ -5,7 +5,9 @@ mod mixed_bits;
 mod settings;
 
 pub use mixed_bits::MixedBits;
-pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
+pub use settings::{
+    BlockChoice, BlockForm, BlockMethod, BlockSettings, FloatActivations, FloatType,
+};
 
 pub(crate) use octet_kernels::block_weights::{BlockGrid, Levels, packed};
 

@@ -17,6 +17,22 @@ pub enum BlockForm {
     MatMulNBits,
     /// ONNX's own DequantizeLinear of opset 21, for 4 and 8 bits.
     Dequantize,
+    /// ONNX Runtime's operator com.microsoft::MatMulBnb4: floats of 4 bits, as bitsandbytes has them.
+    #[serde(rename = "matmul_bnb4")]
+    MatMulBnb4,
+}
+
+/// The floats of 4 bits in the form `matmul_bnb4`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum FloatType {
+    /// Quantiles of a normal distribution.
+    #[default]
+    Nf4,
+    /// A sign, two bits of exponent and a bit of mantissa.
+    Fp4,
 }
 
 /// The method that computes scale and zero point of a block.
@@ -40,6 +56,19 @@ pub enum BlockMethod {
     Gptq,
 }
 
+/// The floats between the nodes of a model with weights in blocks.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum FloatActivations {
+    /// Those of the model.
+    #[default]
+    Source,
+    /// Half precision, also for scales and other constants: `q4f16`.
+    Float16,
+}
+
 /// The settings of block-wise weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -58,6 +87,11 @@ pub struct BlockSettings {
     pub method: BlockMethod,
     /// The precision of MatMulNBits: 0 runtime's choice, 1 float32, 2 float16, 3 bfloat16, 4 int8.
     pub accuracy_level: u8,
+    /// The numbers of the form `matmul_bnb4`.
+    pub float_type: FloatType,
+    /// The floats between the nodes. `float16` halves what is not in blocks; the integers stay those of
+    /// the source.
+    pub activations: FloatActivations,
     /// Quantizes tables that a Gather reads, such as embeddings, as ONNX Runtime's
     /// GatherBlockQuantized. A table that is also the model's head is stored once.
     pub embeddings: bool,
@@ -76,6 +110,8 @@ impl Default for BlockSettings {
             symmetric: None,
             method: BlockMethod::default(),
             accuracy_level: 0,
+            float_type: FloatType::default(),
+            activations: FloatActivations::default(),
             embeddings: false,
             mixed: None,
         }
@@ -113,6 +149,8 @@ impl BlockSettings {
             symmetric: choice.symmetric.or(self.symmetric),
             method: choice.method.unwrap_or(self.method),
             accuracy_level: choice.accuracy_level.unwrap_or(self.accuracy_level),
+            float_type: self.float_type,
+            activations: self.activations,
             embeddings: self.embeddings,
             // Bits of a layer's own win.
             mixed: self.mixed.filter(|_| choice.bits.is_none()),
@@ -128,7 +166,10 @@ impl BlockSettings {
     /// Checks that the settings are valid together.
     pub(crate) fn check(&self) -> Result<(), UnsupportedSetting> {
         match (self.form, self.bits) {
-            (BlockForm::MatMulNBits, 2 | 4 | 8) | (BlockForm::Dequantize, 4 | 8) => {}
+            (BlockForm::MatMulNBits, 2 | 4 | 8)
+            | (BlockForm::Dequantize, 4 | 8)
+            | (BlockForm::MatMulBnb4, 4) => {}
+            (BlockForm::MatMulBnb4, _) => return Err(UnsupportedSetting::FourBitFloats),
             (BlockForm::MatMulNBits, bits) => {
                 return Err(UnsupportedSetting::PackedBits(bits));
             }
@@ -141,6 +182,18 @@ impl BlockSettings {
         }
         if self.accuracy_level > 4 {
             return Err(UnsupportedSetting::AccuracyLevel(self.accuracy_level));
+        }
+        if self.form == BlockForm::MatMulBnb4 {
+            let plain = BlockSettings {
+                form: self.form,
+                size: self.size,
+                float_type: self.float_type,
+                ..BlockSettings::default()
+            };
+            return match *self == plain {
+                true => Ok(()),
+                false => Err(UnsupportedSetting::FourBitFloats),
+            };
         }
         if self.method == BlockMethod::Hqq
             && (self.is_symmetric() || self.bits == 8 || self.form != BlockForm::MatMulNBits)
@@ -158,6 +211,9 @@ impl BlockSettings {
         }
         if self.embeddings && self.form != BlockForm::MatMulNBits {
             return Err(UnsupportedSetting::Embeddings);
+        }
+        if self.activations == FloatActivations::Float16 && self.form != BlockForm::MatMulNBits {
+            return Err(UnsupportedSetting::HalfActivations);
         }
         Ok(())
     }

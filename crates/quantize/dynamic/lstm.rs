@@ -1,16 +1,13 @@
 //! LSTM: ONNX Runtime's DynamicQuantizeLSTM, whose weights are transposed.
 
-use bytes::Bytes;
-
 use super::Dynamic;
-use crate::integers::{IntegerFormat, parameters};
+use crate::integers::IntegerFormat;
 use crate::quantized_names::QuantizedNames;
+use crate::recipe::IntegersPlan;
 use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
-use crate::weights::quantized;
 use crate::{ElementType, MICROSOFT};
 use octet_graph::Node;
-use octet_onnx::schema::TensorProto;
 
 /// Inputs of an LSTM: X, W, R, B, sequence lengths, initial h and c, peepholes.
 const INPUTS: usize = 8;
@@ -68,15 +65,9 @@ impl Dynamic<'_> {
         };
         graph.shared(weight.name, "gates", |graph| {
             // For a scale per row, directions and rows are merged into one axis.
-            let (dims, shape) = if self.settings.per_channel {
-                let flat = vec![(directions * rows) as i64, columns as i64];
-                (flat, vec![directions, rows])
-            } else {
-                (weight.tensor.dims.clone(), vec![directions])
-            };
-            let flat = TensorProto {
-                dims,
-                ..weight.tensor.clone()
+            let (shape, scales) = match self.settings.per_channel {
+                true => (vec![directions * rows, columns], vec![directions, rows]),
+                false => (weight.shape.clone(), vec![directions]),
             };
             let form = IntegerFormat {
                 element: ElementType::I8,
@@ -84,29 +75,13 @@ impl Dynamic<'_> {
                 symmetric: true,
                 reduce_range: self.settings.reduce_range,
             };
-            let params = parameters(&flat, form)?;
-            let names = graph.fresh_names(weight.name);
-            let integers = quantized(&flat, weight.name, &params)?;
-            let transposed: Vec<u8> = integers
-                .raw_data
-                .unwrap_or_default()
-                .chunks_exact(rows * columns)
-                .flat_map(|matrix| transposed_bytes(matrix, columns))
-                .collect();
-            graph.constant(TensorProto::from_raw(
-                &names.integers,
-                params.element,
-                &[directions, columns, rows],
-                Bytes::from(transposed),
-            ));
-            graph.write_parameters(&names, &params, &shape);
-            graph.report_weight(weight.name, &params);
-            Ok(names)
+            let plan = IntegersPlan {
+                integers: vec![directions, columns, rows],
+                scales,
+                transposed: Some([rows, columns]),
+                ..IntegersPlan::in_order(form, &shape)
+            };
+            graph.plan_integers(weight, plan)
         })
     }
-}
-
-/// The elements of a matrix in column order.
-fn transposed_bytes(matrix: &[u8], columns: usize) -> impl Iterator<Item = u8> {
-    (0..columns).flat_map(move |column| matrix.iter().skip(column).step_by(columns).copied())
 }

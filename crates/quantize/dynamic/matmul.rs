@@ -1,8 +1,8 @@
 //! MatMul and Gemm: a MatMulInteger on the quantized activation, its accumulators dequantized.
 
 use super::{Dynamic, product, scaled};
-use crate::integers::parameters;
 use crate::quantized_names::QuantizedNames;
+use crate::recipe::IntegersPlan;
 use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use octet_graph::Node;
@@ -67,10 +67,15 @@ impl Dynamic<'_> {
         weight: &ConstantWeight,
     ) -> Result<QuantizedNames, NotQuantized> {
         graph.shared(weight.name, "transposed", |graph| {
-            let transposed = weight.tensor.transposed()?;
-            let transposed = transposed.ok_or(StaysFloat::NotAMatrix)?;
-            let params = parameters(&transposed, self.form(Some(1)))?;
-            graph.write_constant(weight.name, &transposed, &params)
+            let &[rows, columns] = weight.shape.as_slice() else {
+                return Err(StaysFloat::NotAMatrix.into());
+            };
+            let plan = IntegersPlan {
+                integers: vec![columns, rows],
+                transposed: Some([rows, columns]),
+                ..IntegersPlan::in_order(self.form(Some(0)), &weight.shape)
+            };
+            graph.plan_integers(weight, plan)
         })
     }
 }

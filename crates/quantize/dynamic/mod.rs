@@ -14,18 +14,19 @@ pub(super) use matmul::plain_gemm;
 
 use serde::{Deserialize, Serialize};
 
-use super::integers::{IntegerFormat, parameters};
+use super::integers::IntegerFormat;
 use super::operators::{EMBEDDING, float_reason};
+use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
 use super::quantized_names::QuantizedNames;
+use super::recipe::IntegersPlan;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::settings::{ElementType, UnsupportedSetting};
 use super::stays_float::StaysFloat;
 use super::weight_only::{DequantizedWeights, read_dequantized};
-use super::weights::quantized;
 use super::{QuantizeError, Quantized, embedding, gather};
 use octet_graph::operators::{DynamicForm, Operator};
 use octet_graph::{Model, Node};
-use octet_onnx::schema::{DataType, TensorProto};
+use octet_onnx::schema::DataType;
 
 /// The settings of dynamic quantization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,10 +61,20 @@ pub fn quantize_dynamic(
     model: &Model,
     settings: &DynamicSettings,
 ) -> Result<Quantized, QuantizeError> {
+    in_memory(&|refused| plan_dynamic(model, settings, refused))
+}
+
+/// Plans a model with typed values. The recipes compute its constants.
+pub(super) fn plan_dynamic(
+    model: &Model,
+    settings: &DynamicSettings,
+    refused: &RefusedConstants,
+) -> Result<PlannedModel, QuantizeError> {
     if !matches!(settings.weights, ElementType::I8 | ElementType::U8) {
         return Err(UnsupportedSetting::DynamicWeights(settings.weights.data_type()).into());
     }
-    let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
+    let operators = settings.operators.as_deref();
+    let rewriter = Rewriter::new(model, &settings.keep_float, operators, refused)?;
     let dynamic = Dynamic { settings };
     let mut written = DequantizedWeights::new();
     rewriter.run(|graph, node| {
@@ -149,13 +160,12 @@ impl Dynamic<'_> {
             return self.weight(graph, weight, None);
         }
         graph.shared(weight.name, "around zero", |graph| {
-            let params = parameters(weight.tensor, form)?;
-            let names = graph.fresh_names(weight.name);
-            graph.constant(quantized(weight.tensor, &names.integers, &params)?);
-            graph.constant(TensorProto::from_f32(&names.scale, beside, &params.scales));
-            graph.constant(TensorProto::from_i8(&names.zero_point, &[], &[0]));
-            graph.report_weight(weight.name, &params);
-            Ok(names)
+            let plan = IntegersPlan {
+                scales: beside.to_vec(),
+                one_zero_point: true,
+                ..IntegersPlan::in_order(form, &weight.shape)
+            };
+            graph.plan_integers(weight, plan)
         })
     }
 }

@@ -2,43 +2,41 @@
 //!
 //! Operators without a float16 form, or with a large loss in it, stay float32 between Casts. Inputs
 //! and outputs stay float32 unless the settings change them, so callers feed the model as before.
-//! Numbers outside the finite range become its nearest end, and a note counts them per constant.
+//! Nodes whose constants have numbers beyond float16 stay float32. Numbers that stand for infinity
+//! become the largest float16, and a note counts them per constant.
 
+mod around_blocks;
 mod numbers;
 mod operators;
 mod precisions;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
+use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
+use super::recipe::RecipeSummary;
 use super::rewrite::{NotQuantized, Rewriter};
+use super::settings::KeptPorts;
 use super::stays_float::StaysFloat;
-use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
-use numbers::LARGEST;
+use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind, refuse_quantized};
+pub(super) use around_blocks::plan_around_blocks;
 pub(crate) use numbers::to_float16;
+use numbers::{LARGEST, SMALLEST};
 use octet_graph::{Model, Node};
 use octet_onnx::schema::{DataType, ValueInfoProto};
 use precisions::{FloatValues, Precision};
 
 /// The settings of the scheme float16.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Float16Settings {
-    /// Inputs and outputs stay float32.
-    pub keep_io: bool,
+    /// Inputs and outputs that stay float32.
+    pub keep_io: KeptPorts,
     /// Names of nodes that stay float32.
     pub keep_float: Vec<String>,
     /// Operators that stay float32, besides those that always do.
     pub float_operators: Vec<String>,
-}
-
-impl Default for Float16Settings {
-    fn default() -> Float16Settings {
-        Float16Settings {
-            keep_io: true,
-            keep_float: Vec::new(),
-            float_operators: Vec::new(),
-        }
-    }
 }
 
 /// Converts a prepared model, whose values all have types, to float16.
@@ -46,17 +44,41 @@ pub fn quantize_float16(
     model: &Model,
     settings: &Float16Settings,
 ) -> Result<Quantized, QuantizeError> {
-    let rewriter = Rewriter::new(model, &[], None)?;
+    in_memory(&|refused| plan_float16(model, settings, refused))
+}
+
+/// Plans a model with typed values. The recipes compute its constants.
+pub(super) fn plan_float16(
+    model: &Model,
+    settings: &Float16Settings,
+    refused: &RefusedConstants,
+) -> Result<PlannedModel, QuantizeError> {
+    refuse_quantized(model)?;
     super::rewrite::check_names(model, &settings.keep_float)?;
-    let reasons: Vec<Option<StaysFloat>> = model
-        .graph
-        .nodes()
-        .iter()
-        .map(|node| float_reason(&rewriter, node, settings))
-        .collect();
-    let mut values = FloatValues::new(&rewriter, &reasons, settings.keep_io);
+    let rewriter = Rewriter::over(model, refused);
+    let reasons = float_reasons(&rewriter, settings);
+    convert(rewriter, reasons, &settings.keep_io, HashSet::new())
+}
+
+/// The reason of each node that stays float32.
+fn float_reasons(graph: &Rewriter, settings: &Float16Settings) -> Vec<Option<StaysFloat>> {
+    let nodes = graph.model.graph.nodes().iter();
+    nodes
+        .map(|node| float_reason(graph, node, settings))
+        .collect()
+}
+
+/// Converts all nodes without a reason. Recipes of an earlier rewrite compute the constants in
+/// `computed`.
+fn convert(
+    graph: Rewriter,
+    reasons: Vec<Option<StaysFloat>>,
+    kept: &KeptPorts,
+    computed: HashSet<String>,
+) -> Result<PlannedModel, QuantizeError> {
+    let mut values = FloatValues::new(&graph, &reasons, kept, computed);
     let mut reasons = reasons.into_iter();
-    let mut quantized = rewriter.run(|graph, node| {
+    let (mut quantized, recipes) = graph.run(|graph, node| {
         let reason = reasons.next().flatten();
         write(graph, node, reason, &mut values)
     })?;
@@ -69,8 +91,12 @@ pub fn quantize_float16(
     graph.edit_ports(|inputs, outputs| inputs.iter_mut().chain(outputs).for_each(declare));
     graph.value_info.iter_mut().for_each(declare);
     graph.value_info.extend(values.declared);
-    quantized.notes = values.notes;
-    Ok(quantized)
+    let kept = quantized.nodes.iter();
+    let kept = kept.filter(|node| node.reason == Some(StaysFloat::TooLargeForFloat16));
+    let words = StaysFloat::TooLargeForFloat16;
+    let notes = kept.map(|node| format!("`{}` stays float32: {words}", node.node));
+    quantized.notes = notes.collect();
+    Ok((quantized, recipes))
 }
 
 /// The reason why a node stays float32.
@@ -93,8 +119,11 @@ fn float_reason(graph: &Rewriter, node: &Node, settings: &Float16Settings) -> Op
     if !names.clone().all(|name| graph.element(name).is_some()) {
         return Some(StaysFloat::UnknownType);
     }
-    if !names.any(|name| graph.is_float(name)) {
+    if !names.clone().any(|name| graph.is_float(name)) {
         return Some(StaysFloat::NotFloat32);
+    }
+    if names.any(|name| graph.refused.is_beyond_half(name)) {
+        return Some(StaysFloat::TooLargeForFloat16);
     }
     None
 }
@@ -140,7 +169,7 @@ fn write<'a>(
 }
 
 /// The report's entry for a float16 constant, which has no scale.
-fn report_entry(name: &str) -> QuantizedTensor {
+pub(super) fn report_entry(name: &str) -> QuantizedTensor {
     QuantizedTensor {
         name: name.to_owned(),
         kind: TensorKind::Weight,
@@ -154,4 +183,26 @@ fn report_entry(name: &str) -> QuantizedTensor {
         corrected: None,
         compensated: None,
     }
+}
+
+/// Notes on a constant with numbers that changed.
+pub(super) fn notes(name: &str, summary: &RecipeSummary) -> Vec<String> {
+    let numbers = |count| match count {
+        1 => "1 number is".to_owned(),
+        _ => format!("{count} numbers are"),
+    };
+    let mut notes = Vec::new();
+    if summary.too_large > 0 {
+        notes.push(format!(
+            "`{name}`: {} too large for float16 and became ±{LARGEST}",
+            numbers(summary.too_large)
+        ));
+    }
+    if summary.too_small > 0 {
+        notes.push(format!(
+            "`{name}`: {} too close to zero for float16 and became ±{SMALLEST:e}",
+            numbers(summary.too_small)
+        ));
+    }
+    notes
 }

@@ -6,10 +6,15 @@ use octet_onnx::half::{TOO_LARGE_FOR_HALF as TOO_LARGE, narrow_half};
 /// The largest finite float16.
 pub(super) const LARGEST: f32 = 65504.0;
 
+/// Numbers of this magnitude stand for infinity, such as those that masks add to scores.
+const STANDS_FOR_INFINITY: f32 = 1e9;
+
 /// float16 numbers, with counts of those that did not fit.
 pub(crate) struct Float16Bytes {
     pub(crate) bytes: Vec<u8>,
-    /// Finite numbers that became ±[`LARGEST`].
+    /// Numbers that float16 can't hold, and that don't stand for infinity.
+    pub(crate) out_of_range: usize,
+    /// Numbers that stand for infinity. Like those out of range, they became ±[`LARGEST`].
     pub(crate) too_large: usize,
     /// Numbers that became ±[`SMALLEST`] because rounding would have made them zero.
     pub(crate) too_small: usize,
@@ -19,13 +24,17 @@ pub(crate) struct Float16Bytes {
 pub(crate) fn to_float16(values: &[f32]) -> Float16Bytes {
     let mut converted = Float16Bytes {
         bytes: Vec::with_capacity(values.len() * 2),
+        out_of_range: 0,
         too_large: 0,
         too_small: 0,
     };
     for &value in values {
         let mut fitting = value;
         if value.is_finite() && value.abs() >= TOO_LARGE {
-            converted.too_large += 1;
+            match value.abs() < STANDS_FOR_INFINITY {
+                true => converted.out_of_range += 1,
+                false => converted.too_large += 1,
+            }
             fitting = LARGEST.copysign(value);
         } else if value != 0.0 && value.abs() <= SMALLEST / 2.0 {
             converted.too_small += 1;
@@ -70,6 +79,7 @@ mod tests {
             0.0,
         ];
         assert_eq!(numbers, wanted);
-        assert_eq!((converted.too_large, converted.too_small), (2, 1));
+        assert_eq!((converted.too_large, converted.too_small), (1, 1));
+        assert_eq!(converted.out_of_range, 1);
     }
 }

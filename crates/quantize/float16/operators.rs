@@ -2,7 +2,7 @@
 
 use super::numbers::to_float16;
 use crate::rewrite::NotQuantized;
-use octet_graph::operators::{Float16, Operator, OutputType};
+use octet_graph::operators::{Float16, Operator, OutputType, float16_treatment};
 use octet_graph::{Attribute, Node};
 use octet_onnx::schema::{DataType, TensorProto};
 
@@ -11,7 +11,7 @@ pub(super) fn float_reason(node: &Node) -> Option<&'static str> {
     if node.subgraphs().next().is_some() {
         return Some("its subgraphs are left as they are");
     }
-    match Operator::of(node).float16 {
+    match float16_treatment(node) {
         Float16::Converts => None,
         Float16::Stays(reason) => Some(reason),
         Float16::StaysWithMoreOutputs(reason) => {

@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::numbers::{LARGEST, SMALLEST, to_float16};
-use super::report_entry;
+use super::KeptPorts;
+use crate::recipe::{PlannedRecipe, RecipeKind};
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use octet_graph::{Graph, Node, Slot, TensorType, Use};
@@ -39,8 +39,8 @@ pub(super) struct FloatValues {
     other: HashMap<String, String>,
     /// The types of the values that nodes write under other names.
     pub(super) declared: Vec<ValueInfoProto>,
-    /// Notes on constants.
-    pub(super) notes: Vec<String>,
+    /// Constants that recipes of an earlier rewrite compute; they become float16 there.
+    pub(super) computed: HashSet<String>,
 }
 
 impl FloatValues {
@@ -48,7 +48,8 @@ impl FloatValues {
     pub(super) fn new(
         known: &Rewriter,
         reasons: &[Option<StaysFloat>],
-        keep_io: bool,
+        kept: &KeptPorts,
+        computed: HashSet<String>,
     ) -> FloatValues {
         let graph = &known.model.graph;
         let produced = graph.nodes().iter().zip(reasons);
@@ -57,7 +58,7 @@ impl FloatValues {
         let mut half = HashSet::new();
         for (name, reason) in produced.filter(|(name, _)| known.is_float(name)) {
             let wanted = if graph.is_output(name) {
-                !keep_io
+                !kept.contains(name)
             } else {
                 reason.is_none()
             };
@@ -65,10 +66,9 @@ impl FloatValues {
                 half.insert(name.clone());
             }
         }
-        if !keep_io {
-            let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
-            half.extend(inputs.filter(|name| known.is_float(name) && !graph.is_captured(name)));
-        }
+        let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
+        let inputs = inputs.filter(|name| !kept.contains(name) && known.is_float(name));
+        half.extend(inputs.filter(|name| !graph.is_captured(name)));
         let halved = |name: &str| known.is_float(name) && only_halves(graph, reasons, name);
         let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
         half.extend(constants.filter(|name| halved(name)));
@@ -76,7 +76,7 @@ impl FloatValues {
             half,
             other: HashMap::new(),
             declared: Vec::new(),
-            notes: Vec::new(),
+            computed,
         }
     }
 
@@ -153,36 +153,18 @@ impl FloatValues {
             true => name.to_owned(),
             false => graph.fresh(&format!("{name}_{}", suffix(Precision::Half))),
         };
-        let converted = to_float16(&tensor.to_f32()?);
-        let shape = tensor.shape()?;
-        let bytes = converted.bytes.into();
-        graph.constant(TensorProto::from_raw(
-            &other,
-            DataType::Float16,
-            &shape,
-            bytes,
-        ));
-        graph.report(report_entry(name));
-        let many = |count| {
-            if count == 1 {
-                "number is"
-            } else {
-                "numbers are"
-            }
-        };
-        if converted.too_large > 0 {
-            let count = converted.too_large;
-            self.notes.push(format!(
-                "`{name}`: {count} {} too large for float16 and became ±{LARGEST}",
-                many(count)
-            ));
-        }
-        if converted.too_small > 0 {
-            let count = converted.too_small;
-            self.notes.push(format!(
-                "`{name}`: {count} {} too close to zero for float16 and became ±{SMALLEST:e}",
-                many(count)
-            ));
+        if self.computed.contains(name) {
+            graph.constant(TensorProto {
+                data_type: Some(DataType::Float16 as i32),
+                ..tensor.clone()
+            });
+        } else {
+            graph.planned(PlannedRecipe {
+                source: tensor.clone(),
+                kind: RecipeKind::Half,
+                outputs: vec![other.clone()],
+                views: Vec::new(),
+            })?;
         }
         self.other.insert(name.to_owned(), other.clone());
         Ok(other)

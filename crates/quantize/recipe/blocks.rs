@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
 use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels};
+use crate::float16::to_float16;
 use octet_kernels::block_weights::{
     GridMethod, gather_columns, packed_zero_points, quantize_block,
 };
@@ -63,7 +64,8 @@ struct ColumnTile {
 }
 
 impl BlocksRecipe {
-    /// Quantizes a matrix of this element type; scales have the type `scales`.
+    /// Quantizes a matrix of this element type; scales are stored in the type `scales`. The integers
+    /// are those of the source, whatever that type is.
     pub fn new(
         matrix: MatrixLayout,
         source: DataType,
@@ -114,7 +116,7 @@ impl BlocksRecipe {
             settings: settings.clone(),
             levels: settings.levels(),
             method: settings.grid_method(),
-            rounded: settings.scale_rounding(scales),
+            rounded: settings.scale_rounding(source),
             scales,
             outputs,
             slices: Slices::new(bytes, unit.max(1), passes),
@@ -254,7 +256,11 @@ impl BlocksRecipe {
         };
         at(0, integers);
         let scales = grids.iter().map(|grid| grid.scale);
-        at(1, self.scales.bytes_of(scales));
+        let scales = match (self.source, self.scales) {
+            (DataType::Float, DataType::Float16) => to_float16(&Vec::from_iter(scales)).bytes,
+            _ => self.scales.bytes_of(scales),
+        };
+        at(1, scales);
         if self.levels.symmetric {
             return;
         }

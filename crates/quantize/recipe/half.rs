@@ -11,7 +11,8 @@ use crate::float16::to_float16;
 /// Numbers that one task converts.
 const TASK: usize = 1 << 16;
 
-/// Converts a constant of floats to float16.
+/// Converts a constant of floats to float16. Fails at a number that float16 can't hold; those that
+/// stand for infinity, as masks have them, become the largest float16.
 pub struct HalfRecipe {
     source: DataType,
     output: [RecipeOutput; 1],
@@ -55,8 +56,12 @@ impl Recipe for HalfRecipe {
         let mut result = Vec::with_capacity(bytes.len() / size * 2);
         for part in parts {
             result.extend(part.bytes);
+            self.summary.out_of_range += part.out_of_range as u64;
             self.summary.too_large += part.too_large as u64;
             self.summary.too_small += part.too_small as u64;
+        }
+        if self.summary.out_of_range > 0 {
+            return Err(RecipeError::TooLarge);
         }
         emit(Emitted {
             output: 0,
@@ -82,7 +87,7 @@ mod tests {
 
     #[test]
     fn floats_of_every_type_become_float16_and_those_out_of_range_are_counted() {
-        let values = [1.0f32, -2.5, 1e9, 1e-20, 0.0];
+        let values = [1.0f32, -2.5, -1e30, 1e-20, 0.0];
         for source in [DataType::Float, DataType::Double, DataType::Bfloat16] {
             let bytes = source.bytes_of(values.iter().copied());
             let mut recipe = HalfRecipe::new(source, &[5]).unwrap();
@@ -92,6 +97,9 @@ mod tests {
             assert_eq!((summary.too_large, summary.too_small), (1, 1), "{source:?}");
         }
         assert!(HalfRecipe::new(DataType::Int64, &[5]).is_none());
+        let far = DataType::Float.bytes_of([1.0, -70_000.0].into_iter());
+        let mut recipe = HalfRecipe::new(DataType::Float, &[2]).unwrap();
+        assert_eq!(run_in_memory(&mut recipe, &far), Err(RecipeError::TooLarge));
     }
 
     #[test]

@@ -7,7 +7,9 @@
 
 mod blocks;
 mod copy;
+mod four_bit_floats;
 mod half;
+mod integers;
 mod planned;
 #[cfg(test)]
 mod tests;
@@ -15,10 +17,13 @@ mod tests;
 use std::ops::Range;
 
 use octet_onnx::schema::DataType;
+use serde::{Deserialize, Serialize};
 
 pub use blocks::{BlocksRecipe, MatrixLayout};
 pub use copy::CopyRecipe;
+pub use four_bit_floats::FourBitFloatsRecipe;
 pub use half::HalfRecipe;
+pub use integers::{IntegersPlan, IntegersRecipe};
 pub use planned::{PlannedRecipe, RecipeKind};
 
 /// The greatest number of bytes in a slice.
@@ -67,6 +72,9 @@ pub enum RecipeError {
     /// A number without an integer.
     #[error("one of its numbers is infinite or NaN, which no integer represents")]
     NotFinite,
+    /// A number beyond float16, in a constant that becomes float16.
+    #[error("one of its numbers is too large for float16")]
+    TooLarge,
     /// A scale beyond the type of scales.
     #[error("the range of a block is too large for a {} scale", .0.name())]
     Scale(DataType),
@@ -81,13 +89,16 @@ pub enum RecipeError {
 }
 
 /// Facts about a computed constant, for the report.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RecipeSummary {
     /// The scale of largest magnitude.
     pub scale: f32,
     /// Its zero point.
     pub zero_point: f32,
-    /// Numbers that the output type can't hold, which became its nearest end.
+    /// Numbers that the output type can't hold.
+    pub out_of_range: u64,
+    /// Numbers that stand for infinity, which became the nearest end of the output type.
     pub too_large: u64,
     /// Numbers that would have become zero, and became the least number instead.
     pub too_small: u64,

@@ -4,8 +4,12 @@ use bytes::Bytes;
 use octet_onnx::schema::{DataLocation, DataType, TensorProto};
 use octet_onnx::tensor::TensorError;
 
-use super::{BlocksRecipe, CopyRecipe, HalfRecipe, MatrixLayout, Recipe, RecipeOutput};
+use super::{
+    BlocksRecipe, CopyRecipe, FourBitFloatsRecipe, HalfRecipe, IntegersPlan, IntegersRecipe,
+    MatrixLayout, Recipe, RecipeOutput,
+};
 use crate::BlockSettings;
+use octet_kernels::block_weights::FourBitFloat;
 
 /// The computation of a recipe.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +20,10 @@ pub enum RecipeKind {
     Half,
     /// Block-wise integers of a matrix, with scales of this type.
     Blocks(MatrixLayout, BlockSettings, DataType),
+    /// Floats of 4 bits of a matrix, in blocks of this size.
+    FourBitFloats(MatrixLayout, FourBitFloat, usize),
+    /// Integers with scales and zero points from minimum and maximum.
+    Integers(IntegersPlan),
 }
 
 /// A constant of the source and the constants that are computed from it.
@@ -54,6 +62,10 @@ impl PlannedRecipe {
             RecipeKind::Blocks(matrix, settings, scales) => {
                 Box::new(BlocksRecipe::new(*matrix, element, settings, *scales))
             }
+            RecipeKind::FourBitFloats(matrix, kind, block) => {
+                Box::new(FourBitFloatsRecipe::new(*matrix, element, *kind, *block))
+            }
+            RecipeKind::Integers(plan) => Box::new(IntegersRecipe::new(element, plan)),
         })
     }
 

@@ -18,7 +18,7 @@ fn reference(
     values: &[f32],
     matrix: MatrixLayout,
     settings: &BlockSettings,
-    scales: DataType,
+    [source, scales]: [DataType; 2],
 ) -> Vec<Vec<u8>> {
     let (levels, method) = (settings.levels(), settings.grid_method());
     let mut outputs = vec![Vec::new(); 3];
@@ -30,7 +30,7 @@ fn reference(
         let column: Vec<f32> = (0..matrix.rows).map(at).collect();
         let mut zero_points = Vec::new();
         for block in column.chunks(settings.size) {
-            let grid = block_grid(block, levels, method, settings.scale_rounding(scales));
+            let grid = block_grid(block, levels, method, settings.scale_rounding(source));
             let mut integers = vec![0; settings.size];
             block_integers(block, grid, levels, method, &mut integers);
             outputs[0].extend(packed(&integers, settings.bits));
@@ -80,11 +80,12 @@ fn tiles_slices_and_the_order_of_the_source_do_not_change_the_bytes() {
             for (source, scales) in [
                 (DataType::Float, DataType::Float),
                 (DataType::Float16, DataType::Float16),
-                (DataType::Bfloat16, DataType::Float),
+                (DataType::Bfloat16, DataType::Bfloat16),
+                (DataType::Float, DataType::Float16),
             ] {
                 let bytes = source.bytes_of(values.iter().copied());
                 let rounded = source.floats(&bytes);
-                let wanted = reference(&rounded, matrix, &settings, scales);
+                let wanted = reference(&rounded, matrix, &settings, [source, scales]);
                 for memory in [0, 60_000, MEMORY] {
                     let mut recipe =
                         BlocksRecipe::within(memory, matrix, source, &settings, scales);
@@ -94,7 +95,7 @@ fn tiles_slices_and_the_order_of_the_source_do_not_change_the_bytes() {
                     assert_eq!(sizes, lengths);
                     assert!(
                         outputs == wanted,
-                        "{settings:?} {transposed} {source:?} {memory}"
+                        "{settings:?} {transposed} {source:?} {scales:?} {memory}"
                     );
                 }
             }

@@ -37,7 +37,7 @@ fn is_used(scheme: Scheme, key: &str, value: &Value) -> bool {
                 "weights.reduce_range",
             ]
             .contains(&key),
-            Scheme::Blocks => key.starts_with("blocks."),
+            Scheme::Blocks => key.starts_with("blocks.") || key == "keep_io",
             Scheme::Float16 => key == "keep_io",
         }
 }

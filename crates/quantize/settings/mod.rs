@@ -9,6 +9,7 @@ mod choices;
 mod document;
 mod equalize;
 mod guard;
+mod kept_ports;
 mod meaning;
 mod names;
 mod naming;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use choices::{ElementType, Format, Operators, Rounding, Scheme};
 pub use document::Document;
 pub use guard::GuardSettings;
+pub use kept_ports::KeptPorts;
 pub(super) use meaning::without_meaning;
 pub(super) use operators::without_effect;
 pub use read::{InvalidValue, SettingsError};
@@ -153,8 +155,9 @@ pub struct Settings {
     /// the method `auto` a quarter of all tensors and at most 12, else 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_first: Option<usize>,
-    /// Inputs and outputs stay float32 in the scheme `float16`.
-    pub keep_io: bool,
+    /// Inputs and outputs stay float32 in half precision: `true`, `false`, or a list of names or patterns
+    /// of those that do.
+    pub keep_io: KeptPorts,
     /// The blocks of weights in the scheme `blocks`.
     pub blocks: BlockSettings,
     /// Preprocessing of images. A key overrides the value that is proposed for the model. It affects
@@ -192,7 +195,7 @@ impl Default for Settings {
             quantize_bias: true,
             fit_bias: true,
             fine_first: None,
-            keep_io: true,
+            keep_io: KeptPorts::Switch(true),
             blocks: BlockSettings::default(),
             images: None,
             by_operator: BTreeMap::new(),

@@ -1,9 +1,10 @@
 //! File names of quantized models: one ending for each scheme and weight type.
 //!
-//! transformers.js looks for the endings `_quantized`, `_int8`, `_uint8`, `_fp16` and `_q4`.
+//! transformers.js looks for the endings `_quantized`, `_int8`, `_uint8`, `_fp16`, `_q4`, `_q4f16`,
+//! `_bnb4`, `_q2` and `_q2f16`.
 
 use super::{ElementType, Format, Scheme, Settings};
-use crate::BlockForm;
+use crate::{BlockForm, FloatActivations};
 use octet_onnx::schema::DataType;
 
 impl Settings {
@@ -30,10 +31,15 @@ impl Settings {
             Scheme::Weights => format!("_weights_{name}"),
             Scheme::Blocks => {
                 let form = match self.blocks.form {
-                    BlockForm::MatMulNBits => "",
-                    BlockForm::Dequantize => "_dequantize",
+                    BlockForm::MatMulNBits => format!("_q{}", self.blocks.bits),
+                    BlockForm::Dequantize => format!("_q{}_dequantize", self.blocks.bits),
+                    BlockForm::MatMulBnb4 => "_bnb4".to_owned(),
                 };
-                format!("_q{}{form}", self.blocks.bits)
+                let half = match self.blocks.activations {
+                    FloatActivations::Float16 => "f16",
+                    FloatActivations::Source => "",
+                };
+                format!("{form}{half}")
             }
             Scheme::Float16 => "_fp16".into(),
         }
@@ -84,6 +90,18 @@ mod tests {
             (
                 r#"{"scheme": "blocks", "blocks": {"form": "dequantize"}}"#,
                 "m_q4_dequantize.onnx",
+            ),
+            (
+                r#"{"scheme": "blocks", "blocks": {"activations": "float16"}}"#,
+                "m_q4f16.onnx",
+            ),
+            (
+                r#"{"scheme": "blocks", "blocks": {"bits": 2, "activations": "float16"}}"#,
+                "m_q2f16.onnx",
+            ),
+            (
+                r#"{"scheme": "blocks", "blocks": {"form": "matmul_bnb4"}}"#,
+                "m_bnb4.onnx",
             ),
             (r#"{"scheme": "float16"}"#, "m_fp16.onnx"),
         ];

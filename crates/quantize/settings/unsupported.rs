@@ -19,6 +19,12 @@ pub enum UnsupportedSetting {
     /// The bits of blocks in the form `dequantize`.
     #[error("the setting bits is {0}: choose 4 or 8, or the form matmul_nbits")]
     DequantizedBits(u8),
+    /// The form `matmul_bnb4` with settings of integers.
+    #[error(
+        "the setting form is matmul_bnb4: leave out all other settings of blocks but size and float_type, or choose the \
+         form matmul_nbits"
+    )]
+    FourBitFloats,
     /// The length of blocks.
     #[error("the setting size is {0}: choose 16, 32, 64, 128 or 256")]
     BlockSize(usize),
@@ -45,6 +51,9 @@ pub enum UnsupportedSetting {
     /// The average of mixed bits.
     #[error("the setting average_bits is {0}: choose a number from 2 to 16, such as 5.5")]
     AverageBits(f64),
+    /// Half precision around other forms.
+    #[error("the setting activations is float16: choose the form matmul_nbits, or leave it out")]
+    HalfActivations,
     /// Embeddings in the form `dequantize`.
     #[error("the setting embeddings is true: choose the form matmul_nbits, or leave it out")]
     Embeddings,

@@ -12,7 +12,10 @@ use octet_onnx::skeleton::SkeletonReader;
 use octet_onnx::{Dim, TensorType, external, write};
 use octet_quantize::Settings;
 use octet_quantize::recipe::run_in_memory;
-use octet_stream::{Conversion, ConversionStep, Converted, OutputFiles, SmallTensors, StreamError};
+use octet_stream::{
+    Conversion, ConversionJournal, ConversionStep, Converted, JournalError, OutputFiles,
+    SmallTensors, SourceIdentity, StreamError,
+};
 
 const ROWS: usize = 192;
 const COLUMNS: usize = 160;
@@ -65,8 +68,8 @@ fn model() -> ModelProto {
     }
 }
 
-/// Converts a file in memory; returns the model file and the files of constants.
-fn convert(file: &[u8], limit: u64) -> Result<(Converted, BTreeMap<String, Vec<u8>>), StreamError> {
+/// Plans the conversion of a file in memory.
+fn planned(file: &[u8], output: OutputFiles) -> Result<Conversion, StreamError> {
     let mut reader = SkeletonReader::new("m.onnx", file.len() as u64);
     while let Some((offset, length)) = reader.next() {
         reader.feed(&file[offset as usize..][..length]).unwrap();
@@ -75,26 +78,40 @@ fn convert(file: &[u8], limit: u64) -> Result<(Converted, BTreeMap<String, Vec<u
     while let Some(stretch) = small.next().cloned() {
         small.feed(&file[stretch.offset as usize..stretch.end() as usize])?;
     }
-    let settings = Settings {
+    Conversion::new(small.finish()?, &settings(), output)
+}
+
+fn settings() -> Settings {
+    Settings {
         scheme: octet_quantize::Scheme::Blocks,
         ..Settings::default()
-    };
-    let output = OutputFiles {
+    }
+}
+
+fn output(limit: u64) -> OutputFiles {
+    OutputFiles {
         model: "m_q4.onnx".into(),
         limit,
-    };
-    let mut conversion = Conversion::new(small.finish()?, &settings, output)?;
-    let mut files: Vec<Vec<u8>> = conversion
-        .files()
-        .iter()
-        .map(|file| vec![0; file.bytes as usize])
-        .collect();
-    let names: Vec<String> = conversion.files().iter().map(|f| f.name.clone()).collect();
-    loop {
+    }
+}
+
+fn empty_files(conversion: &Conversion) -> Vec<Vec<u8>> {
+    let files = conversion.files().iter();
+    files.map(|file| vec![0; file.bytes as usize]).collect()
+}
+
+/// Drives a conversion until this many recipes are finished, or to its end.
+fn drive(
+    conversion: &mut Conversion,
+    source: &[u8],
+    files: &mut [Vec<u8>],
+    until: usize,
+) -> Result<(), StreamError> {
+    while conversion.finished().len() < until {
         match conversion.next()? {
             ConversionStep::Read(stretch) => {
-                let end = (stretch.end() as usize).min(file.len());
-                conversion.feed(&file[stretch.offset as usize..end])?;
+                let end = (stretch.end() as usize).min(source.len());
+                conversion.feed(&source[stretch.offset as usize..end])?;
             }
             ConversionStep::Write {
                 file,
@@ -103,9 +120,19 @@ fn convert(file: &[u8], limit: u64) -> Result<(Converted, BTreeMap<String, Vec<u
             } => {
                 files[file][offset as usize..][..bytes.len()].copy_from_slice(&bytes);
             }
+            ConversionStep::Restart => panic!("blocks are never planned again"),
             ConversionStep::Finished => break,
         }
     }
+    Ok(())
+}
+
+/// Converts a file in memory; returns the model file and the files of constants.
+fn convert(file: &[u8], limit: u64) -> Result<(Converted, BTreeMap<String, Vec<u8>>), StreamError> {
+    let mut conversion = planned(file, output(limit))?;
+    let mut files = empty_files(&conversion);
+    drive(&mut conversion, file, &mut files, usize::MAX)?;
+    let names: Vec<String> = conversion.files().iter().map(|f| f.name.clone()).collect();
     let (read, all) = conversion.progress();
     assert_eq!(read, all);
     Ok((conversion.finish()?, names.into_iter().zip(files).collect()))
@@ -184,19 +211,7 @@ fn several_files_hold_the_same_constants_as_one() {
 #[test]
 fn a_file_that_ends_early_is_named() {
     let file = write(&model()).unwrap();
-    let mut reader = SkeletonReader::new("m.onnx", file.len() as u64);
-    while let Some((offset, length)) = reader.next() {
-        reader.feed(&file[offset as usize..][..length]).unwrap();
-    }
-    let settings = Settings {
-        scheme: octet_quantize::Scheme::Blocks,
-        ..Settings::default()
-    };
-    let output = OutputFiles {
-        model: "o.onnx".into(),
-        limit: u64::MAX,
-    };
-    let mut conversion = Conversion::new(reader.finish().unwrap(), &settings, output).unwrap();
+    let mut conversion = planned(&file, output(u64::MAX)).unwrap();
     let ConversionStep::Read(stretch) = conversion.next().unwrap() else {
         panic!("the first step is a read");
     };
@@ -205,4 +220,107 @@ fn a_file_that_ends_early_is_named() {
         .unwrap_err();
     let text = error.to_string();
     assert!(text.contains("m.onnx ended 7 bytes early"), "{text}");
+}
+
+fn sources(modified: u64) -> Vec<SourceIdentity> {
+    vec![SourceIdentity {
+        name: "m.onnx".into(),
+        bytes: 5,
+        modified: Some(modified),
+    }]
+}
+
+fn journal(conversion: &Conversion, output: &OutputFiles) -> ConversionJournal {
+    ConversionJournal::new("1", sources(7), &settings(), output, conversion)
+}
+
+#[test]
+fn a_conversion_goes_on_from_its_journal_with_the_same_bytes() {
+    let file = write(&model()).unwrap();
+    let (whole, wanted) = convert(&file, 100_000).unwrap();
+    let output = output(100_000);
+    for until in 0..=3 {
+        let mut first = planned(&file, output.clone()).unwrap();
+        let mut files = empty_files(&first);
+        let mut record = journal(&first, &output);
+        drive(&mut first, &file, &mut files, until).unwrap();
+        assert_eq!(record.record(&first), until > 0);
+        assert!(!record.record(&first), "nothing new");
+        let text = record.to_json();
+
+        let mut second = planned(&file, output.clone()).unwrap();
+        let known = ConversionJournal::from_json(&text).unwrap();
+        let current = journal(&second, &output);
+        known.resume(&current, &mut second).unwrap();
+        assert_eq!(second.finished(), first.finished());
+        assert!(second.progress().0 <= first.progress().0);
+        assert_eq!(second.progress().0 > 0, until > 0);
+        drive(&mut second, &file, &mut files, usize::MAX).unwrap();
+        let (read, all) = second.progress();
+        assert_eq!(read, all);
+        assert!(files.iter().eq(wanted.values()), "after {until} recipes");
+        let rest = second.finish().unwrap();
+        assert_eq!(
+            rest.model.as_slice().concat(),
+            whole.model.as_slice().concat()
+        );
+        assert_eq!(rest.summaries, whole.summaries);
+    }
+}
+
+#[test]
+fn a_journal_of_another_conversion_says_what_differs() {
+    let file = write(&model()).unwrap();
+    let output = output(u64::MAX);
+    let conversion = planned(&file, output.clone()).unwrap();
+    let known = journal(&conversion, &output);
+    assert_eq!(known.continues(&known), Ok(()));
+    let other = Settings {
+        float: vec!["one".into()],
+        ..settings()
+    };
+    let renamed = OutputFiles {
+        model: "n.onnx".into(),
+        ..output.clone()
+    };
+    let cases = [
+        (
+            "Octet 1",
+            ConversionJournal::new("2", sources(7), &settings(), &output, &conversion),
+        ),
+        (
+            "another m.onnx (5 bytes)",
+            ConversionJournal::new("1", sources(8), &settings(), &output, &conversion),
+        ),
+        (
+            "other source files",
+            ConversionJournal::new("1", Vec::new(), &settings(), &output, &conversion),
+        ),
+        (
+            "other settings",
+            ConversionJournal::new("1", sources(7), &other, &output, &conversion),
+        ),
+        (
+            "another name",
+            ConversionJournal::new("1", sources(7), &settings(), &renamed, &conversion),
+        ),
+    ];
+    for (words, current) in cases {
+        let error = known.continues(&current).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    for text in ["", "{}", &known.to_json()[1..]] {
+        assert_eq!(
+            ConversionJournal::from_json(text),
+            Err(JournalError::Damaged)
+        );
+    }
+    let mut text = known.to_json();
+    let many = format!("\"finished\":[{}]", ["{}"; 99].join(","));
+    text = text.replace("\"finished\":[]", &many);
+    let known = ConversionJournal::from_json(&text).unwrap();
+    let mut conversion = planned(&file, output.clone()).unwrap();
+    let current = journal(&conversion, &output);
+    let error = known.resume(&current, &mut conversion).unwrap_err();
+    assert!(error.to_string().contains("damaged"), "{error}");
 }

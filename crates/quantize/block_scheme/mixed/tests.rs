@@ -1,11 +1,10 @@
 //! Roles and mixed bits on small graphs.
 
-use std::collections::HashMap;
-
 use super::super::plan_blocks;
 use super::super::roles::{ProductRole, product_roles};
 use super::small_graphs::{INNER, KV, SmallGraph, WIDTH, WORDS, grouped, plain};
 use super::{MixedBits, MixedChoice};
+use crate::planned_constants::RefusedConstants;
 use crate::{BlockChoice, BlockSettings};
 use crate::{QuantizeError, Quantized, Settings};
 use octet_graph::{Model, Node};
@@ -70,7 +69,8 @@ fn quantize(
     };
     let mixed = MixedChoice::new(model, settings, &own, &[], None)?;
     let of = |node: &Node| mixed.apply(node, own(node));
-    let (mut quantized, recipes) = plan_blocks(model, &of, &[], None, &HashMap::new(), None)?;
+    let (mut quantized, recipes) =
+        plan_blocks(model, &of, &[], None, &RefusedConstants::default(), None)?;
     mixed.report(model, &mut quantized);
     let computed = recipes.iter().map(|recipe| {
         let recipe = recipe.start().unwrap();

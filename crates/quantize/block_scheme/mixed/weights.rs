@@ -110,7 +110,7 @@ pub(super) fn weights<'a>(
         let element = tensor.element()?;
         let stored = element.bits().unwrap_or(0) as u64;
         let of_floats = element.is_half() || element == DataType::Float;
-        if !is_quantized(node) || !of_floats || product.rows * product.columns == 0 {
+        if !is_quantized(node) || !of_floats || product.rows == 0 || product.columns == 0 {
             continue;
         }
         let turned = constant_weight(model, node).is_some_and(|(_, turned)| turned);
