@@ -40,6 +40,8 @@ mod settings_help;
 mod stream;
 #[path = "octet/targets.rs"]
 mod targets;
+#[path = "octet/texts.rs"]
+mod texts;
 #[path = "octet/threads.rs"]
 mod threads;
 
