@@ -118,14 +118,7 @@ impl ModelSession {
         let decoded = samples::decode_with_notes(&sample, &inputs, &settings)
             .map_err(session::Error::from)
             .map_err(error)?;
-        let described = inputs.iter().zip(&decoded.tensors).zip(&decoded.notes);
-        let previews: Vec<_> = described
-            .map(|((input, tensor), notes)| samples::Preview {
-                input: input.name.clone(),
-                notes: notes.clone(),
-                ..samples::describe(tensor)
-            })
-            .collect();
+        let previews = decoded.previews(&inputs);
         let first = decoded
             .tensors
             .first()

@@ -25,6 +25,7 @@ pub(super) fn to_inputs(
     Ok(Decoded {
         tensors: arrays.into_iter().map(|a| a.tensor).collect(),
         notes,
+        tokens: None,
     })
 }
 

@@ -5,7 +5,8 @@ use octet_graph::Dim;
 use octet_onnx::schema::DataType;
 
 /// Supported files, as the end of a message.
-pub(super) const KINDS: &str = "give .npz, .npy, test_data_set_N/input_K.pb, .png or .jpg files";
+pub(super) const KINDS: &str =
+    "give .npz, .npy, test_data_set_N/input_K.pb, .png or .jpg files, or texts";
 
 /// Error of a set of samples.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -47,6 +48,9 @@ pub enum NotASample {
     /// A `.pb` file outside of a test data set.
     #[error("a .pb file is read only as input_0.pb, input_1.pb … of one folder")]
     OtherTensorFile,
+    /// A file of texts.
+    #[error("texts need the model's tokenizer: add its tokenizer.json")]
+    Text,
     /// A file of another type.
     #[error("this file type is not supported")]
     FileType,
@@ -135,6 +139,20 @@ pub enum SampleProblem {
         file: String,
         why: String,
         next: &'static str,
+    },
+    #[error(
+        "texts can't feed the model: it has no input for token numbers (its inputs: {inputs}); \
+         rename that input to input_ids, or give .npz files"
+    )]
+    NoText { inputs: String },
+    #[error(
+        "the model's input {input:?} ({expected}) can't be made from a text: {why}; give .npz files \
+         with an array for each input"
+    )]
+    TextInput {
+        input: String,
+        expected: String,
+        why: String,
     },
     #[error("the model doesn't accept the shape {shape}: {why}; {next}")]
     Refused {

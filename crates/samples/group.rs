@@ -36,6 +36,19 @@ pub(super) enum FileKind {
     Image,
     /// `input_K.pb`, with its K.
     TensorFile(usize),
+    /// A tokenized text.
+    Tokens,
+}
+
+/// True for files that hold texts, which become samples with a tokenizer.
+pub fn is_text(path: &str) -> bool {
+    let (_, file) = split(path);
+    let ending = file.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| {
+        ["txt", "jsonl", "csv"]
+            .iter()
+            .any(|text| ending.eq_ignore_ascii_case(text))
+    })
 }
 
 /// Type of a sample's file; `None` if the file is not a sample.
@@ -45,6 +58,7 @@ pub(super) fn kind(path: &str) -> Option<FileKind> {
     match ending.to_ascii_lowercase().as_str() {
         "npz" => Some(FileKind::Npz),
         "npy" => Some(FileKind::Npy),
+        "tokens" => Some(FileKind::Tokens),
         "png" | "jpg" | "jpeg" => Some(FileKind::Image),
         "pb" => stem
             .strip_prefix("input_")?
@@ -74,14 +88,20 @@ pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
             Some(FileKind::TensorFile(position)) => {
                 sets.entry(folder).or_default().push((position, path))
             }
-            Some(_) => single.push(SampleRef {
-                name: path.clone(),
+            Some(kind) => single.push(SampleRef {
+                // A tokenized text is called after the text.
+                name: match kind {
+                    FileKind::Tokens => path[..path.len() - ".tokens".len()].into(),
+                    _ => path.clone(),
+                },
                 parts: vec![path.clone()],
             }),
             None if is_ignored(file) => {}
             None => {
                 let why = if file.to_ascii_lowercase().ends_with(".pb") {
                     NotASample::OtherTensorFile
+                } else if is_text(file) {
+                    NotASample::Text
                 } else {
                     NotASample::FileType
                 };
@@ -206,9 +226,18 @@ mod tests {
     }
 
     #[test]
+    fn a_tokenized_text_is_called_after_its_text() {
+        assert_eq!(
+            names(&["a.txt:10.tokens", "a.txt:9.tokens"]),
+            ["a.txt:9", "a.txt:10"]
+        );
+    }
+
+    #[test]
     fn other_files_are_refused_by_name() {
         for (paths, word) in [
             (vec!["a/labels.txt"], "a/labels.txt"),
+            (vec!["a/texts.JSONL"], "tokenizer.json"),
             (vec!["a.npy", "weights.pb"], "weights.pb"),
             (vec![], "no samples"),
             (vec!["t/output_0.pb"], "no samples"),

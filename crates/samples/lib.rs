@@ -33,6 +33,7 @@ mod resize;
 mod shape_mismatch;
 mod synthetic;
 mod tensor_file;
+mod text;
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{FileStart, Skipped, bytes_to_check, check};
 pub use error::{NonFinite, NotASample, SampleError, SampleProblem, shape_text};
-pub use group::{SampleRef, group};
+pub use group::{SampleRef, group, is_text};
 pub use image_settings::{
     ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ImageSettingsError, ResizeMode,
 };
@@ -50,6 +51,10 @@ pub use preview::{Preview, describe};
 pub use proposal::{Certainty, Proposal, ProposalPart, Reason};
 pub use shape_mismatch::ShapeMismatch;
 pub use synthetic::synthetic;
+pub use text::{
+    LONGEST_TEXT, TextInputs, TextPadding, TextSettings, TextTokens, TextUnit, TokenPreview,
+    ids_input,
+};
 
 use octet_graph::Dim;
 use octet_onnx::in_memory::Tensor;
@@ -128,6 +133,25 @@ pub struct Decoded {
     pub tensors: Vec<Tensor>,
     /// Notes on each tensor's conversion, as sentences; usually empty.
     pub notes: Vec<Vec<String>>,
+    /// For a text: its tokens, and the place of the input that receives their numbers.
+    pub tokens: Option<(usize, Vec<TokenPreview>)>,
+}
+
+impl Decoded {
+    /// Descriptions of all tensors, for display.
+    pub fn previews(&self, inputs: &[InputSpec]) -> Vec<Preview> {
+        let described = inputs.iter().zip(&self.tensors).zip(&self.notes);
+        let preview = |(place, ((input, tensor), notes)): (usize, ((&InputSpec, &Tensor), _))| {
+            let tokens = self.tokens.as_ref().filter(|(at, _)| *at == place);
+            Preview {
+                input: input.name.clone(),
+                notes: Vec::clone(notes),
+                tokens: tokens.map_or(Vec::new(), |(_, tokens)| tokens.clone()),
+                ..describe(tensor)
+            }
+        };
+        described.enumerate().map(preview).collect()
+    }
 }
 
 /// A sample of [random demo data](synthetic), encoded as files.
@@ -176,15 +200,7 @@ pub fn preview(
     inputs: &[InputSpec],
     settings: &SampleSettings,
 ) -> Result<Vec<Preview>, SampleError> {
-    let decoded = decode_with_notes(sample, inputs, settings)?;
-    let described = inputs.iter().zip(&decoded.tensors).zip(decoded.notes);
-    Ok(described
-        .map(|((input, tensor), notes)| Preview {
-            input: input.name.clone(),
-            notes,
-            ..describe(tensor)
-        })
-        .collect())
+    Ok(decode_with_notes(sample, inputs, settings)?.previews(inputs))
 }
 
 fn decode_parts(
@@ -193,11 +209,17 @@ fn decode_parts(
     settings: &SampleSettings,
 ) -> Result<Decoded, SampleProblem> {
     let mut arrays = Vec::new();
+    let mut tokens = None;
     for (file, bytes) in &sample.parts {
         match group::kind(file) {
             Some(group::FileKind::Npz) => arrays.extend(npz::read(file, bytes)?),
             Some(group::FileKind::Npy) => arrays.push(npy::read(file, bytes)?),
             Some(group::FileKind::TensorFile(_)) => arrays.push(tensor_file::read(file, bytes)?),
+            Some(group::FileKind::Tokens) => {
+                let (filled, place, seen) = text::read(file, bytes, inputs)?;
+                arrays.extend(filled);
+                tokens = Some((place, seen));
+            }
             Some(group::FileKind::Image) => {
                 let input = image::only_input(file, inputs)?;
                 arrays.push(image::read(file, bytes, input, &settings.image)?);
@@ -211,7 +233,10 @@ fn decode_parts(
             }
         }
     }
-    assign_inputs::to_inputs(arrays, inputs)
+    Ok(Decoded {
+        tokens,
+        ..assign_inputs::to_inputs(arrays, inputs)?
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::TokenPreview;
 use octet_onnx::in_memory::{Tensor, Values};
 
 /// Statistics of a tensor.
@@ -23,6 +24,8 @@ pub struct Preview {
     pub std: Option<f64>,
     /// Notes on conversions, as sentences.
     pub notes: Vec<String>,
+    /// For the token numbers of a text: its tokens. Empty for other inputs.
+    pub tokens: Vec<TokenPreview>,
 }
 
 /// Describes a tensor. The input's name and the notes stay empty.

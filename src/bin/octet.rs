@@ -41,6 +41,8 @@ mod settings_help;
 mod stream;
 #[path = "octet/targets.rs"]
 mod targets;
+#[path = "octet/texts.rs"]
+mod texts;
 #[path = "octet/threads.rs"]
 mod threads;
 

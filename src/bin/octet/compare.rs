@@ -14,6 +14,7 @@ use octet::tensor::Tensor;
 use super::images::ImageOptions;
 use super::reports::ReportFiles;
 use super::samples::{BadSampleOptions, Samples, left_out};
+use super::texts::TextOptions;
 use super::{Failure, files, open, threads};
 
 #[derive(Args)]
@@ -54,6 +55,8 @@ pub struct CompareOptions {
     bad: BadSampleOptions,
     #[command(flatten)]
     images: ImageOptions,
+    #[command(flatten)]
+    texts: TextOptions,
 }
 
 /// Runs the command.
@@ -80,6 +83,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         eprintln!("the error can't be split: no weights follow a DequantizeLinear");
     }
     let samples = Samples::new(&options.samples, options.demo)?;
+    let samples = samples.tokenized(&float, &options.float, &options.texts)?;
     if samples.count() == 0 {
         return Err(Failure::usage(
             "no samples were given: name some with --samples",

@@ -4,8 +4,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use octet::session::ModelSummary;
+use octet::samples::{SampleSettings, TokenPreview};
+use octet::session::{ModelSummary, Session};
 
+use super::samples::Samples;
+use super::texts::TextOptions;
 use super::{Failure, files, open};
 
 #[derive(Args)]
@@ -15,6 +18,11 @@ pub struct InspectOptions {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+    /// Texts (.txt, .jsonl, .csv), to show how the first one is tokenized
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "json")]
+    samples: Vec<PathBuf>,
+    #[command(flatten)]
+    texts: TextOptions,
 }
 
 /// Runs the command.
@@ -26,7 +34,44 @@ pub fn run(options: &InspectOptions) -> Result<(), Failure> {
     } else {
         text(card)?
     };
-    files::print(&text)
+    files::print(&(text + &tokens(options, &session)?))
+}
+
+/// The first text as the model receives it, if there are texts.
+fn tokens(options: &InspectOptions, session: &Session) -> Result<String, Failure> {
+    let samples = Samples::new(&options.samples, None)?;
+    let samples = samples.tokenized(session, &options.model, &options.texts)?;
+    let Some(sample) = samples.each(session).next().transpose()? else {
+        return Ok(String::new());
+    };
+    let inputs = session.preview(&sample, &SampleSettings::default())?;
+    let mut out = format!("  sample {}:\n", sample.name);
+    for input in &inputs {
+        let shape: Vec<String> = input.shape.iter().map(ToString::to_string).collect();
+        writeln!(
+            out,
+            "    {}: {} {}",
+            input.input,
+            input.element,
+            shape.join("×")
+        )?;
+    }
+    let tokens: Vec<&TokenPreview> = inputs.iter().flat_map(|input| &input.tokens).collect();
+    if tokens.is_empty() {
+        return Ok(out);
+    }
+    writeln!(out, "      id  type  mask  token")?;
+    for token in tokens {
+        writeln!(
+            out,
+            "  {:>6}  {:>4}  {:>4}  {}",
+            token.id,
+            token.type_id,
+            u8::from(token.attended),
+            token.token
+        )?;
+    }
+    Ok(out)
 }
 
 fn text(card: &ModelSummary) -> Result<String, Failure> {

@@ -14,6 +14,7 @@ use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
 use super::stream::{self, StreamOptions};
+use super::texts::TextOptions;
 use super::{Failure, files, notes, open, ranges, targets, threads};
 
 /// Limit in bytes for samples that are read ahead to keep all threads busy.
@@ -34,7 +35,7 @@ pub struct QuantizeOptions {
     /// The float model; external data files beside it are found automatically
     model: PathBuf,
     /// Samples for the calibration: .npz (one sample per file, arrays named by input), .npy,
-    /// test_data_set_N/input_K.pb, .png, .jpg, or folders of them
+    /// test_data_set_N/input_K.pb, .png, .jpg, texts (.txt, .jsonl, .csv), or folders of them
     #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
     samples: Vec<PathBuf>,
     /// Use N random samples instead, to try Octet out; the result is useless for real data
@@ -82,6 +83,8 @@ pub struct QuantizeOptions {
     bad: BadSampleOptions,
     #[command(flatten)]
     images: ImageOptions,
+    #[command(flatten)]
+    texts: TextOptions,
 }
 
 /// Runs the command.
@@ -138,6 +141,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
             .images
             .proposed(&session, settings.images.as_ref(), image_settings)?;
     let pictures = samples.have_pictures();
+    let samples = samples.tokenized(&session, &options.model, &options.texts)?;
     let samples = samples.usable(&mut session, &mut image_settings)?;
     let named = |error| failure_of(options, error);
     session.checkpoint_layers(options.layer_checkpoints);

@@ -13,14 +13,15 @@ use octet::tensor::Tensor;
 use super::images::ImageOptions;
 use super::reports::ReportFiles;
 use super::samples::Samples;
+use super::texts::TextOptions;
 use super::{Failure, files, open, threads};
 
 #[derive(Args)]
 pub struct RunOptions {
     /// The model, float or quantized; external data files beside it are found automatically
     model: PathBuf,
-    /// The sample: .npz (arrays named by input), .npy, test_data_set_N/input_K.pb, .png or .jpg;
-    /// the first one of several
+    /// The sample: .npz (arrays named by input), .npy, test_data_set_N/input_K.pb, .png, .jpg or
+    /// texts (.txt, .jsonl, .csv); the first one of several
     #[arg(long, visible_alias = "input", aliases = ["calib", "data"], value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
     samples: Vec<PathBuf>,
     /// Use a random sample instead
@@ -55,6 +56,8 @@ pub struct RunOptions {
     files: ReportFiles,
     #[command(flatten)]
     images: ImageOptions,
+    #[command(flatten)]
+    texts: TextOptions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,6 +85,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     let (settings, proposed) = options.images.proposed(&session, None, settings)?;
     let named = |error: octet::session::Error| Failure::from(error).about(options.model.display());
     let samples = Samples::new(&options.samples, options.demo.then_some(1))?;
+    let samples = samples.tokenized(&session, &options.model, &options.texts)?;
     let Some(sample) = samples.each(&session).next().transpose()? else {
         return Err(Failure::usage(
             "no sample was given; name one with --samples, or try --demo",

@@ -1,5 +1,6 @@
 //! Samples from files, or random ones.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,11 @@ use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use octet::samples::{
     BadSamples, Encoded, FileStart, SampleError, SampleRef, SampleSettings, Skipped,
-    bytes_to_check, group,
+    bytes_to_check, group, is_text,
 };
 use octet::session::{Error, ErrorKind, Session};
 
+use super::texts::TextOptions;
 use super::{Failure, files};
 
 /// The number of skipped samples that are named in a note; the report names all.
@@ -71,10 +73,20 @@ pub fn left_out(skipped: &[Skipped], used: usize) -> Option<String> {
 
 /// A source of samples. A sample is read into memory only when it is needed.
 pub enum Samples {
-    /// Files, grouped into samples.
-    Files(Vec<SampleRef>),
+    /// Files.
+    Files(SampleFiles),
     /// A number of random samples.
     Demo(u64),
+}
+
+/// Files, grouped into samples.
+#[derive(Default)]
+pub struct SampleFiles {
+    refs: Vec<SampleRef>,
+    /// Files of texts, which become samples with the model's tokenizer.
+    texts: Vec<String>,
+    /// Content of the tokenized texts, by the names of their files.
+    tokenized: BTreeMap<String, Bytes>,
 }
 
 impl Samples {
@@ -82,10 +94,10 @@ impl Samples {
     pub fn new(paths: &[PathBuf], demo: Option<u64>) -> Result<Samples, Failure> {
         Ok(match demo {
             Some(count) => Samples::Demo(count),
-            None if paths.is_empty() => Samples::Files(Vec::new()),
+            None if paths.is_empty() => Samples::Files(SampleFiles::default()),
             None => {
-                let refs = files::expand(paths)?;
-                if refs.is_empty() {
+                let expanded = files::expand(paths)?;
+                if expanded.is_empty() {
                     let places: Vec<_> = paths
                         .iter()
                         .map(|path| path.display().to_string())
@@ -96,15 +108,44 @@ impl Samples {
                         SampleError::None
                     )));
                 }
-                Samples::Files(group(&refs).map_err(Failure::from)?)
+                let (texts, others): (Vec<_>, Vec<_>) =
+                    expanded.into_iter().partition(|path| is_text(path));
+                let refs = match others.is_empty() {
+                    true => Vec::new(),
+                    false => group(&others).map_err(Failure::from)?,
+                };
+                Samples::Files(SampleFiles {
+                    refs,
+                    texts,
+                    ..SampleFiles::default()
+                })
             }
         })
+    }
+
+    /// Turns files of texts into samples of the model.
+    pub fn tokenized(
+        self,
+        session: &Session,
+        model: &Path,
+        options: &TextOptions,
+    ) -> Result<Samples, Failure> {
+        let Samples::Files(mut files) = self else {
+            return Ok(self);
+        };
+        if !files.texts.is_empty() {
+            files.tokenized = options.tokenize(model, &session.input_specs(), &files.texts)?;
+            let parts = files.refs.iter().flat_map(|sample| &sample.parts);
+            let paths: Vec<String> = parts.chain(files.tokenized.keys()).cloned().collect();
+            files.refs = group(&paths).map_err(Failure::from)?;
+        }
+        Ok(Samples::Files(files))
     }
 
     /// The number of samples.
     pub fn count(&self) -> usize {
         match self {
-            Samples::Files(refs) => refs.len(),
+            Samples::Files(files) => files.refs.len(),
             Samples::Demo(count) => *count as usize,
         }
     }
@@ -112,7 +153,7 @@ impl Samples {
     /// True if images are among them.
     pub fn have_pictures(&self) -> bool {
         match self {
-            Samples::Files(refs) => refs.iter().any(SampleRef::is_picture),
+            Samples::Files(files) => files.refs.iter().any(SampleRef::is_picture),
             Samples::Demo(_) => false,
         }
     }
@@ -125,12 +166,12 @@ impl Samples {
         session: &mut Session,
         settings: &mut SampleSettings,
     ) -> Result<Samples, Failure> {
-        let Samples::Files(refs) = self else {
+        let Samples::Files(mut files) = self else {
             return Ok(self);
         };
         let mut good = Vec::new();
-        for sample in refs {
-            let parts = sample.parts.iter().map(|path| file_start(path));
+        for sample in std::mem::take(&mut files.refs) {
+            let parts = sample.parts.iter().map(|path| files.start(path));
             let parts = parts.collect::<Result<Vec<_>, Failure>>()?;
             match session.check(&sample.name, &parts, settings) {
                 Ok(()) => good.push(sample),
@@ -147,7 +188,10 @@ impl Samples {
             Some(first) if settings.bad_samples == BadSamples::Stop || good.is_empty() => Err(
                 Failure::input(format!("sample {}: {}", first.sample, first.reason)),
             ),
-            _ => Ok(Samples::Files(good)),
+            _ => Ok(Samples::Files(SampleFiles {
+                refs: good,
+                ..files
+            })),
         }
     }
 
@@ -159,13 +203,44 @@ impl Samples {
     /// The bytes of one sample.
     pub fn get(&self, session: &Session, index: usize) -> Result<Encoded, Failure> {
         match self {
-            Samples::Files(refs) => read_sample(&refs[index]),
+            Samples::Files(files) => files.read(index),
             Samples::Demo(_) => Ok(session.demo_sample(0, index as u64)?),
         }
     }
 }
 
-/// The part of a file that the check of a sample needs.
+impl SampleFiles {
+    /// The part of a file that the check of a sample needs.
+    fn start(&self, path: &str) -> Result<FileStart, Failure> {
+        match self.tokenized.get(path) {
+            Some(bytes) => Ok(FileStart {
+                path: path.into(),
+                beginning: bytes.clone(),
+                size: bytes.len() as u64,
+            }),
+            None => file_start(path),
+        }
+    }
+
+    /// Reads the bytes of a sample.
+    fn read(&self, index: usize) -> Result<Encoded, Failure> {
+        let sample = &self.refs[index];
+        let read = |path: &String| {
+            let bytes = match self.tokenized.get(path) {
+                Some(bytes) => bytes.clone(),
+                None => Bytes::from(files::read(Path::new(path), "sample")?),
+            };
+            Ok((path.clone(), bytes))
+        };
+        let parts = sample.parts.iter().map(read);
+        Ok(Encoded {
+            name: sample.name.clone(),
+            parts: parts.collect::<Result<_, Failure>>()?,
+        })
+    }
+}
+
+/// The part of a file on disk that the check of a sample needs.
 fn file_start(path: &str) -> Result<FileStart, Failure> {
     let place = Path::new(path);
     let metadata = place.metadata();
@@ -189,24 +264,5 @@ fn file_start(path: &str) -> Result<FileStart, Failure> {
         path: path.into(),
         beginning: beginning.into(),
         size,
-    })
-}
-
-/// Reads the bytes of a sample.
-fn read_sample(sample: &SampleRef) -> Result<Encoded, Failure> {
-    let read = |path: &String| {
-        Ok((
-            path.clone(),
-            Bytes::from(files::read(Path::new(path), "sample")?),
-        ))
-    };
-    let parts = sample
-        .parts
-        .iter()
-        .map(read)
-        .collect::<Result<_, Failure>>()?;
-    Ok(Encoded {
-        name: sample.name.clone(),
-        parts,
     })
 }
