@@ -1,6 +1,7 @@
 //! Vectorized loops over slices. They know slices and shapes only: no tensors, graphs or threads.
 
 mod abs_max;
+pub mod attention;
 mod bin_groups;
 pub mod block_weights;
 mod dispatch;
