@@ -20,21 +20,32 @@ fn widened(element: DataType) -> Option<(DataType, [i64; 2])> {
     })
 }
 
-/// Widens sub-byte tensors that only QuantizeLinear and DequantizeLinear read and write.
+/// The operator whose tables of bytes hold several integers each, so its other tables become
+/// signed.
+const TABLE: &str = "com.microsoft::GatherBlockQuantized";
+
+/// Widens sub-byte tensors that only QuantizeLinear, DequantizeLinear and lookups in tables read
+/// and write.
 pub(super) fn widen(model: &mut Model) {
     let graph = &mut model.graph;
     let few: HashMap<usize, DataType> = (graph.nodes().iter().enumerate())
         .filter_map(|(index, node)| Some((index, hidden_sub_byte(graph, node)?)))
         .collect();
     let widened_constant = |tensor: &TensorProto| {
-        let (element, _) = widened(tensor.element().ok()?)?;
+        let (mut element, _) = widened(tensor.element().ok()?)?;
         let name = tensor.title();
         let read = |reader: &Use| {
             graph.nodes()[reader.node].is("DequantizeLinear")
                 || reader.is_input(2) && few.contains_key(&reader.node)
         };
-        if graph.is_output(name) || !graph.consumers(name).iter().all(read) {
+        let looked_up = |reader: &Use| graph.nodes()[reader.node].operator() == TABLE;
+        let readers = graph.consumers(name);
+        let is_table = !readers.is_empty() && readers.iter().all(looked_up);
+        if graph.is_output(name) || !is_table && !readers.iter().all(read) {
             return None;
+        }
+        if is_table {
+            element = DataType::Int8;
         }
         let values = tensor.to_i64().ok()?;
         let bytes: Vec<u8> = values.into_iter().map(|value| value as u8).collect();

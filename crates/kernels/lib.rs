@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod abs_max;
+pub mod attention;
 mod bin_groups;
 pub mod block_weights;
 mod dispatch;

@@ -10,6 +10,7 @@ mod concat;
 mod constant;
 mod control_flow;
 mod convolution;
+mod decoder_attention;
 mod decomposer;
 mod descriptor;
 mod elements;
@@ -20,6 +21,7 @@ mod fused_attention;
 mod fused_matmul;
 mod fused_norm;
 mod gather;
+mod gather_block_quantized;
 mod gemm;
 mod identity;
 mod image;
@@ -48,6 +50,7 @@ mod reduction;
 mod removed;
 mod reshape;
 mod resize;
+mod rotary;
 mod scatter;
 mod selection;
 mod sequence;
@@ -96,9 +99,11 @@ static FAMILIES: &[&[Operator]] = &[
     constant::OPERATORS,
     control_flow::OPERATORS,
     convolution::OPERATORS,
+    decoder_attention::OPERATORS,
     expand::OPERATORS,
     fused_activation::OPERATORS,
     gather::OPERATORS,
+    gather_block_quantized::OPERATORS,
     gemm::OPERATORS,
     identity::OPERATORS,
     image::OPERATORS,
@@ -120,6 +125,7 @@ static FAMILIES: &[&[Operator]] = &[
     removed::OPERATORS,
     reshape::OPERATORS,
     resize::OPERATORS,
+    rotary::OPERATORS,
     scatter::OPERATORS,
     selection::OPERATORS,
     sequence::OPERATORS,

@@ -6,7 +6,9 @@ use super::float16::NO_KERNEL;
 use super::node_context::{NodeContext, Validation, ensure};
 use super::opset_context::{Adapted, OpsetContext};
 use super::properties::{ChannelPosition, ChannelRole, Float16};
+use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
+use crate::inferred_value::{InferredValue, position};
 use crate::{Dim, Node};
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -56,15 +58,64 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::onnx("MeanVarianceNormalization")
         .infers_same()
         .float16(NO_KERNEL),
-    Operator::onnx("RMSNormalization")
-        .with(&[ChangesVectors])
-        .ranks(&[(0, 1)]),
+    root_mean_square(Operator::onnx("RMSNormalization")),
     // ONNX Runtime has it in both domains.
-    Operator::onnx("SimplifiedLayerNormalization").with(&[ChangesVectors]),
-    Operator::microsoft("SimplifiedLayerNormalization").with(&[ChangesVectors]),
+    root_mean_square(Operator::onnx("SimplifiedLayerNormalization")),
+    root_mean_square(Operator::microsoft("SimplifiedLayerNormalization")),
     Operator::microsoft("SkipLayerNormalization").fused(|to, node| to.norm_of_sum(node)),
-    Operator::microsoft("SkipSimplifiedLayerNormalization"),
+    Operator::microsoft("SkipSimplifiedLayerNormalization")
+        .with(&[ChangesVectors])
+        .requires(3)
+        .checks(sum_of_vectors)
+        .infers_all(|ctx| vec![ctx.same(0), None, None, ctx.same(0)]),
 ];
+
+/// A division by the root of the mean of squares, along the last axes.
+const fn root_mean_square(operator: Operator) -> Operator {
+    operator
+        .with(&[ChangesVectors])
+        .requires(2)
+        .at_most(2)
+        .ranks(&[(0, 1)])
+        .checks(|ctx| {
+            ctx.axis_in_range()?;
+            broadcasts_over_input(ctx)
+        })
+        .infers_all(|ctx| vec![ctx.same(0), statistics(ctx)])
+}
+
+/// The second output: one number for each normalized vector.
+fn statistics(ctx: &ShapeContext) -> Option<InferredValue> {
+    let input = ctx.input(0)?;
+    let mut shape = input.shape.clone()?;
+    let axis = position(ctx.node.int("axis").unwrap_or(-1), shape.len())?;
+    shape[axis..].fill(Dim::Known(1));
+    Some(InferredValue::new(input.element, Some(shape)))
+}
+
+/// Checks the operands of a sum that is normalized along its last axis.
+fn sum_of_vectors(ctx: &NodeContext) -> Validation {
+    let Some(shape) = ctx.shape(0) else {
+        return Ok(());
+    };
+    let ranked = matches!(shape.len(), 2 | 3);
+    ensure(ranked, "the shape of its input 0", shape, "of 2 or 3 axes")?;
+    let last = ctx.size(0, shape.len() - 1);
+    for slot in [1, 2, 3] {
+        let Some(own) = ctx.shape(slot) else {
+            continue;
+        };
+        let size = own.len().checked_sub(1).map(|axis| ctx.size(slot, axis));
+        let fits = match (size, last) {
+            (Some(Some(size)), Some(last)) => size == last,
+            (size, _) => size.is_some(),
+        };
+        let what = format!("the shape of its input {slot}");
+        let expected = format!("one that ends like its input of shape {shape:?}");
+        ensure(fits && (slot == 1 || own.len() == 1), &what, own, expected)?;
+    }
+    Ok(())
+}
 
 /// Checks the scale and bias of a layer normalization.
 fn broadcasts_over_input(ctx: &NodeContext) -> Validation {

@@ -16,9 +16,9 @@ use crate::operators::Operator;
 use crate::{Dim, Graph, Node, TensorType};
 use octet_onnx::schema::{DataType, ValueInfoProto};
 
-/// The first output of a node, inferred.
-pub fn infer_node(node: &Node, types: &Types) -> Option<InferredValue> {
-    Operator::infer(node, types).into_iter().next().flatten()
+/// The outputs of a node, inferred; the list may be shorter than that of the node.
+pub fn infer_node(node: &Node, types: &Types) -> Vec<Option<InferredValue>> {
+    Operator::infer(node, types)
 }
 
 /// Infers all values of a graph.

@@ -1,13 +1,19 @@
-//! Native operators: those that tract lacks, or that make it panic, as functions from inputs to an
-//! output.
+//! Native operators: those that tract lacks, or that make it panic, as functions from inputs to
+//! outputs.
 //!
 //! The output shape comes from the shape rules of `prepare`, so there is one rule for both. The
 //! attributes have been validated before.
 
+mod attention;
+mod block_gather;
 mod cumulative;
 mod data_movement;
 mod grid;
+mod group_query;
+mod multi_head;
 mod regions;
+mod rms_norm;
+mod rotary;
 mod windows;
 
 use tract_onnx::Onnx;
@@ -31,8 +37,10 @@ enum NativeFunction {
     Floats(fn(&NativeCall, &mut [f32]) -> TractResult<()>),
     /// Computes elements of any type, given as bytes.
     Bytes(fn(&NativeCall, &mut [u8]) -> TractResult<()>),
+    /// Fills the named outputs, in order; the first may be of another type than the first input.
+    Several(fn(&NativeCall, &mut [Tensor]) -> TractResult<()>),
 }
-use NativeFunction::{Bytes, Floats};
+use NativeFunction::{Bytes, Floats, Several};
 
 /// An operator with its implementation.
 #[derive(Debug)]
@@ -58,19 +66,32 @@ impl NativeKernel {
         NativeKernel { operator, function }
     }
 
+    const fn several(
+        operator: &'static str,
+        function: fn(&NativeCall, &mut [Tensor]) -> TractResult<()>,
+    ) -> NativeKernel {
+        let function = NativeFunction::Several(function);
+        NativeKernel { operator, function }
+    }
+
     /// The input slots whose values determine the output shape.
     fn shape_slots(&self) -> &'static [usize] {
-        Operator::named(self.operator).shape_slots
+        Operator::in_any_domain(self.operator).shape_slots
     }
 }
 
 /// The native operators.
 fn kernels() -> impl Iterator<Item = &'static NativeKernel> {
-    let files: [&[NativeKernel]; 5] = [
+    let files: [&[NativeKernel]; 10] = [
+        block_gather::KERNELS,
         cumulative::KERNELS,
         data_movement::KERNELS,
         grid::KERNELS,
+        group_query::KERNELS,
+        multi_head::KERNELS,
         regions::KERNELS,
+        rms_norm::KERNELS,
+        rotary::KERNELS,
         windows::KERNELS,
     ];
     files.into_iter().flatten()
@@ -87,9 +108,15 @@ fn build(context: &ParsingContext, node: &pb::NodeProto) -> BuildResult {
     let operator = NativeOperator {
         kernel: kernel.context("an operator without an implementation")?,
         opset: context.onnx_operator_set_version,
+        outputs: named(&node.output).count(),
         node: Arc::default(),
     };
     Ok((Box::new(operator), vec![]))
+}
+
+/// The outputs or inputs that are not omitted.
+fn named(names: &[String]) -> impl Iterator<Item = &String> {
+    names.iter().filter(|name| !name.is_empty())
 }
 
 /// One node; its attributes are added after parsing.
@@ -97,6 +124,8 @@ fn build(context: &ParsingContext, node: &pb::NodeProto) -> BuildResult {
 pub(crate) struct NativeOperator {
     kernel: &'static NativeKernel,
     opset: i64,
+    /// Number of named outputs.
+    outputs: usize,
     pub(crate) node: Arc<Node>,
 }
 
@@ -107,6 +136,9 @@ impl PartialEq for NativeOperator {
 }
 
 impl Eq for NativeOperator {}
+
+/// Element type and shape of an output.
+type OutputFact = (DatumType, TVec<TDim>);
 
 /// The known facts of an input.
 struct KnownInput {
@@ -119,20 +151,19 @@ struct KnownInput {
 const MAX_SHAPE_LENGTH: usize = 64;
 
 impl NativeOperator {
-    /// The element type and the shape of the output.
-    fn output_type(&self, facts: &[KnownInput]) -> TractResult<(DatumType, TVec<TDim>)> {
+    /// The element type and the shape of each named output.
+    fn output_types(&self, facts: &[KnownInput]) -> TractResult<TVec<OutputFact>> {
         let &NativeKernel { operator, function } = self.kernel;
         let of_floats = facts
             .first()
             .is_some_and(|x| x.element == f32::datum_type());
         ensure!(
             of_floats
-                || matches!(function, Bytes(_)) && facts.iter().all(|one| one.element.is_copy()),
+                || !matches!(function, Floats(_)) && facts.iter().all(|one| one.element.is_copy()),
             "{operator} supports 32-bit floats only"
         );
         let mut types = Types::new();
-        let names = self.node.input.iter().filter(|name| !name.is_empty());
-        for (name, one) in names.zip(facts) {
+        for (name, one) in named(&self.node.input).zip(facts) {
             let element = datum::element_type(one.element);
             let shape = one.shape.iter().map(datum::dim).collect();
             let mut known = InferredValue::new(
@@ -147,28 +178,34 @@ impl NativeOperator {
             known.integers = listed.map(|list| list.into_iter().map(Some).collect());
             types.insert(name.clone(), known);
         }
-        let made = infer_node(&self.node, &types);
-        let made = made.and_then(|known| Some((known.element, known.shape?)));
-        let (element, shape) = made.with_context(|| {
-            format!("the output shape of {operator} does not follow from its inputs")
-        })?;
-        let mut elements = facts.iter().map(|one| one.element);
-        let element = elements.find(|&one| datum::element_type(one) == Some(element));
-        let element =
-            element.context("its output has an element type that none of its inputs has")?;
-        let sizes = shape.iter().map(|dim| match dim {
-            Dim::Known(size) => Some(size.to_dim()),
-            Dim::Named(name) => {
-                let mut all = facts.iter().flat_map(|one| &one.shape);
-                all.find(|dim| dim.to_string() == *name).cloned()
-            }
-            Dim::Unknown => None,
-        });
-        let sizes: Option<TVec<TDim>> = sizes.collect();
-        let sizes = sizes.with_context(|| {
-            format!("the output shape of {operator} depends on values of the run")
-        })?;
-        Ok((element, sizes))
+        let mut inferred = infer_node(&self.node, &types);
+        inferred.resize(inferred.len().max(self.node.output.len()), None);
+        let all = self.node.output.iter().zip(inferred);
+        all.filter(|(name, _)| !name.is_empty())
+            .map(|(_, made)| {
+                let made = made.and_then(|known| Some((known.element, known.shape?)));
+                let (element, shape) = made.with_context(|| {
+                    format!("the output shape of {operator} does not follow from its inputs")
+                })?;
+                let mut elements = facts.iter().map(|one| one.element);
+                let element = elements.find(|&one| datum::element_type(one) == Some(element));
+                let element = element
+                    .context("its output has an element type that none of its inputs has")?;
+                let sizes = shape.iter().map(|dim| match dim {
+                    Dim::Known(size) => Some(size.to_dim()),
+                    Dim::Named(name) => {
+                        let mut all = facts.iter().flat_map(|one| &one.shape);
+                        all.find(|dim| dim.to_string() == *name).cloned()
+                    }
+                    Dim::Unknown => None,
+                });
+                let sizes: Option<TVec<TDim>> = sizes.collect();
+                let sizes = sizes.with_context(|| {
+                    format!("the output shape of {operator} depends on values of the run")
+                })?;
+                Ok((element, sizes))
+            })
+            .collect()
     }
 }
 
@@ -209,6 +246,41 @@ impl<'a> NativeCall<'a> {
     fn integers(&self, slot: usize) -> TractResult<Vec<i64>> {
         integers(self.tensor(slot)?)
     }
+
+    /// The floats of an input, unless it is omitted.
+    fn optional_floats(&self, slot: usize) -> TractResult<Option<&'a [f32]>> {
+        let given = self.input(slot).is_some();
+        given.then(|| self.floats(slot)).transpose()
+    }
+
+    /// The place of an output among the named ones.
+    fn output_place(&self, slot: usize) -> Option<usize> {
+        let names = &self.node.output;
+        let asked = names.get(slot).is_some_and(|name| !name.is_empty());
+        asked.then(|| named(&names[..slot]).count())
+    }
+
+    /// Fills an output with these floats, if it is named.
+    fn fill(&self, made: &mut [Tensor], slot: usize, floats: &[f32]) -> TractResult<()> {
+        let Some(place) = self.output_place(slot) else {
+            return Ok(());
+        };
+        let mut output = made[place].try_as_plain_ram_mut()?;
+        let output = output.as_slice_mut::<f32>()?;
+        ensure!(
+            output.len() == floats.len(),
+            "its output {slot} has {} numbers in place of {}",
+            floats.len(),
+            output.len()
+        );
+        output.copy_from_slice(floats);
+        Ok(())
+    }
+
+    /// True if the attribute is set to another number than 0.
+    fn is_set(&self, attribute: &str) -> bool {
+        self.node.int(attribute).unwrap_or(0) != 0
+    }
 }
 
 impl Op for NativeOperator {
@@ -231,22 +303,26 @@ impl EvalOp for NativeOperator {
                 value: (value.len() <= MAX_SHAPE_LENGTH).then(|| value.clone().into_arc_tensor()),
             })
             .collect();
-        let (element, sizes) = self.output_type(&facts)?;
-        let sizes = sizes.iter().map(TDim::to_usize);
-        let sizes = sizes.collect::<Result<TVec<usize>, _>>()?;
-        let mut made = Tensor::zero_dt(element, &sizes)?;
+        let mut made: TVec<Tensor> = tvec!();
+        for (element, sizes) in self.output_types(&facts)? {
+            let sizes = sizes.iter().map(TDim::to_usize);
+            let sizes = sizes.collect::<Result<TVec<usize>, _>>()?;
+            made.push(Tensor::zero_dt(element, &sizes)?);
+        }
+        let first = made.first_mut().context("it has no output")?;
+        let shape: TVec<usize> = first.shape().into();
         let call = NativeCall {
             node: &self.node,
             opset: self.opset,
             inputs: &inputs,
-            output_shape: &sizes,
+            output_shape: &shape,
         };
-        let mut plain = made.try_as_plain_ram_mut()?;
         match self.kernel.function {
-            Floats(function) => function(&call, plain.as_slice_mut()?)?,
-            Bytes(function) => function(&call, plain.as_bytes_mut())?,
+            Floats(function) => function(&call, first.try_as_plain_ram_mut()?.as_slice_mut()?)?,
+            Bytes(function) => function(&call, first.try_as_plain_ram_mut()?.as_bytes_mut())?,
+            Several(function) => function(&call, &mut made)?,
         }
-        Ok(tvec!(made.into_tvalue()))
+        Ok(made.into_iter().map(Tensor::into_tvalue).collect())
     }
 }
 
@@ -260,14 +336,20 @@ impl TypedOp for NativeOperator {
                 value: fact.konst.clone(),
             })
             .collect();
-        let (element, sizes) = self.output_type(&facts)?;
-        Ok(tvec!(element.fact(sizes)))
+        let outputs = self.output_types(&facts)?.into_iter();
+        Ok(outputs
+            .map(|(element, sizes)| element.fact(sizes))
+            .collect())
     }
 
     as_op!();
 }
 
 impl InferenceRulesOp for NativeOperator {
+    fn nboutputs(&self) -> TractResult<usize> {
+        Ok(self.outputs)
+    }
+
     fn rules<'r, 'p: 'r, 's: 'r>(
         &'s self,
         solver: &mut Solver<'r>,
@@ -294,13 +376,14 @@ impl InferenceRulesOp for NativeOperator {
                             });
                         }
                         // The rule runs again when more is known.
-                        match self.output_type(&facts) {
-                            Ok((element, shape)) => {
-                                solver.equals(&outputs[0].datum_type, element)?;
-                                solver.equals(&outputs[0].shape, shape)
-                            }
-                            Err(_) => Ok(()),
+                        let Ok(types) = self.output_types(&facts) else {
+                            return Ok(());
+                        };
+                        for (output, (element, shape)) in outputs.iter().zip(types) {
+                            solver.equals(&output.datum_type, element)?;
+                            solver.equals(&output.shape, shape)?;
                         }
+                        Ok(())
                     },
                 )
             })
