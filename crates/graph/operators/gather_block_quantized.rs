@@ -111,8 +111,7 @@ fn table(ctx: &NodeContext) -> Validation {
 mod tests {
     use super::super::test_models::ExtraInput::{Floats, Integers};
     use super::super::test_models::{checked, model};
-    use crate::Attribute;
-    use crate::MICROSOFT;
+    use crate::{Attribute, MICROSOFT, Node};
 
     /// A lookup in a table of 4 rows of 32 numbers of one element each.
     fn lookup(attributes: &[(&str, i64)], scales: &[usize]) -> Result<(), String> {

@@ -60,11 +60,11 @@ fn products<T: Datum + Copy>(
 mod tests {
     use crate::Engine;
     use crate::operators::test_models::{Beside, model, node};
-    use octet_graph::Attribute;
     use octet_onnx::in_memory::{Tensor, Values};
+    use octet_onnx::schema::AttributeProto;
 
     fn products(flags: &[&str], axis: i64) -> Vec<f32> {
-        let flag = |name: &&str| Attribute::int(name, 1);
+        let flag = |name: &&str| AttributeProto::int(name, 1);
         let node = flags
             .iter()
             .map(flag)
