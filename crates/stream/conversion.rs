@@ -8,7 +8,9 @@ use octet_onnx::{Pieces, Stretch, pieces, stretch_of, tensors};
 use octet_quantize::recipe::{
     Emitted, PlannedRecipe, Recipe, RecipeError, RecipeKind, RecipeSummary,
 };
-use octet_quantize::{Quantized, RefusedConstants, Settings, plan_streamed};
+use octet_quantize::{
+    Quantized, RefusedConstants, Settings, plan_streamed, recipe_entry, recipe_notes,
+};
 
 use crate::data_placement::DataPlacement;
 use crate::{JournalError, OutputFiles, StreamError, WeightsFile};
@@ -79,7 +81,7 @@ struct Current {
 pub struct Converted {
     /// The model file. Write it last: its presence says that the constants are complete.
     pub model: Pieces,
-    /// Nodes and notes.
+    /// Nodes, tensors and notes.
     pub quantized: Quantized,
     /// The recipes that changed a constant, with facts about the outcome.
     pub summaries: Vec<(PlannedRecipe, RecipeSummary)>,
@@ -288,17 +290,26 @@ impl Conversion {
         Ok(())
     }
 
+    /// The size of the model file.
+    pub fn model_bytes(&self) -> Result<u64, StreamError> {
+        Ok(pieces(&self.model)?.bytes() as u64)
+    }
+
     /// The model file. All steps must be done.
-    pub fn finish(self) -> Result<Converted, StreamError> {
+    pub fn finish(mut self) -> Result<Converted, StreamError> {
+        let summaries = self.done.into_iter().zip(self.finished);
+        let summaries = summaries.filter(|(planned, _)| planned.kind != RecipeKind::Copy);
+        let summaries: Vec<(PlannedRecipe, RecipeSummary)> = summaries.collect();
+        for (planned, summary) in &summaries {
+            self.quantized
+                .tensors
+                .extend(recipe_entry(planned, summary));
+            self.quantized.notes.extend(recipe_notes(planned, summary));
+        }
         Ok(Converted {
             model: pieces(&self.model)?,
             quantized: self.quantized,
-            summaries: self
-                .done
-                .into_iter()
-                .zip(self.finished)
-                .filter(|(planned, _)| planned.kind != RecipeKind::Copy)
-                .collect(),
+            summaries,
         })
     }
 }

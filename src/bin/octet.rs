@@ -7,6 +7,8 @@
 #![allow(clippy::result_large_err)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+#[path = "octet/calibration.rs"]
+mod calibration;
 #[path = "octet/compare.rs"]
 mod compare;
 #[path = "octet/failure.rs"]
@@ -17,6 +19,10 @@ mod files;
 mod images;
 #[path = "octet/inspect.rs"]
 mod inspect;
+#[path = "octet/interrupt.rs"]
+mod interrupt;
+#[path = "octet/model_card.rs"]
+mod model_card;
 #[path = "octet/notes.rs"]
 mod notes;
 #[path = "octet/open.rs"]
@@ -39,12 +45,20 @@ mod settings;
 mod settings_help;
 #[path = "octet/stream.rs"]
 mod stream;
+#[path = "octet/stream_parts.rs"]
+mod stream_parts;
+#[path = "octet/stream_report.rs"]
+mod stream_report;
+#[path = "octet/stream_source.rs"]
+mod stream_source;
 #[path = "octet/targets.rs"]
 mod targets;
 #[path = "octet/texts.rs"]
 mod texts;
 #[path = "octet/threads.rs"]
 mod threads;
+#[path = "octet/transformers_js.rs"]
+mod transformers_js;
 
 use std::process::ExitCode;
 

@@ -106,26 +106,77 @@ pub fn folder_of(path: &Path) -> &Path {
 pub fn write<P: AsRef<[u8]>>(path: &Path, pieces: &[P], option: &str) -> Result<(), Failure> {
     // Write to the target of a symbolic link, not over the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let device = fs::metadata(&target).is_ok_and(|found| !found.is_file());
-    let written = if device {
-        write_to_device(&target, pieces)
-    } else {
-        write_by_rename(&target, pieces)
+    if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+        let written = write_to_device(&target, pieces);
+        return written.map_err(|error| unwritable(path, length(pieces), option, &error));
+    }
+    prepare(path, pieces, option)?.finish()
+}
+
+/// A complete file under a temporary name, which is removed unless it gets its own.
+pub struct PreparedFile {
+    path: PathBuf,
+    beside: PathBuf,
+    bytes: usize,
+    option: String,
+}
+
+/// Writes a file under a temporary name.
+pub fn prepare<P: AsRef<[u8]>>(
+    path: &Path,
+    pieces: &[P],
+    option: &str,
+) -> Result<PreparedFile, Failure> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let prepared = PreparedFile {
+        beside: folder_of(&target).join(format!(".{name}.{}.part", std::process::id())),
+        path: target,
+        bytes: length(pieces),
+        option: option.to_owned(),
     };
-    written.map_err(|error| {
-        let next = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                format!("free some space or choose another {option}")
-            }
-            _ => format!("choose another {option}"),
-        };
-        Failure::unfinished(format!(
-            "can't write {} ({} bytes): {}; {next} (nothing was left behind, and no file was replaced)",
-            path.display(),
-            pieces.iter().map(|piece| piece.as_ref().len()).sum::<usize>(),
-            system_message(&error)
-        ))
-    })
+    let written = File::create(&prepared.beside).and_then(|mut out| {
+        write_all(&mut out, pieces)?;
+        // Some file systems report a full disk only here.
+        out.sync_all()
+    });
+    match written {
+        Ok(()) => Ok(prepared),
+        Err(error) => Err(unwritable(path, length(pieces), option, &error)),
+    }
+}
+
+impl PreparedFile {
+    /// Gives the file its name.
+    pub fn finish(self) -> Result<(), Failure> {
+        let moved = fs::rename(&self.beside, &self.path);
+        moved.map_err(|error| unwritable(&self.path, self.bytes, &self.option, &error))
+    }
+}
+
+impl Drop for PreparedFile {
+    fn drop(&mut self) {
+        // Fails if the file has its name.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+fn length<P: AsRef<[u8]>>(pieces: &[P]) -> usize {
+    pieces.iter().map(|piece| piece.as_ref().len()).sum()
+}
+
+fn unwritable(path: &Path, bytes: usize, option: &str, error: &io::Error) -> Failure {
+    let next = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            format!("free some space or choose another {option}")
+        }
+        _ => format!("choose another {option}"),
+    };
+    Failure::unfinished(format!(
+        "can't write {} ({bytes} bytes): {}; {next} (nothing was left behind, and no file was replaced)",
+        path.display(),
+        system_message(error)
+    ))
 }
 
 /// Writes to something other than a file, such as `/dev/stdout`, which can't be renamed over.
@@ -139,21 +190,6 @@ fn write_all(out: &mut File, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
     pieces
         .iter()
         .try_for_each(|piece| out.write_all(piece.as_ref()))
-}
-
-fn write_by_rename(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder_of(target).join(format!(".{name}.{}.part", std::process::id()));
-    let written = File::create(&beside).and_then(|mut out| {
-        write_all(&mut out, pieces)?;
-        // Some file systems report a full disk only here.
-        out.sync_all()
-    });
-    let moved = written.and_then(|()| fs::rename(&beside, target));
-    if moved.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    moved
 }
 
 /// Prints a result.

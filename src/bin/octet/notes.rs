@@ -67,16 +67,22 @@ fn kind(note: &str) -> String {
 
 /// The forecast as one line.
 pub fn forecast_line(forecast: &Forecast) -> String {
-    let mb = |bytes: u64| bytes as f64 / 1e6;
     let refusal = forecast
         .refusal
         .as_ref()
         .map_or(String::new(), |why| format!("; {why}"));
+    let line = expected(forecast.peak_bytes, forecast.ms, forecast.output_bytes);
+    format!("{line}{refusal}\n")
+}
+
+/// Memory, time and size of a result in words.
+pub fn expected(peak_bytes: u64, ms: f64, output_bytes: u64) -> String {
+    let mb = |bytes: u64| bytes as f64 / 1e6;
     format!(
-        "it will take about {:.0} MB of memory and {:.1} s, and the result will have about {:.1} MB{refusal}\n",
-        mb(forecast.peak_bytes),
-        forecast.ms / 1e3,
-        mb(forecast.output_bytes)
+        "it will take about {:.0} MB of memory and {:.1} s, and the result will have about {:.1} MB",
+        mb(peak_bytes),
+        ms / 1e3,
+        mb(output_bytes)
     )
 }
 

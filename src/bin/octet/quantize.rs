@@ -1,39 +1,37 @@
 //! `octet quantize`: reads a float model and samples, writes a quantized model and a report.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use octet::allocator;
-use octet::quantize::Scheme;
+use octet::quantize::{Scheme, Settings};
 use octet::samples;
-use octet::session::{Error, ErrorKind, Forecast, ForecastJob, Session};
+use octet::session::{Forecast, ForecastJob, Session};
 
+use super::calibration::{calibrate, failure_of, read_ahead, report_so_far};
 use super::images::ImageOptions;
 use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
-use super::stream::{self, StreamOptions};
+use super::stream::{self, StreamOptions, StreamedRun};
+use super::stream_report::StreamReport;
 use super::texts::TextOptions;
+use super::transformers_js::WebFolder;
 use super::{Failure, files, notes, open, ranges, targets, threads};
-
-/// Limit in bytes for samples that are read ahead to keep all threads busy.
-const READ_AHEAD_BYTES: usize = 64 << 20;
 
 /// Live activations of this many bytes mark a large model.
 const LARGE: u64 = 64 << 20;
 
-fn read_ahead(threads: usize) -> usize {
-    match threads {
-        1 => 1,
-        more => 4 * more,
-    }
-}
-
 #[derive(Args)]
 pub struct QuantizeOptions {
-    /// The float model; external data files beside it are found automatically
-    model: PathBuf,
+    /// The float model; external data files beside it are found automatically. With --for, the
+    /// folder of the model
+    pub model: PathBuf,
+    /// Write a folder that this program loads as it is, to --out: all of its forms of the models in
+    /// a folder, its settings, a card with sizes and errors
+    #[arg(long = "for", value_name = "PROGRAM", value_enum, requires = "out",
+        conflicts_with_all = ["demo", "ranges", "save_ranges", "save_prepared", "forecast", "report", "scheme", "stream"])]
+    target: Option<Target>,
     /// Samples for the calibration: .npz (one sample per file, arrays named by input), .npy,
     /// test_data_set_N/input_K.pb, .png, .jpg, texts (.txt, .jsonl, .csv), or folders of them
     #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
@@ -47,7 +45,7 @@ pub struct QuantizeOptions {
     out: Option<PathBuf>,
     /// File of the report: time and memory of each step, settings, quantized and float nodes
     #[arg(long, value_name = "REPORT.yaml")]
-    report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Print every note instead of a summary
     #[arg(long)]
     verbose: bool,
@@ -87,9 +85,28 @@ pub struct QuantizeOptions {
     texts: TextOptions,
 }
 
+/// A program for which a whole folder is written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Target {
+    #[value(name = "transformers.js")]
+    TransformersJs,
+}
+
 /// Runs the command.
 pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     let settings = options.settings.document()?;
+    if let (Some(Target::TransformersJs), Some(out)) = (options.target, &options.out) {
+        threads::start(options.threads)?;
+        let folder = WebFolder {
+            source: &options.model,
+            out,
+            settings: &settings,
+            limit: options.stream.limit(),
+            samples: &options.samples,
+            report: streamed_report(options),
+        };
+        return folder.write();
+    }
     let has_data =
         !options.samples.is_empty() || options.demo.is_some() || options.ranges.is_some();
     if settings.needs_samples() != has_data {
@@ -114,16 +131,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     targets::check(&targets, &options.model, &[])?;
     let threads = threads::start(options.threads)?;
     if options.stream.applies(&options.model, &settings) {
-        let unsupported = [
-            (options.report.is_some(), "--report"),
-            (options.forecast, "--forecast"),
-            (options.json, "--json"),
-            (options.save_prepared.is_some(), "--save-prepared"),
-        ];
-        stream::refuse(&unsupported)?;
-        let done = options.stream.run(&options.model, &out, &settings)?;
-        print_notes(&Progress::new(0), &done.notes, options);
-        return files::print(&done.line);
+        return run_streamed(options, &out, &settings);
     }
     let samples = Samples::new(&options.samples, options.demo)?;
 
@@ -263,19 +271,49 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
         "{}: {after} bytes, {share:.0} % of {before}; {done} of {} operators {}\n",
         out.display(),
         summary.nodes.len(),
-        match summary.scheme {
-            Scheme::Static | Scheme::Dynamic => "in integer arithmetic",
-            Scheme::Weights | Scheme::Blocks => "with integer weights",
-            Scheme::Float16 => "in half precision",
-        }
+        operators_are(summary.scheme)
     ))
 }
 
+/// What operators are that a scheme quantized.
+pub fn operators_are(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Static | Scheme::Dynamic => "in integer arithmetic",
+        Scheme::Weights | Scheme::Blocks => "with integer weights",
+        Scheme::Float16 => "in half precision",
+    }
+}
+
+/// Converts a model piece by piece.
+fn run_streamed(options: &QuantizeOptions, out: &Path, settings: &Settings) -> Result<(), Failure> {
+    stream::refuse(&[
+        (options.save_prepared.is_some(), "--save-prepared"),
+        (options.layer_checkpoints, "--layer-checkpoints"),
+    ])?;
+    let run = StreamedRun {
+        model: &options.model,
+        out,
+        settings,
+        limit: options.stream.limit(),
+    };
+    let report = streamed_report(options);
+    match options.forecast {
+        true => files::print(&report.forecast(&run)?),
+        false => report.convert_and_print(&run),
+    }
+}
+
+fn streamed_report(options: &QuantizeOptions) -> StreamReport<'_> {
+    StreamReport {
+        report: options.report.as_deref(),
+        json: options.json,
+        verbose: options.verbose,
+        scopes: &options.scope,
+    }
+}
+
 /// The path of the quantized model. A forecast writes no file.
-fn out(
-    options: &QuantizeOptions,
-    settings: &octet::quantize::Settings,
-) -> Result<PathBuf, Failure> {
+fn out(options: &QuantizeOptions, settings: &Settings) -> Result<PathBuf, Failure> {
     if let Some(out) = &options.out {
         return Ok(out.clone());
     }
@@ -297,7 +335,7 @@ fn print_notes(progress: &Progress, all: &[String], options: &QuantizeOptions) {
 fn forecast(
     session: &mut Session,
     options: &QuantizeOptions,
-    settings: &octet::quantize::Settings,
+    settings: &Settings,
     reading: &samples::SampleSettings,
     samples: &Samples,
     threads: usize,
@@ -322,58 +360,6 @@ fn forecast(
         }
     }
     failed.map_or(Ok(None), |error| Err(failure_of(options, error)))
-}
-
-fn calibrate(
-    session: &mut Session,
-    samples: &Samples,
-    threads: usize,
-    options: &QuantizeOptions,
-    progress: &Progress,
-) -> Result<(), Failure> {
-    let mut waiting = Vec::new();
-    let mut bytes = 0;
-    // The report contains an entry per sample, so writing it after each one is quadratic. It is
-    // written at doubling intervals and at least every second.
-    let (mut next, mut written) = (1, Instant::now());
-    for index in 0..samples.count() {
-        let encoded = samples.get(session, index)?;
-        bytes += encoded
-            .parts
-            .iter()
-            .map(|(_, content)| content.len())
-            .sum::<usize>();
-        waiting.push(encoded);
-        let last = index + 1 == samples.count();
-        if last || waiting.len() >= read_ahead(threads) || bytes >= READ_AHEAD_BYTES {
-            session
-                .feed(std::mem::take(&mut waiting), progress)
-                .map_err(|error| failure_of(options, error))?;
-            bytes = 0;
-            if index + 1 >= next || written.elapsed() > Duration::from_secs(1) {
-                report_so_far(session, options)?;
-                (next, written) = (2 * (index + 1), Instant::now());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The failure of an error, prefixed with the model's path. Errors of a sample name the sample
-/// already.
-fn failure_of(options: &QuantizeOptions, error: Error) -> Failure {
-    match error.kind() {
-        ErrorKind::Sample => Failure::from(error),
-        _ => Failure::from(error).about(options.model.display()),
-    }
-}
-
-/// Writes the report so far. It is written after each step, so a run that is killed leaves one.
-fn report_so_far(session: &Session, options: &QuantizeOptions) -> Result<(), Failure> {
-    match &options.report {
-        Some(path) => files::write(path, &[session.report()], "--report"),
-        None => Ok(()),
-    }
 }
 
 fn targets<'a>(

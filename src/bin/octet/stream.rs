@@ -1,110 +1,273 @@
 //! `octet quantize` for models of any size: the weights are read and written piece by piece.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
+use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use octet::onnx::skeleton::SkeletonReader;
-use octet::onnx::{Stretch, check_stretches, external};
-use octet::quantize::{Scheme, Settings};
+use octet::allocator;
+use octet::profile::{Profiler, RunStep};
+use octet::quantize::{Quantized, Scheme, Settings};
 use octet::stream::{
     Conversion, ConversionStep, Converted, OutputFiles, SmallTensors, StreamError,
 };
+use serde::Serialize;
 
-use super::{Failure, files, targets};
+use super::stream_parts::PartFiles;
+use super::stream_source::Source;
+use super::{Failure, interrupt};
 
 /// Models with more bytes than this are converted piece by piece.
 const LARGE_MODEL: u64 = 1 << 30;
 
+/// A forecast converts at most this many milliseconds.
+const FORECAST_MS: u128 = 2000;
+
+/// Bytes of the largest buffers: a tile of a matrix, and its copy on the way to the file.
+const TILES: u64 = 2 * octet::quantize::recipe::MEMORY as u64;
+
 #[derive(Args)]
 pub struct StreamOptions {
-    /// Read and write the weights piece by piece, as for models of more than 1 GiB (scheme blocks)
+    /// Read and write the weights piece by piece, as for models of more than 1 GiB (all schemes but
+    /// static)
     #[arg(long)]
     stream: bool,
     /// The greatest size in MiB of a file of weights, such as 2000 for browsers [default: one file]
-    #[arg(long, value_name = "MIB", requires = "stream", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     data_size: Option<u64>,
 }
 
 impl StreamOptions {
     /// True if the model is converted piece by piece.
     pub fn applies(&self, model: &Path, settings: &Settings) -> bool {
-        let streams = settings.scheme == Scheme::Blocks && !settings.needs_gram_matrices();
-        self.stream || (streams && Source::size(model).is_some_and(|bytes| bytes > LARGE_MODEL))
+        let streams = settings.scheme != Scheme::Static && !settings.needs_gram_matrices();
+        let asked = self.stream || self.data_size.is_some();
+        asked || (streams && Source::size(model).is_some_and(|bytes| bytes > LARGE_MODEL))
     }
 
-    /// Converts the model and writes it with its files of weights.
-    pub fn run(
-        &self,
-        model: &Path,
-        out: &Path,
-        settings: &Settings,
-    ) -> Result<StreamedResult, Failure> {
-        let about = |error: StreamError| failure(error).about(model.display());
-        let mut source = Source::open(model)?;
+    /// The greatest size of a file of weights.
+    pub fn limit(&self) -> u64 {
+        self.data_size.map_or(u64::MAX, |mib| mib << 20)
+    }
+}
+
+/// A conversion of one model into one form.
+pub struct StreamedRun<'a> {
+    pub model: &'a Path,
+    pub out: &'a Path,
+    pub settings: &'a Settings,
+    /// The greatest size of a file of weights.
+    pub limit: u64,
+}
+
+/// A file of the result.
+#[derive(Clone, Debug, Serialize)]
+pub struct WrittenFile {
+    pub name: String,
+    pub bytes: u64,
+}
+
+/// A conversion that is done.
+pub struct StreamedResult {
+    /// Name of the source.
+    pub model: String,
+    pub bytes_before: u64,
+    /// The model file and its files of weights.
+    pub files: Vec<WrittenFile>,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub quantized: Quantized,
+    /// Notes about the run.
+    pub notes: Vec<String>,
+}
+
+impl StreamedResult {
+    /// Bytes of all files of the result.
+    pub fn bytes_after(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// What a conversion will take and give.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamForecast {
+    /// Time with the files of weights in the system's memory, as in the part that was tried.
+    pub ms: f64,
+    pub peak_bytes: u64,
+    pub output_bytes: u64,
+    pub files: Vec<WrittenFile>,
+    pub bytes_to_read: u64,
+}
+
+impl StreamedRun<'_> {
+    /// The model with its small tensors, and the plan of its conversion.
+    fn plan(&self, profiler: &mut Profiler) -> Result<(Source, Conversion), Failure> {
+        let about = |error| self.failure(error);
+        profiler.begin(RunStep::ModelLoading);
+        let mut source = Source::open(self.model)?;
         let mut small = SmallTensors::new(source.skeleton()?).map_err(about)?;
         let mut buffer = Vec::new();
         while let Some(stretch) = small.next().cloned() {
             source.read(&stretch, &mut buffer)?;
             small.feed(&buffer).map_err(about)?;
         }
-        let output = OutputFiles {
-            model: out.file_name().unwrap_or_default().to_string_lossy().into(),
-            limit: self.data_size.map_or(u64::MAX, |mib| mib << 20),
-        };
         let skeleton = small.finish().map_err(about)?;
-        let mut conversion = Conversion::new(skeleton, settings, output).map_err(about)?;
-        let mut parts = PartFiles::create(out, &conversion, &source)?;
-        let bar = progress_bar(conversion.progress().1);
+        profiler.end();
+        profiler.begin(RunStep::Preparation);
+        let conversion = Conversion::new(skeleton, self.settings, self.output()).map_err(about)?;
+        profiler.end();
+        Ok((source, conversion))
+    }
+
+    fn output(&self) -> OutputFiles {
+        let name = self.out.file_name().unwrap_or_default().to_string_lossy();
+        OutputFiles {
+            model: name.into(),
+            limit: self.limit,
+        }
+    }
+
+    fn failure(&self, error: StreamError) -> Failure {
+        failure(error).about(self.model.display())
+    }
+
+    /// Converts the model and writes it with its files of weights.
+    pub fn convert(&self, profiler: &mut Profiler) -> Result<StreamedResult, Failure> {
+        let about = |error| self.failure(error);
+        let (mut source, mut conversion) = self.plan(profiler)?;
+        profiler.begin(RunStep::Quantization(self.settings.scheme));
+        interrupt::watch()?;
+        let output = self.output();
+        let (mut parts, note) =
+            PartFiles::open(self.out, &mut conversion, &source, self.settings, &output)?;
+        let mut notes = Vec::from_iter(note);
+        let bar = progress_bar(conversion.progress());
+        let (mut buffer, mut read, mut written) = (Vec::new(), 0, 0);
         loop {
+            if interrupt::happened() {
+                bar.finish_and_clear();
+                return Err(parts.interrupted(&conversion));
+            }
             match conversion.next().map_err(about)? {
                 ConversionStep::Read(stretch) => {
                     source.read(&stretch, &mut buffer)?;
+                    read += buffer.len() as u64;
                     conversion.feed(&buffer).map_err(about)?;
                     bar.set_position(conversion.progress().0);
+                    parts.note_progress(&conversion, false)?;
                 }
                 ConversionStep::Write {
                     file,
                     offset,
                     bytes,
-                } => parts.write(file, offset, &bytes)?,
+                } => {
+                    written += bytes.len() as u64;
+                    parts.write(file, offset, &bytes)?;
+                }
+                ConversionStep::Restart => {
+                    parts.restart(&conversion)?;
+                    bar.set_length(conversion.progress().1);
+                    notes.push(RESTARTED.to_owned());
+                }
                 ConversionStep::Finished => break,
             }
         }
         bar.finish_and_clear();
         source.check_unchanged()?;
+        profiler.end();
+        profiler.begin(RunStep::PostProcess);
+        let mut files = files_of(&conversion);
         let Converted {
-            model: file,
-            quantized,
-            ..
+            model, quantized, ..
         } = conversion.finish().map_err(about)?;
-        let after = parts.finish()? + file.bytes() as u64;
-        files::write(out, file.as_slice(), "--out")?;
-        let before = source.bytes();
-        let done = quantized.nodes.iter().filter(|node| node.quantized).count();
-        let line = format!(
-            "{}: {after} bytes, {:.0} % of {before}; {done} of {} operators with integer weights\n",
-            out.display(),
-            100.0 * after as f64 / before.max(1) as f64,
-            quantized.nodes.len(),
-        );
+        files.insert(0, self.model_file(model.bytes() as u64));
+        parts.finish(&model)?;
+        profiler.end();
+        let name = self.model.file_name().unwrap_or_default();
         Ok(StreamedResult {
-            line,
-            notes: quantized.notes,
+            model: name.to_string_lossy().into(),
+            bytes_before: source.bytes(),
+            files,
+            bytes_read: read,
+            bytes_written: written + model.bytes() as u64,
+            quantized,
+            notes,
         })
+    }
+
+    /// Size, files, memory and time of the conversion. Converts for a moment, and writes nothing.
+    pub fn forecast(&self, profiler: &mut Profiler) -> Result<StreamForecast, Failure> {
+        let about = |error| self.failure(error);
+        allocator::restart_peak();
+        let (mut source, mut conversion) = self.plan(profiler)?;
+        let mut files = files_of(&conversion);
+        let bytes_to_read = conversion.progress().1;
+        profiler.begin(RunStep::Forecast);
+        let began = Instant::now();
+        let mut buffer = Vec::new();
+        while began.elapsed().as_millis() < FORECAST_MS {
+            match conversion.next().map_err(about)? {
+                ConversionStep::Read(stretch) => {
+                    source.read(&stretch, &mut buffer)?;
+                    conversion.feed(&buffer).map_err(about)?;
+                }
+                ConversionStep::Write { .. } => {}
+                ConversionStep::Restart => files = files_of(&conversion),
+                ConversionStep::Finished => break,
+            }
+        }
+        let (done, all) = conversion.progress();
+        let ms = began.elapsed().as_secs_f64() * 1e3 * all.max(1) as f64 / done.max(1) as f64;
+        profiler.end();
+        let tile = files.iter().map(|file| file.bytes).sum::<u64>().min(TILES);
+        let tried = allocator::peak() as u64;
+        files.insert(0, self.model_file(conversion.model_bytes().map_err(about)?));
+        Ok(StreamForecast {
+            ms,
+            peak_bytes: match done == all {
+                true => tried,
+                false => tried + tile,
+            },
+            output_bytes: files.iter().map(|file| file.bytes).sum(),
+            files,
+            bytes_to_read,
+        })
+    }
+
+    fn model_file(&self, bytes: u64) -> WrittenFile {
+        WrittenFile {
+            name: self.output().model,
+            bytes,
+        }
     }
 }
 
-/// A conversion that is done.
-pub struct StreamedResult {
-    /// The line to print.
-    pub line: String,
-    /// Notes for people.
-    pub notes: Vec<String>,
+/// The note on a plan that changed.
+const RESTARTED: &str =
+    "some weights have numbers beyond float16, so the conversion began again without them";
+
+fn files_of(conversion: &Conversion) -> Vec<WrittenFile> {
+    let files = conversion.files().iter();
+    let written = files.map(|file| WrittenFile {
+        name: file.name.clone(),
+        bytes: file.bytes,
+    });
+    written.collect()
+}
+
+/// The line that tells of a result.
+pub fn line(out: &Path, scheme: Scheme, done: &StreamedResult) -> String {
+    let (before, after) = (done.bytes_before, done.bytes_after());
+    let nodes = &done.quantized.nodes;
+    let count = nodes.iter().filter(|node| node.quantized).count();
+    format!(
+        "{}: {after} bytes, {:.0} % of {before}; {count} of {} operators {}\n",
+        out.display(),
+        100.0 * after as f64 / before.max(1) as f64,
+        nodes.len(),
+        super::quantize::operators_are(scheme),
+    )
 }
 
 /// Fails if an option is given that a streamed conversion does not have.
@@ -117,9 +280,9 @@ pub fn refuse(options: &[(bool, &str)]) -> Result<(), Failure> {
     }
 }
 
-fn progress_bar(bytes: u64) -> ProgressBar {
+fn progress_bar((done, bytes): (u64, u64)) -> ProgressBar {
     let template = "Quantizing {wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
-    let bar = ProgressBar::new(bytes);
+    let bar = ProgressBar::new(bytes).with_position(done);
     bar.set_style(
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
@@ -132,226 +295,4 @@ fn failure(error: StreamError) -> Failure {
         StreamError::Write(error) => Failure::unfinished(error.to_string()),
         other => Failure::input(other.to_string()),
     }
-}
-
-/// The model and its files of weights.
-struct Source {
-    folder: PathBuf,
-    model: String,
-    files: BTreeMap<String, SourceFile>,
-}
-
-struct SourceFile {
-    path: PathBuf,
-    file: File,
-    bytes: u64,
-    modified: Option<SystemTime>,
-}
-
-impl SourceFile {
-    fn open(path: PathBuf, what: &str) -> Result<SourceFile, Failure> {
-        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
-        let (metadata, file) = opened.map_err(|error| unreadable(&path, what, &error))?;
-        Ok(SourceFile {
-            path,
-            file,
-            bytes: metadata.len(),
-            modified: metadata.modified().ok(),
-        })
-    }
-
-    /// Reads bytes at an offset, fewer at the end of the file.
-    fn read(&mut self, offset: u64, length: u64, to: &mut Vec<u8>) -> Result<(), Failure> {
-        to.clear();
-        let read = self
-            .file
-            .seek(SeekFrom::Start(offset))
-            .and_then(|_| (&mut self.file).take(length).read_to_end(to));
-        read.map_err(|error| unreadable(&self.path, "model's weights", &error))?;
-        Ok(())
-    }
-}
-
-fn unreadable(path: &Path, what: &str, error: &io::Error) -> Failure {
-    Failure::input(format!(
-        "can't read the {what} {}: {}; check the file",
-        path.display(),
-        files::system_message(error)
-    ))
-}
-
-impl Source {
-    fn open(model: &Path) -> Result<Source, Failure> {
-        let name = model.file_name().unwrap_or_default().to_string_lossy();
-        let file = SourceFile::open(model.to_path_buf(), "model")?;
-        Ok(Source {
-            folder: files::folder_of(model).to_path_buf(),
-            model: name.clone().into(),
-            files: [(name.into(), file)].into(),
-        })
-    }
-
-    /// Bytes of the model and its files of weights; `None` if the model can't be read.
-    fn size(model: &Path) -> Option<u64> {
-        let mut source = Source::open(model).ok()?;
-        source.skeleton().ok()?;
-        Some(source.bytes())
-    }
-
-    fn model_path(&self) -> PathBuf {
-        self.folder.join(&self.model)
-    }
-
-    /// Reads the skeleton and opens all files of weights.
-    fn skeleton(&mut self) -> Result<octet::onnx::schema::ModelProto, Failure> {
-        let path = self.model_path();
-        let about = |error: String| Failure::input(error).about(path.display());
-        let length = self.bytes();
-        let mut reader = SkeletonReader::new(&self.model, length);
-        let mut buffer = Vec::new();
-        while let Some((offset, length)) = reader.next() {
-            let stretch = Stretch {
-                file: self.model.clone(),
-                offset,
-                length: length as u64,
-            };
-            self.read(&stretch, &mut buffer)?;
-            reader
-                .feed(&buffer)
-                .map_err(|error| about(error.to_string()))?;
-        }
-        let model = reader.finish().map_err(|error| about(error.to_string()))?;
-        for location in external::files(&model) {
-            let inside = external::is_inside(&location);
-            let beside = self.folder.join(&location);
-            if inside && !self.files.contains_key(&location) && beside.is_file() {
-                let file = SourceFile::open(beside, "model's weights")?;
-                self.files.insert(location, file);
-            }
-        }
-        let sizes = self
-            .files
-            .iter()
-            .map(|(name, file)| (name.clone(), file.bytes));
-        check_stretches(&model, &sizes.collect()).map_err(|error| about(error.to_string()))?;
-        Ok(model)
-    }
-
-    fn read(&mut self, stretch: &Stretch, to: &mut Vec<u8>) -> Result<(), Failure> {
-        to.clear();
-        match self.files.get_mut(&stretch.file) {
-            Some(file) => file.read(stretch.offset, stretch.length, to),
-            None => Ok(()),
-        }
-    }
-
-    /// Bytes of all files.
-    fn bytes(&self) -> u64 {
-        self.files.values().map(|file| file.bytes).sum()
-    }
-
-    /// Fails if a file was written while it was read.
-    fn check_unchanged(&self) -> Result<(), Failure> {
-        for file in self.files.values() {
-            let now = fs::metadata(&file.path).ok();
-            let same = now
-                .is_some_and(|now| now.len() == file.bytes && now.modified().ok() == file.modified);
-            if !same {
-                return Err(Failure::input(format!(
-                    "{} changed while it was read: run the command again when it is complete",
-                    file.path.display()
-                )));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The files of weights of the result, under temporary names until all are complete.
-struct PartFiles {
-    parts: Vec<Part>,
-    finished: bool,
-}
-
-struct Part {
-    path: PathBuf,
-    temporary: PathBuf,
-    file: File,
-    bytes: u64,
-}
-
-impl PartFiles {
-    fn create(out: &Path, conversion: &Conversion, source: &Source) -> Result<PartFiles, Failure> {
-        let mut parts = PartFiles {
-            parts: Vec::new(),
-            finished: false,
-        };
-        let sources: Vec<PathBuf> = source.files.values().map(|f| f.path.clone()).collect();
-        let check =
-            |path: &Path| targets::check(&[(path, "--out")], &source.model_path(), &sources);
-        check(out)?;
-        for data in conversion.files() {
-            let path = out.with_file_name(&data.name);
-            check(&path)?;
-            let temporary =
-                out.with_file_name(format!(".{}.{}.part", data.name, std::process::id()));
-            let created = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(&temporary)
-                .and_then(|file| file.set_len(data.bytes).map(|()| file));
-            let file = created.map_err(|error| unwritable(&path, data.bytes, &error))?;
-            parts.parts.push(Part {
-                path,
-                temporary,
-                file,
-                bytes: data.bytes,
-            });
-        }
-        Ok(parts)
-    }
-
-    fn write(&mut self, file: usize, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let part = &mut self.parts[file];
-        let written = part
-            .file
-            .seek(SeekFrom::Start(offset))
-            .and_then(|_| part.file.write_all(bytes));
-        written.map_err(|error| unwritable(&part.path, part.bytes, &error))
-    }
-
-    /// Gives the files their names. Returns their bytes.
-    fn finish(mut self) -> Result<u64, Failure> {
-        for part in &self.parts {
-            // Some file systems report a full disk only here.
-            let synced = part.file.sync_all();
-            synced.map_err(|error| unwritable(&part.path, part.bytes, &error))?;
-        }
-        for part in &self.parts {
-            let moved = fs::rename(&part.temporary, &part.path);
-            moved.map_err(|error| unwritable(&part.path, part.bytes, &error))?;
-        }
-        self.finished = true;
-        Ok(self.parts.iter().map(|part| part.bytes).sum())
-    }
-}
-
-impl Drop for PartFiles {
-    fn drop(&mut self) {
-        if !self.finished {
-            for part in &self.parts {
-                let _ = fs::remove_file(&part.temporary);
-            }
-        }
-    }
-}
-
-fn unwritable(path: &Path, bytes: u64, error: &io::Error) -> Failure {
-    Failure::unfinished(format!(
-        "can't write {} ({bytes} bytes): {}; free some space or choose another --out (nothing was \
-         left behind)",
-        path.display(),
-        files::system_message(error)
-    ))
 }

@@ -1,0 +1,74 @@
+//! The samples of a calibration, and the report so far.
+
+use std::time::{Duration, Instant};
+
+use octet::session::{Error, ErrorKind, Session};
+
+use super::progress::Progress;
+use super::quantize::QuantizeOptions;
+use super::samples::Samples;
+use super::{Failure, files};
+
+/// Limit in bytes for samples that are read ahead to keep all threads busy.
+const READ_AHEAD_BYTES: usize = 64 << 20;
+
+/// Number of samples that are read ahead.
+pub fn read_ahead(threads: usize) -> usize {
+    match threads {
+        1 => 1,
+        more => 4 * more,
+    }
+}
+
+/// Feeds all samples to a calibration.
+pub fn calibrate(
+    session: &mut Session,
+    samples: &Samples,
+    threads: usize,
+    options: &QuantizeOptions,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let mut waiting = Vec::new();
+    let mut bytes = 0;
+    // The report contains an entry per sample, so writing it after each one is quadratic. It is
+    // written at doubling intervals and at least every second.
+    let (mut next, mut written) = (1, Instant::now());
+    for index in 0..samples.count() {
+        let encoded = samples.get(session, index)?;
+        bytes += encoded
+            .parts
+            .iter()
+            .map(|(_, content)| content.len())
+            .sum::<usize>();
+        waiting.push(encoded);
+        let last = index + 1 == samples.count();
+        if last || waiting.len() >= read_ahead(threads) || bytes >= READ_AHEAD_BYTES {
+            session
+                .feed(std::mem::take(&mut waiting), progress)
+                .map_err(|error| failure_of(options, error))?;
+            bytes = 0;
+            if index + 1 >= next || written.elapsed() > Duration::from_secs(1) {
+                report_so_far(session, options)?;
+                (next, written) = (2 * (index + 1), Instant::now());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The failure of an error, prefixed with the model's path. Errors of a sample name the sample
+/// already.
+pub fn failure_of(options: &QuantizeOptions, error: Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Sample => Failure::from(error),
+        _ => Failure::from(error).about(options.model.display()),
+    }
+}
+
+/// Writes the report so far. It is written after each step, so a run that is killed leaves one.
+pub fn report_so_far(session: &Session, options: &QuantizeOptions) -> Result<(), Failure> {
+    match &options.report {
+        Some(path) => files::write(path, &[session.report()], "--report"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,157 @@
+//! The card of a folder for transformers.js: size and error of each form.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use octet::samples::SampleSettings;
+use octet::session::{Error, compare_sample};
+
+use super::samples::Samples;
+use super::{Failure, open};
+
+/// Larger models are not run.
+const LARGEST: u64 = 1 << 30;
+
+/// Random samples, if none are given.
+const RANDOM: u64 = 2;
+
+/// A row of the card.
+pub struct CardRow {
+    /// The value of `dtype`.
+    pub form: &'static str,
+    /// Path of the model in the folder.
+    pub file: String,
+    /// Bytes of the model and its files of weights.
+    pub bytes: u64,
+    pub bytes_before: u64,
+    pub error: MeasuredError,
+}
+
+/// The error of a form.
+pub enum MeasuredError {
+    /// The lowest ratio of signal to noise of all outputs, in decibels, and the number of samples.
+    Decibels {
+        sqnr: f64,
+        samples: usize,
+        random: bool,
+    },
+    /// The reason why it was not measured.
+    NotMeasured(String),
+}
+
+/// Runs a float model and one of its forms on samples, or on random numbers if there are none.
+pub fn measured_error(float: &Path, form: &Path, samples: &[PathBuf], bytes: u64) -> MeasuredError {
+    if bytes > LARGEST {
+        return MeasuredError::NotMeasured("the model has more than 1 GiB".into());
+    }
+    match compare(float, form, samples) {
+        Ok(measured) => measured,
+        Err(failure) => MeasuredError::NotMeasured(failure.line),
+    }
+}
+
+fn compare(float: &Path, form: &Path, paths: &[PathBuf]) -> Result<MeasuredError, Failure> {
+    let random = paths.is_empty();
+    let mut float = open::open(float)?;
+    let quantized = open::open(form)?;
+    let named = |error: Error| Failure::from(error).about(form.display());
+    let runner = quantized.runner().map_err(named)?;
+    let mut comparing = float.begin_comparison(&runner).map_err(named)?;
+    let samples = Samples::new(paths, random.then_some(RANDOM))?;
+    let settings = SampleSettings {
+        demo: random,
+        ..SampleSettings::default()
+    };
+    for sample in samples.each(&float) {
+        let inputs = float.decode(&sample?, &settings)?;
+        compare_sample(&mut comparing, &inputs, None, &()).map_err(named)?;
+    }
+    let compared = comparing.finish();
+    let lowest = compared.outputs.iter().map(|output| output.apart.sqnr);
+    match lowest.reduce(f64::min) {
+        Some(sqnr) => Ok(MeasuredError::Decibels {
+            sqnr,
+            samples: compared.samples,
+            random,
+        }),
+        None => Ok(MeasuredError::NotMeasured(
+            "it has no output of floats".into(),
+        )),
+    }
+}
+
+/// Bytes in words.
+fn megabytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+fn share(row: &CardRow) -> f64 {
+    100.0 * row.bytes as f64 / row.bytes_before.max(1) as f64
+}
+
+/// The card in Markdown.
+pub fn text(name: &str, rows: &[CardRow]) -> String {
+    let mut card = format!(
+        "---\nlibrary_name: transformers.js\ntags:\n- onnx\n---\n\n# {name} for transformers.js\n\n\
+         | dtype | model | size | of the float model | error |\n|---|---|---|---|---|\n"
+    );
+    let mut reasons: Vec<&str> = Vec::new();
+    let mut measured = None;
+    for row in rows {
+        let error = match &row.error {
+            MeasuredError::Decibels {
+                sqnr,
+                samples,
+                random,
+            } => {
+                measured = Some((*samples, *random));
+                format!("{sqnr:.1} dB")
+            }
+            MeasuredError::NotMeasured(why) => {
+                if !reasons.contains(&why.as_str()) {
+                    reasons.push(why);
+                }
+                "not measured".to_owned()
+            }
+        };
+        let (size, share) = (megabytes(row.bytes), share(row));
+        // Writing to a string never fails.
+        let _ = writeln!(
+            card,
+            "| `{}` | `{}` | {size} | {share:.0} % | {error} |",
+            row.form, row.file
+        );
+    }
+    if let Some((samples, random)) = measured {
+        let whose = if random { "random" } else { "given" };
+        let _ = writeln!(
+            card,
+            "\nThe error is the ratio of signal to noise of the worst output against the float model, \
+             on {samples} {whose} samples. More is better."
+        );
+    }
+    for why in reasons {
+        let _ = writeln!(card, "\nAn error was not measured: {why}.");
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let _ = writeln!(card, "\nMade by Octet {version}.");
+    card
+}
+
+/// The lines that are printed.
+pub fn lines(out: &Path, rows: &[CardRow]) -> String {
+    let each = rows.iter().map(|row| {
+        let path = out.join(&row.file);
+        format!(
+            "{}: {} bytes, {:.0} % of {}\n",
+            path.display(),
+            row.bytes,
+            share(row),
+            row.bytes_before
+        )
+    });
+    each.collect()
+}
