@@ -22,7 +22,7 @@ fn widened(element: DataType) -> Option<(DataType, [i64; 2])> {
 
 /// The operator whose tables of bytes hold several integers each, so its other tables become
 /// signed.
-const TABLE: &str = "com.microsoft::GatherBlockQuantized";
+pub(super) const TABLE: &str = "GatherBlockQuantized";
 
 /// Widens sub-byte tensors that only QuantizeLinear, DequantizeLinear and lookups in tables read
 /// and write.
@@ -38,7 +38,8 @@ pub(super) fn widen(model: &mut Model) {
         let read = |&(reader, slot): &(usize, usize)| {
             graph.nodes[reader].is("DequantizeLinear") || slot == 2 && few.contains_key(&reader)
         };
-        let looked_up = |&(reader, _): &(usize, usize)| graph.nodes[reader].operator() == TABLE;
+        let looked_up =
+            |&(reader, _): &(usize, usize)| graph.nodes[reader].op_type.as_deref() == Some(TABLE);
         let readers = uses.consumers(name);
         let is_table = !readers.is_empty() && readers.iter().all(looked_up);
         if uses.is_output(name) || !is_table && !readers.iter().all(read) {

@@ -122,7 +122,9 @@ mod tests {
 
     #[test]
     fn scores_and_mixes_match_their_definition() {
-        for (width, stride, count, first) in [(1, 1, 1, 0), (8, 8, 4, 2), (13, 20, 7, 1), (64, 96, 9, 3)] {
+        for (width, stride, count, first) in
+            [(1, 1, 1, 0), (8, 8, 4, 2), (13, 20, 7, 1), (64, 96, 9, 3)]
+        {
             let (query, floats) = (numbers(width, 1), numbers(stride * (count + first), 2));
             let vectors = Vectors::new(&floats, stride, width, count + first).unwrap();
             let mut found = vec![0.0; count];
@@ -138,7 +140,10 @@ mod tests {
             for (place, &sum) in mixed.iter().enumerate() {
                 let each = shares.iter().enumerate();
                 let expected = each.map(|(at, by)| by * floats[(first + at) * stride + place]);
-                assert!((sum - expected.sum::<f32>()).abs() < 1e-4, "{width} {place}");
+                assert!(
+                    (sum - expected.sum::<f32>()).abs() < 1e-4,
+                    "{width} {place}"
+                );
             }
         }
     }

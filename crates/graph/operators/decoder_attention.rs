@@ -66,7 +66,12 @@ fn group_query_outputs(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
             (Some(total), Dim::Known(past)) => Dim::Known(total.max(past)),
             _ => Dim::Unknown,
         };
-        let cache = [batch.clone(), Dim::Known(shared), present, part(wide, all, 1)];
+        let cache = [
+            batch.clone(),
+            Dim::Known(shared),
+            present,
+            part(wide, all, 1),
+        ];
         let of = |shape: &[Dim]| Some(InferredValue::new(query.element, Some(shape.to_vec())));
         Some(vec![of(&output), of(&cache), of(&cache)])
     };
@@ -78,7 +83,10 @@ fn multi_head_outputs(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
         let query = ctx.input(0)?;
         let shape = |slot: usize| ctx.input(slot)?.shape.as_deref();
         let heads = count(ctx, "num_heads")?;
-        let (batch, length) = (query.shape.as_deref()?.first()?, query.shape.as_deref()?.get(1)?);
+        let (batch, length) = (
+            query.shape.as_deref()?.first()?,
+            query.shape.as_deref()?.get(1)?,
+        );
         let width = match query.shape.as_deref()? {
             [_, _, wide] => part(wide, heads, 1),
             [_, _, _, _, wide] => wide.clone(),
@@ -105,8 +113,20 @@ fn multi_head_outputs(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
             Some(_) => sum(shape(6)?.get(2)?, &keys),
         };
         let of = |shape: &[Dim]| Some(InferredValue::new(query.element, Some(shape.to_vec())));
-        let cache = |wide: &Dim| of(&[batch.clone(), Dim::Known(heads), total.clone(), wide.clone()]);
-        let scores = [batch.clone(), Dim::Known(heads), length.clone(), total.clone()];
+        let cache = |wide: &Dim| {
+            of(&[
+                batch.clone(),
+                Dim::Known(heads),
+                total.clone(),
+                wide.clone(),
+            ])
+        };
+        let scores = [
+            batch.clone(),
+            Dim::Known(heads),
+            length.clone(),
+            total.clone(),
+        ];
         Some(vec![
             of(&[batch.clone(), length.clone(), part(&deep, 1, heads)]),
             cache(&width),
@@ -134,9 +154,16 @@ fn sizes(ctx: &NodeContext, slot: usize, expected: &[Option<i64>]) -> Validation
             (Dim::Known(size), Some(expected)) => i64::try_from(*size) == Ok(*expected),
             _ => true,
         });
-    let each = expected.iter().map(|size| size.map_or("any".into(), |size| size.to_string()));
+    let each = expected
+        .iter()
+        .map(|size| size.map_or("any".into(), |size| size.to_string()));
     let expected = format!("[{}]", each.collect::<Vec<_>>().join(", "));
-    ensure(fits, &format!("the shape of its input {slot}"), shape, expected)
+    ensure(
+        fits,
+        &format!("the shape of its input {slot}"),
+        shape,
+        expected,
+    )
 }
 
 /// The number of heads in an attribute.
@@ -159,7 +186,12 @@ fn group_query(ctx: &NodeContext) -> Validation {
     }
     if ctx.node.int("do_rotary") == Some(1) {
         let given = ctx.node.input_at(7).is_some();
-        ensure(given, "its input 7", "missing", "given, as do_rotary is set")?;
+        ensure(
+            given,
+            "its input 7",
+            "missing",
+            "given, as do_rotary is set",
+        )?;
     }
     sizes(ctx, 0, &[None; 3])?;
     let [batch, length, wide] = [0, 1, 2].map(|axis| ctx.size(0, axis));
@@ -168,12 +200,21 @@ fn group_query(ctx: &NodeContext) -> Validation {
     let mut width = None;
     if let Some(wide) = wide {
         let expected = format!("a multiple of {parts}, the number of its heads");
-        ensure(wide % parts == 0 && wide > 0, "the last size of its input 0", wide, expected)?;
+        ensure(
+            wide % parts == 0 && wide > 0,
+            "the last size of its input 0",
+            wide,
+            expected,
+        )?;
         width = Some(wide / parts);
     }
     if !packed {
         for slot in [1, 2] {
-            sizes(ctx, slot, &[batch, length, width.map(|width| width * shared)])?;
+            sizes(
+                ctx,
+                slot,
+                &[batch, length, width.map(|width| width * shared)],
+            )?;
         }
     }
     let past = ctx.size(3, 2);
@@ -186,7 +227,12 @@ fn group_query(ctx: &NodeContext) -> Validation {
     }
     if let (Some(half), Some(width)) = (half, width) {
         let expected = format!("at most half of the width of a head, {width}");
-        ensure(2 * half <= width, "the last size of its input 7", half, expected)?;
+        ensure(
+            2 * half <= width,
+            "the last size of its input 7",
+            half,
+            expected,
+        )?;
     }
     sizes(ctx, 9, &[batch, length])?;
     sizes(ctx, 11, &[Some(all)])?;
@@ -201,16 +247,29 @@ fn multi_head(ctx: &NodeContext) -> Validation {
     let ranks = |slot: usize, allowed: &[usize]| {
         let fits = rank(slot).is_none_or(|rank| allowed.contains(&rank));
         let what = format!("the number of axes of its input {slot}");
-        ensure(fits, &what, rank(slot).unwrap_or_default(), format!("one of {allowed:?}"))
+        ensure(
+            fits,
+            &what,
+            rank(slot).unwrap_or_default(),
+            format!("one of {allowed:?}"),
+        )
     };
-    let (has_key, has_value) = (ctx.node.input_at(1).is_some(), ctx.node.input_at(2).is_some());
+    let (has_key, has_value) = (
+        ctx.node.input_at(1).is_some(),
+        ctx.node.input_at(2).is_some(),
+    );
     ranks(0, if has_key { &[3] } else { &[5] })?;
     ranks(1, if has_value { &[3, 4] } else { &[5] })?;
     let batch = ctx.size(0, 0);
     let mut width = ctx.size(0, 4);
     if let (Some(3), Some(wide)) = (rank(0), ctx.size(0, 2)) {
         let expected = format!("a multiple of its num_heads, {heads}");
-        ensure(wide % heads == 0 && wide > 0, "the last size of its input 0", wide, expected)?;
+        ensure(
+            wide % heads == 0 && wide > 0,
+            "the last size of its input 0",
+            wide,
+            expected,
+        )?;
         width = Some(wide / heads);
     }
     let whole = width.map(|width| width * heads);
@@ -237,7 +296,12 @@ fn multi_head(ctx: &NodeContext) -> Validation {
         deep = match (rank(2), ctx.size(2, 2)) {
             (Some(3), Some(wide)) => {
                 let expected = format!("a multiple of its num_heads, {heads}");
-                ensure(wide % heads == 0 && wide > 0, "the last size of its input 2", wide, expected)?;
+                ensure(
+                    wide % heads == 0 && wide > 0,
+                    "the last size of its input 2",
+                    wide,
+                    expected,
+                )?;
                 Some(wide / heads)
             }
             (Some(3), None) => None,
@@ -252,6 +316,8 @@ fn multi_head(ctx: &NodeContext) -> Validation {
     let past = ctx.size(6, 2);
     sizes(ctx, 6, &[batch, Some(heads), past, width])?;
     sizes(ctx, 7, &[batch, Some(heads), past, deep])?;
-    let bias = whole.zip(deep).map(|(whole, deep)| 2 * whole + deep * heads);
+    let bias = whole
+        .zip(deep)
+        .map(|(whole, deep)| 2 * whole + deep * heads);
     sizes(ctx, 3, &[bias])
 }

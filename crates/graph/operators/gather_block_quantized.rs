@@ -64,10 +64,20 @@ fn table(ctx: &NodeContext) -> Validation {
     };
     let (gathered, blocked) = (axis("gather_axis", 0)?, axis("quantize_axis", 1)?);
     if data.element == DataType::Uint8 {
-        ensure(gathered == 0, "gather_axis", gathered, "0 for a table of bytes")?;
+        ensure(
+            gathered == 0,
+            "gather_axis",
+            gathered,
+            "0 for a table of bytes",
+        )?;
         let last = shape.len() - 1;
         let expected = format!("{last}, the last axis, for a table of bytes");
-        ensure(blocked == last && last > 0, "quantize_axis", blocked, expected)?;
+        ensure(
+            blocked == last && last > 0,
+            "quantize_axis",
+            blocked,
+            expected,
+        )?;
     }
     let packed = packed(ctx.node, data.element);
     let blocks = |size: usize| (size * packed).div_ceil(block as usize);
@@ -86,7 +96,12 @@ fn table(ctx: &NodeContext) -> Validation {
                 (Dim::Known(own), Dim::Known(expected)) => own == expected,
                 _ => true,
             });
-        ensure(fits, &format!("the shape of its input {slot}"), own, format!("{expected:?}"))
+        ensure(
+            fits,
+            &format!("the shape of its input {slot}"),
+            own,
+            format!("{expected:?}"),
+        )
     };
     each(2, &blocks)?;
     each(3, &|size| blocks(size).div_ceil(packed))
@@ -105,7 +120,10 @@ mod tests {
         node.domain = Some(MICROSOFT.into());
         let all = [("block_size", 16), ("bits", 8)];
         for (name, usual) in all.into_iter().chain(attributes.iter().copied()) {
-            if name != "block_size" && name != "bits" || !attributes.iter().any(|a| a.0 == name) || usual != 16 && usual != 8 {
+            if name != "block_size" && name != "bits"
+                || !attributes.iter().any(|a| a.0 == name)
+                || usual != 16 && usual != 8
+            {
                 node = node.with(AttributeProto::int(name, usual));
             }
         }

@@ -45,7 +45,12 @@ fn rotated(ctx: &NodeContext, tables: usize) -> Validation {
     }
     let part = ctx.node.int("rotary_embedding_dim").unwrap_or(0);
     let expected = "an even number of at least 0";
-    ensure(part >= 0 && part % 2 == 0, "rotary_embedding_dim", part, expected)?;
+    ensure(
+        part >= 0 && part % 2 == 0,
+        "rotary_embedding_dim",
+        part,
+        expected,
+    )?;
     if let Some(cosines) = cosines.filter(|_| part > 0) {
         let what = "the last size of its cosines";
         let expected = format!("half of its rotary_embedding_dim, {part}");

@@ -43,8 +43,13 @@ struct GroupSizes {
 impl GroupSizes {
     fn new(call: &NativeCall, present: usize) -> TractResult<GroupSizes> {
         let count = |key: &str| {
-            let count = call.node.int(key).and_then(|count| usize::try_from(count).ok());
-            count.filter(|&count| count > 0).with_context(|| format!("its {key} is missing"))
+            let count = call
+                .node
+                .int(key)
+                .and_then(|count| usize::try_from(count).ok());
+            count
+                .filter(|&count| count > 0)
+                .with_context(|| format!("its {key} is missing"))
         };
         let (heads, shared) = (count("num_heads")?, count("kv_num_heads")?);
         let [batches, tokens, wide] = call.sizes(QUERY)?;
@@ -87,7 +92,8 @@ impl GroupSizes {
         for length in lengths {
             let all = length.saturating_add(1);
             let before = if is_first { 0 } else { all - tokens as i64 };
-            let sound = (1..=total).contains(&all) && (0..=past as i64).contains(&before) || tokens == 0;
+            let sound =
+                (1..=total).contains(&all) && (0..=past as i64).contains(&before) || tokens == 0;
             ensure!(
                 sound,
                 "its seqlens_k of {length} does not fit {tokens} new tokens, a cache of {past} and the total_sequence_length {total}"
@@ -113,15 +119,18 @@ impl GroupSizes {
             2 * table.pairs,
             self.width
         );
-        let given = call.input(POSITIONS).map(|_| call.integers(POSITIONS)).transpose()?;
+        let given = call
+            .input(POSITIONS)
+            .map(|_| call.integers(POSITIONS))
+            .transpose()?;
         let mut places = Vec::with_capacity(self.batches * self.tokens);
         for batch in 0..self.batches {
             for token in 0..self.tokens {
                 let position = match &given {
                     // Only the first number counts in a run without earlier tokens.
-                    Some(given) if self.is_first => {
-                        given.first().map(|first| first.saturating_add(token as i64))
-                    }
+                    Some(given) if self.is_first => given
+                        .first()
+                        .map(|first| first.saturating_add(token as i64)),
                     Some(given) => given.get(batch * self.tokens + token).copied(),
                     None => Some((self.before[batch] + token) as i64),
                 };
@@ -135,13 +144,24 @@ impl GroupSizes {
 
 fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
     supported(call)?;
-    let output = call.output_place(0).context("its first output is omitted")?;
+    let output = call
+        .output_place(0)
+        .context("its first output is omitted")?;
     // The length of the cache follows from the inputs, also if nobody reads it.
-    let past = call.input(PAST[0]).map_or(0, |past| past.shape().get(2).copied().unwrap_or(0));
+    let past = call
+        .input(PAST[0])
+        .map_or(0, |past| past.shape().get(2).copied().unwrap_or(0));
     let total = call.integers(TOTAL)?.first().copied().unwrap_or(0);
     let present = past.max(usize::try_from(total).unwrap_or(0));
     let sizes = GroupSizes::new(call, present)?;
-    let GroupSizes { batches, tokens, heads, shared, width, .. } = sizes;
+    let GroupSizes {
+        batches,
+        tokens,
+        heads,
+        shared,
+        width,
+        ..
+    } = sizes;
     let packed = call.input(KEY).is_none();
     let all = if packed { heads + 2 * shared } else { heads };
     let view = |slot: usize, from: usize| {
@@ -149,11 +169,20 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
             true => (QUERY, all, from),
             false => (slot, if slot == QUERY { heads } else { shared }, 0),
         };
-        Ok::<_, TractError>(HeadView::by_token(call.floats(slot)?, tokens, all, from, width))
+        Ok::<_, TractError>(HeadView::by_token(
+            call.floats(slot)?,
+            tokens,
+            all,
+            from,
+            width,
+        ))
     };
     let rotation = sizes.rotation(call)?;
     let rotation = rotation.as_ref();
-    let norms = [call.optional_floats(NORMS[0])?, call.optional_floats(NORMS[1])?];
+    let norms = [
+        call.optional_floats(NORMS[0])?,
+        call.optional_floats(NORMS[1])?,
+    ];
     ensure!(
         norms.iter().flatten().all(|norm| norm.len() == width),
         "its norm weights must have {width} numbers, as a head has"
@@ -184,8 +213,16 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         true => queries,
         false => HeadView::by_token(&turned, tokens, heads, 0, width),
     };
-    let keys = cache(call, &sizes, PAST[0], view(KEY, heads)?, |row, head| turn(norms[1], row, head))?;
-    let values = cache(call, &sizes, PAST[1], view(KEY + 1, heads + shared)?, |_, _| ())?;
+    let keys = cache(call, &sizes, PAST[0], view(KEY, heads)?, |row, head| {
+        turn(norms[1], row, head)
+    })?;
+    let values = cache(
+        call,
+        &sizes,
+        PAST[1],
+        view(KEY + 1, heads + shared)?,
+        |_, _| (),
+    )?;
 
     let addend = call.input(ADDEND).map(|addend| {
         let most = sizes.with_new.iter().copied().max().unwrap_or(0);
@@ -196,7 +233,10 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         Some(sinks) => Some(sinks),
         None => call.is_set("smooth_softmax").then_some(&zeros[..]),
     };
-    ensure!(sinks.is_none_or(|sinks| sinks.len() == heads), "its head_sink must have {heads} numbers");
+    ensure!(
+        sinks.is_none_or(|sinks| sinks.len() == heads),
+        "its head_sink must have {heads} numbers"
+    );
     let scale = call.node.float("scale").filter(|&scale| scale != 0.0);
     let attention = Attention {
         batches,
@@ -210,9 +250,12 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         scale: scale.unwrap_or_else(|| 1.0 / (width as f32).sqrt()),
         cap: call.node.float("softcap").unwrap_or(0.0),
         sinks,
-        addends: addend.transpose()?.into_iter().collect(),
+        addends: [addend.transpose()?, None],
     };
-    let window = call.node.int("local_window_size").and_then(|size| usize::try_from(size).ok());
+    let window = call
+        .node
+        .int("local_window_size")
+        .and_then(|size| usize::try_from(size).ok());
     let window = window.filter(|&size| size > 0).unwrap_or(usize::MAX);
     let is_causal = call.node.int("causal").unwrap_or(1) != 0;
     let seen = |batch: usize, token: usize| {
@@ -241,7 +284,10 @@ fn supported(call: &NativeCall) -> TractResult<()> {
     );
     for key in ["k_quant_type", "v_quant_type"] {
         let kind = call.node.text(key).unwrap_or("NONE");
-        ensure!(kind == "NONE", "a quantized cache ({key} = {kind}) is not supported; export it with a float cache");
+        ensure!(
+            kind == "NONE",
+            "a quantized cache ({key} = {kind}) is not supported; export it with a float cache"
+        );
     }
     Ok(())
 }
@@ -254,7 +300,15 @@ fn cache(
     new: HeadView,
     turn: impl Fn(usize, &mut [f32]),
 ) -> TractResult<Vec<f32>> {
-    let &GroupSizes { batches, tokens, shared, width, past, present, .. } = sizes;
+    let &GroupSizes {
+        batches,
+        tokens,
+        shared,
+        width,
+        past,
+        present,
+        ..
+    } = sizes;
     let earlier = call.optional_floats(slot)?.unwrap_or_default();
     let earlier = HeadView::by_head(earlier, shared, past, width);
     let mut made = vec![0.0; batches * shared * present * width];

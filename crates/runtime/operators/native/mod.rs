@@ -338,7 +338,9 @@ impl TypedOp for NativeOperator {
             })
             .collect();
         let outputs = self.output_types(&facts)?.into_iter();
-        Ok(outputs.map(|(element, sizes)| element.fact(sizes)).collect())
+        Ok(outputs
+            .map(|(element, sizes)| element.fact(sizes))
+            .collect())
     }
 
     as_op!();

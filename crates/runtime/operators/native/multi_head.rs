@@ -52,12 +52,18 @@ fn parts<'a>(call: &NativeCall<'a>, heads: usize) -> TractResult<[Part<'a>; 3]> 
     };
     Ok(match (call.input(1), call.input(2)) {
         (None, _) => {
-            ensure!(query.len() == 5, "without keys its queries must have 5 axes");
+            ensure!(
+                query.len() == 5,
+                "without keys its queries must have 5 axes"
+            );
             [joined(0, 3, 0)?, joined(0, 3, 1)?, joined(0, 3, 2)?]
         }
         (Some(_), None) => [flat(0)?, joined(1, 2, 0)?, joined(1, 2, 1)?],
         (Some(_), Some(_)) => {
-            ensure!(query.len() == 3, "with keys its queries must have 3 axes, and have {tokens}");
+            ensure!(
+                query.len() == 3,
+                "with keys its queries must have 3 axes, and have {tokens}"
+            );
             [flat(0)?, either(1)?, either(2)?]
         }
     })
@@ -72,8 +78,13 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         call.input(8).is_none() && call.input(9).is_none(),
         "a cache that is shared by past and present is not supported; export it without past_sequence_length"
     );
-    let heads = call.node.int("num_heads").and_then(|heads| usize::try_from(heads).ok());
-    let heads = heads.filter(|&heads| heads > 0).context("its num_heads is missing")?;
+    let heads = call
+        .node
+        .int("num_heads")
+        .and_then(|heads| usize::try_from(heads).ok());
+    let heads = heads
+        .filter(|&heads| heads > 0)
+        .context("its num_heads is missing")?;
     let batches = call.tensor(0)?.shape()[0];
     let [query, key, value] = parts(call, heads)?;
     ensure!(
@@ -107,14 +118,12 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         Some(mask) => Some(hidden(call, mask, [batches, query.tokens, keys])?),
         None => None,
     };
-    let mut addends = Vec::new();
-    if let Some((floats, queries)) = &hidden {
-        let sizes = [batches, 1, *queries, keys];
-        addends.push(Addend { floats, sizes });
-    }
-    if let Some(addend) = call.input(ADDEND) {
-        addends.push(Addend::new(addend, [batches, heads, query.tokens, keys])?);
-    }
+    let mask = hidden.as_ref().map(|(floats, queries)| Addend {
+        floats,
+        sizes: [batches, 1, *queries, keys],
+    });
+    let addend = call.input(ADDEND);
+    let addend = addend.map(|given| Addend::new(given, [batches, heads, query.tokens, keys]));
     let scale = call.node.float("scale").filter(|&scale| scale != 0.0);
     let attention = Attention {
         batches,
@@ -128,11 +137,13 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         scale: scale.unwrap_or_else(|| 1.0 / (query.view.width as f32).sqrt()),
         cap: 0.0,
         sinks: None,
-        addends,
+        addends: [mask, addend.transpose()?],
     };
     let is_causal = call.is_set("unidirectional") && query.tokens > 1;
     let seen = |_, token: usize| 0..if is_causal { past + token + 1 } else { keys };
-    let output = call.output_place(0).context("its first output is omitted")?;
+    let output = call
+        .output_place(0)
+        .context("its first output is omitted")?;
     attention.run(seen, made[output].try_as_plain_ram_mut()?.as_slice_mut()?)?;
     call.fill(made, 1, &all_keys)?;
     call.fill(made, 2, &all_values)
@@ -148,7 +159,10 @@ fn joined(
     bias: Option<&[f32]>,
 ) -> TractResult<Vec<f32>> {
     let width = part.view.width;
-    let earlier = past.map(|slot| call.optional_floats(slot)).transpose()?.flatten();
+    let earlier = past
+        .map(|slot| call.optional_floats(slot))
+        .transpose()?
+        .flatten();
     let earlier = earlier.unwrap_or_default();
     let before = earlier.len() / (batches * heads * width).max(1);
     let view = HeadView::by_head(earlier, heads, before, width);
@@ -185,7 +199,9 @@ fn hidden(
     let shape = mask.shape();
     let shown: Vec<f32> = match *shape {
         [lines] if lines == batches => {
-            let all = list.iter().flat_map(|&count| (0..keys as i64).map(move |key| key < count));
+            let all = list
+                .iter()
+                .flat_map(|&count| (0..keys as i64).map(move |key| key < count));
             all.map(addend).collect()
         }
         [lines, columns] if [lines, columns] == [batches, keys] => {

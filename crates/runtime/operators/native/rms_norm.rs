@@ -8,7 +8,9 @@ use super::{NativeCall, NativeKernel};
 use crate::operator_inputs::axis_of;
 
 pub(super) static KERNELS: &[NativeKernel] = &[
-    NativeKernel::several("RMSNormalization", |call, made| normalize_one(call, made, 1e-5)),
+    NativeKernel::several("RMSNormalization", |call, made| {
+        normalize_one(call, made, 1e-5)
+    }),
     NativeKernel::several("SimplifiedLayerNormalization", |call, made| {
         normalize_one(call, made, 1e-5)
     }),
@@ -61,7 +63,8 @@ fn normalize_sum(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         fits(scale) && bias.is_none_or(fits),
         "its scale and bias must have {width} numbers each"
     );
-    let repeats = !other.is_empty() && one.len() % other.len() == 0 && other.len() % width.max(1) == 0;
+    let repeats =
+        !other.is_empty() && one.len() % other.len() == 0 && other.len() % width.max(1) == 0;
     ensure!(
         repeats || one.is_empty(),
         "its second input of shape {:?} must end like its input of shape {shape:?}",

@@ -100,12 +100,19 @@ fn rotate_all(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
         "its cosines rotate {} numbers of a head of {width}",
         2 * table.pairs
     );
-    let given = call.input(positions).map(|_| call.integers(positions)).transpose()?;
+    let given = call
+        .input(positions)
+        .map(|_| call.integers(positions))
+        .transpose()?;
     let places: TractResult<Vec<usize>> = match given {
-        None => (0..batches * tokens).map(|place| table.place(place as i64)).collect(),
+        None => (0..batches * tokens)
+            .map(|place| table.place(place as i64))
+            .collect(),
         Some(given) if given.len() == 1 && !of_onnx => {
             let places = (0..batches * tokens).map(|place| (place % tokens) as i64);
-            places.map(|place| table.place(given[0].saturating_add(place))).collect()
+            places
+                .map(|place| table.place(given[0].saturating_add(place)))
+                .collect()
         }
         Some(given) => {
             ensure!(
