@@ -22,7 +22,7 @@ fn widened(element: DataType) -> Option<(DataType, [i64; 2])> {
 
 /// The operator whose tables of bytes hold several integers each, so its other tables become
 /// signed.
-const TABLE: &str = "com.microsoft::GatherBlockQuantized";
+pub(super) const TABLE: &str = "GatherBlockQuantized";
 
 /// Widens sub-byte tensors that only QuantizeLinear, DequantizeLinear and lookups in tables read
 /// and write.
@@ -38,7 +38,7 @@ pub(super) fn widen(model: &mut Model) {
             graph.nodes()[reader.node].is("DequantizeLinear")
                 || reader.is_input(2) && few.contains_key(&reader.node)
         };
-        let looked_up = |reader: &Use| graph.nodes()[reader.node].operator() == TABLE;
+        let looked_up = |reader: &Use| graph.nodes()[reader.node].op_type == TABLE;
         let readers = graph.consumers(name);
         let is_table = !readers.is_empty() && readers.iter().all(looked_up);
         if graph.is_output(name) || !is_table && !readers.iter().all(read) {

@@ -18,6 +18,7 @@ mod softmax;
 use std::collections::HashMap;
 
 use crate::operators::MATMUL_NBITS;
+use crate::sub_byte::TABLE;
 
 use octet_graph::operators::{Operator, Property};
 use octet_graph::{Attribute, Model, Node, Steps};
@@ -192,6 +193,7 @@ pub(super) fn has_integers(model: &Model) -> bool {
         "DequantizeLinear",
         "QGemm",
         MATMUL_NBITS,
+        TABLE,
         recurrent::OPERATOR,
         embedding::QUANTIZED,
     ];

@@ -122,7 +122,13 @@ pub(super) struct Attention<'a> {
     pub(super) cap: f32,
     /// A score for each head that takes a share and has no value.
     pub(super) sinks: Option<&'a [f32]>,
-    pub(super) addends: Vec<Addend<'a>>,
+    pub(super) addends: [Option<Addend<'a>>; 2],
+}
+
+fn add(scores: &mut [f32], addends: impl Iterator<Item = f32>) {
+    for (score, addend) in scores.iter_mut().zip(addends) {
+        *score += addend;
+    }
 }
 
 impl Attention<'_> {
@@ -170,10 +176,22 @@ impl Attention<'_> {
                     *score = self.cap * (*score / self.cap).tanh();
                 }
             }
-            for addend in &self.addends {
-                let row = &addend.row(batch, head, query)[seen.clone()];
-                for (score, addend) in scored.iter_mut().zip(row) {
-                    *score += addend;
+            // Addends are added up first, as in ONNX Runtime: next to −10000 a score is rounded.
+            match self
+                .addends
+                .each_ref()
+                .map(|one| Some(one.as_ref()?.row(batch, head, query)))
+            {
+                [Some(one), Some(other)] => {
+                    let both = one[seen.clone()].iter().zip(&other[seen.clone()]);
+                    add(scored, both.map(|(one, other)| one + other));
+                }
+                [one, other] => {
+                    let row = one.or(other).unwrap_or_default();
+                    add(
+                        scored,
+                        row.get(seen.clone()).unwrap_or_default().iter().copied(),
+                    );
                 }
             }
             softmax(scored, self.sinks.map(|sinks| sinks[head]));

@@ -250,7 +250,7 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         scale: scale.unwrap_or_else(|| 1.0 / (width as f32).sqrt()),
         cap: call.node.float("softcap").unwrap_or(0.0),
         sinks,
-        addends: addend.transpose()?.into_iter().collect(),
+        addends: [addend.transpose()?, None],
     };
     let window = call
         .node

@@ -118,14 +118,12 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         Some(mask) => Some(hidden(call, mask, [batches, query.tokens, keys])?),
         None => None,
     };
-    let mut addends = Vec::new();
-    if let Some((floats, queries)) = &hidden {
-        let sizes = [batches, 1, *queries, keys];
-        addends.push(Addend { floats, sizes });
-    }
-    if let Some(addend) = call.input(ADDEND) {
-        addends.push(Addend::new(addend, [batches, heads, query.tokens, keys])?);
-    }
+    let mask = hidden.as_ref().map(|(floats, queries)| Addend {
+        floats,
+        sizes: [batches, 1, *queries, keys],
+    });
+    let addend = call.input(ADDEND);
+    let addend = addend.map(|given| Addend::new(given, [batches, heads, query.tokens, keys]));
     let scale = call.node.float("scale").filter(|&scale| scale != 0.0);
     let attention = Attention {
         batches,
@@ -139,7 +137,7 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         scale: scale.unwrap_or_else(|| 1.0 / (query.view.width as f32).sqrt()),
         cap: 0.0,
         sinks: None,
-        addends,
+        addends: [mask, addend.transpose()?],
     };
     let is_causal = call.is_set("unidirectional") && query.tokens > 1;
     let seen = |_, token: usize| 0..if is_causal { past + token + 1 } else { keys };
