@@ -10,6 +10,7 @@ mod control;
 mod convert;
 mod files;
 mod inspect;
+mod stream;
 mod tensors;
 
 use std::collections::BTreeMap;

@@ -120,6 +120,17 @@ export interface CompareOptions {
   gently?: AbortSignal;
 }
 
+/** Where the files of a conversion go: a folder that the person chose, or this browser's storage. */
+export interface Place {
+  folder: FileSystemDirectoryHandle | null;
+}
+
+/** The files that a conversion made, the model first. */
+export interface StreamedFiles {
+  files: { name: string; bytes: number }[];
+  memory: Memory;
+}
+
 export interface Failure {
   kind: string;
   message: string;

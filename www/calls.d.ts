@@ -4,16 +4,36 @@
  */
 
 import type {
-  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, UnusableSample, ValueDistribution,
+  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, StreamedPlan, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
-  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Progress, Result, Run, RunOptions, Shared,
+  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Place, Progress, Result, Run, RunOptions, Shared, StreamedFiles,
 } from './api.js';
 
 /** An open model. `wanted` lists external data files that are missing. */
 export interface Opened {
   card: ModelSummary;
   wanted: string[];
+}
+
+/**
+ * A plan and what an earlier conversion left at its place. `kept`: the bytes that need not be read
+ * again; `misfit`: why it can't go on; `rate`: bytes in a millisecond.
+ */
+export interface PlannedStream {
+  plan: StreamedPlan;
+  kept: number | null;
+  misfit: string;
+  finished: boolean;
+  rate: number;
+}
+
+/** A conversion: settings, the greatest size of a file, and where to. */
+interface StreamedJob {
+  key: number;
+  settings: Settings;
+  limit: number;
+  place: Place;
 }
 
 /** The number that the page gives an open model. */
@@ -50,6 +70,12 @@ export interface Calls {
   graph(args: Key): GraphView;
   distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): ValueDistribution | null;
   channels(args: Key & { weight: string }): ChannelRanges | null;
+  openStreamed(args: Key & { file: NamedFile }): { wanted: string[] };
+  attachStreamed(args: Key & { files: NamedFile[] }): { card: ModelSummary };
+  planStreamed(args: StreamedJob): PlannedStream;
+  convert(args: StreamedJob & { resume: boolean }): StreamedFiles;
+  discardStreamed(args: StreamedJob): void;
+  closeStreamed(args: Key): void;
   report(args: Key): string;
   export(args: Key & { kind: Export }): string;
 }

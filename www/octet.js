@@ -118,6 +118,18 @@ export class Octet {
   }
 
   /**
+   * Opens a model of any size, to be converted piece by piece. Its weights stay in their files.
+   *
+   * @param {File | NamedFile} file
+   * @param {CallOptions} [options]
+   * @returns {Promise<import('./streamed-model.js').StreamedModel>}
+   */
+  async openStreamed(file, options = {}) {
+    const { StreamedModel } = await import('./streamed-model.js');
+    return StreamedModel.open(() => this.engine(), this.#keys++, namedFile(file), options);
+  }
+
+  /**
    * Runs a model, float or quantized, on one sample and returns the time of each layer.
    *
    * @param {File | Blob | Uint8Array<ArrayBuffer>} model

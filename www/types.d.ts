@@ -792,6 +792,30 @@ export interface Skipped {
   sample: string;
 }
 
+/** What a conversion will read and write. */
+export interface StreamedPlan {
+  /** Bytes that are read, over all passes. */
+  bytesToRead: number;
+  /** Bytes of the files of weights. */
+  bytesToWrite: number;
+  /** The files of weights. */
+  files: DataFile[];
+  /** Reasons why nodes stay float, each with the number of its nodes, the most frequent first. */
+  float: [string, number][];
+  /** Name of the journal's file. */
+  journal: string;
+  /** Bytes of memory that the conversion takes at most, beside the graph. */
+  memory: number;
+  /** Name of the model file. */
+  model: string;
+  /** Number of nodes. */
+  nodes: number;
+  /** Notes for people, a sentence each. */
+  notes: string[];
+  /** Number of nodes that are quantized. */
+  quantized: number;
+}
+
 /**
  * The role of a quantized tensor in the model.
  * - "activation": A value computed at inference.

@@ -47,6 +47,9 @@ function session(key) {
   return found;
 }
 
+/** Models of any size; loaded when the first one is opened. */
+const streamed = () => import('./streamed-worker.js');
+
 /** @typedef {(progress: Progress) => void} Report */
 
 /** @type {Handlers} */
@@ -165,6 +168,13 @@ const calls = {
     }
     return open.finishComparison();
   },
+
+  openStreamed: async (args) => (await streamed()).openStreamed(loaded(), args),
+  attachStreamed: async (args) => (await streamed()).attachStreamed(args),
+  planStreamed: async (args) => (await streamed()).planStreamed(args),
+  convert: async (args, report) => (await streamed()).convert(loaded(), args, report),
+  discardStreamed: async (args) => (await streamed()).discardStreamed(args),
+  closeStreamed: async (args) => (await streamed()).closeStreamed(args),
 
   graphOf: ({ blob }) => loaded().graphOf('the model', blob),
 

@@ -123,9 +123,9 @@ impl ConversionJournal {
         }
     }
 
-    /// The settings of the conversion, as JSON text.
-    pub fn settings(&self) -> &str {
-        &self.settings
+    /// The number of recipes that it has.
+    pub fn finished(&self) -> usize {
+        self.finished.len()
     }
 
     /// Its text.

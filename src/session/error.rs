@@ -12,6 +12,7 @@ use crate::quantize::QuantizeError;
 use crate::runtime::EngineError;
 use crate::samples::SampleError;
 use crate::stats::SecondPassMissing;
+use crate::stream::StreamError;
 
 /// Error of a session. The sentence states the problem, its place, its cause and the next step.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,8 @@ pub enum Error {
     #[error(transparent)]
     OtherSamples(FeedError),
     #[error(transparent)]
+    Stream(StreamError),
+    #[error(transparent)]
     Order(#[from] OrderError),
     #[error(
         "the model's weights are in external files that are missing: {}; put them beside the model, or add them",
@@ -66,6 +69,8 @@ pub enum OrderError {
     NotCalibrating,
     #[error("there are no ranges yet; calibrate with some samples first")]
     NotCalibrated,
+    #[error("the conversion has not been planned yet; read the model and plan it first")]
+    NotPlanned,
     #[error("there is no profile yet; profile the model first")]
     NotProfiled,
     #[error("no comparison has begun; begin one with the quantized model")]
@@ -114,6 +119,8 @@ pub enum ErrorKind {
     Memory,
     /// A file of the page can't be read.
     Read,
+    /// The journal of an unfinished conversion does not fit.
+    Journal,
     /// The call is not allowed at this stage.
     Order,
     /// The caller stopped the call.
@@ -137,6 +144,7 @@ impl ErrorKind {
             ErrorKind::Settings => "settings",
             ErrorKind::Memory => "memory",
             ErrorKind::Read => "read",
+            ErrorKind::Journal => "journal",
             ErrorKind::Order => "order",
             ErrorKind::Stopped => "stopped",
             ErrorKind::Internal => "internal",
@@ -153,6 +161,12 @@ impl Error {
             Error::External(_) | Error::FilesMissing { .. } => ErrorKind::External,
             Error::Prepare(_) | Error::Equalize(_) => ErrorKind::Prepare,
             Error::Quantize(_) => ErrorKind::Quantize,
+            Error::Stream(error) => match error {
+                StreamError::Short { .. } => ErrorKind::Read,
+                StreamError::Journal(_) => ErrorKind::Journal,
+                StreamError::Tensor(_) => ErrorKind::Model,
+                _ => ErrorKind::Quantize,
+            },
             Error::Run { .. } | Error::Engine(_) => ErrorKind::Engine,
             Error::Compare(_) => ErrorKind::Compare,
             Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => ErrorKind::Sample,
@@ -192,6 +206,18 @@ impl From<FeedError> for Error {
             }
             FeedError::Broken(broken) => broken.into(),
             FeedError::UnderWay(_) => OrderError::UnderWay(error).into(),
+        }
+    }
+}
+
+impl From<StreamError> for Error {
+    fn from(error: StreamError) -> Error {
+        match error {
+            StreamError::External(error) => Error::External(error),
+            StreamError::Graph(error) => Error::Graph(error),
+            StreamError::Quantize(error) => Error::Quantize(error),
+            StreamError::Write(error) => Error::Write(error),
+            other => Error::Stream(other),
         }
     }
 }

@@ -34,6 +34,7 @@ mod sample_checks;
 mod source;
 mod stage;
 mod stored_profile;
+mod streamed;
 mod warm_up;
 
 use std::collections::BTreeMap;
@@ -59,6 +60,7 @@ pub use sample_checks::UnusableSample;
 pub use source::{Checksum, ModelFile, hexadecimal};
 use stage::Stage;
 use stored_profile::StoredProfile;
+pub use streamed::{StreamedModel, StreamedPlan};
 pub use warm_up::warm_up;
 
 pub use crate::broken_invariant::BrokenInvariant;
@@ -190,7 +192,7 @@ impl Session {
         let file = file?;
         profiler.finish();
         let before = advice::ModelSize {
-            file: self.opened.summary.bytes_in_all(),
+            file: self.opened.summary.bytes_in_all() as usize,
             constants: self.opened.constants,
         };
         let after = advice::ModelSize {

@@ -18,7 +18,7 @@ pub struct ModelSummary {
     /// Name of the file.
     pub name: String,
     /// Size of the file in bytes.
-    pub bytes: usize,
+    pub bytes: u64,
     /// Attached files of external data.
     pub data_files: Vec<DataFile>,
     /// SHA-256 of the file in hexadecimal.
@@ -56,7 +56,7 @@ pub struct DataFile {
     /// Path that the model states, relative to its own.
     pub name: String,
     /// Size in bytes.
-    pub bytes: usize,
+    pub bytes: u64,
 }
 
 /// A graph input or output.
@@ -87,9 +87,9 @@ pub struct FloatOperator {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ModelIdentity<'a> {
     name: &'a str,
-    bytes: usize,
+    bytes: u64,
     #[serde(skip_serializing_if = "is_zero")]
-    data_bytes: usize,
+    data_bytes: u64,
     sha256: &'a str,
     opset: i64,
     ir_version: i64,
@@ -98,14 +98,14 @@ pub(super) struct ModelIdentity<'a> {
     nodes: usize,
 }
 
-fn is_zero(bytes: &usize) -> bool {
+fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
 impl ModelSummary {
     /// Size of the model in bytes, external data included.
-    pub fn bytes_in_all(&self) -> usize {
-        self.bytes + self.data_files.iter().map(|file| file.bytes).sum::<usize>()
+    pub fn bytes_in_all(&self) -> u64 {
+        self.bytes + self.data_files.iter().map(|file| file.bytes).sum::<u64>()
     }
 
     pub(super) fn identity(&self) -> ModelIdentity<'_> {
@@ -122,10 +122,20 @@ impl ModelSummary {
         }
     }
 
-    /// Summarizes a model. The operators inside its functions count where the functions can be
-    /// inlined.
-    pub(super) fn new(file: &ModelFile, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
-        let pictures = Proposal::new(&file.name, &model, inputs);
+    /// Summarizes a model that is in memory.
+    pub(super) fn new(file: &ModelFile, model: Model, inputs: &[InputSpec]) -> ModelSummary {
+        let half = half_weights(&model);
+        let mut summary = ModelSummary::of_graph(&file.name, model, inputs);
+        summary.bytes = file.bytes.len() as u64;
+        summary.sha256.clone_from(&file.sha256);
+        summary.warnings.extend(half);
+        summary
+    }
+
+    /// Summarizes a graph, without the size and the checksum of its file. The operators inside its
+    /// functions count where the functions can be inlined.
+    pub(super) fn of_graph(name: &str, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
+        let pictures = Proposal::new(name, &model, inputs);
         let functions = Functions::inline(&mut model);
         let model = &model;
         let graph = &model.graph;
@@ -169,23 +179,14 @@ impl ModelSummary {
             Ok(functions) => functions.notes(),
             Err(reason) => vec![reason.to_string()],
         });
-        let half = graph.initializers.iter().find_map(|tensor| {
-            let element = tensor.element().ok()?;
-            element.is_half().then_some(element.name())
-        });
-        if let Some(half) = half {
-            warnings.push(format!(
-                "It has {half} weights; they are first converted to float32, which is exact."
-            ));
-        }
         if graph.nodes().iter().any(|n| n.subgraphs().next().is_some()) {
             warnings.push("It has subgraphs (If, Loop or Scan); they stay unchanged.".into());
         }
         ModelSummary {
-            name: file.name.clone(),
-            bytes: file.bytes.len(),
+            name: name.to_owned(),
+            bytes: 0,
             data_files: Vec::new(),
-            sha256: file.sha256.clone(),
+            sha256: String::new(),
             opset: model.opset(),
             ir_version: header.ir_version.unwrap_or(0),
             producer: producer
@@ -221,6 +222,17 @@ impl GraphPort {
             shape,
         }
     }
+}
+
+/// The warning that weights in half precision are converted.
+fn half_weights(model: &Model) -> Option<String> {
+    let half = model.graph.initializers.iter().find_map(|tensor| {
+        let element = tensor.element().ok()?;
+        element.is_half().then_some(element.name())
+    })?;
+    Some(format!(
+        "It has {half} weights; they are first converted to float32, which is exact."
+    ))
 }
 
 fn elements(tensor: &TensorProto) -> u64 {

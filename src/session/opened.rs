@@ -57,7 +57,7 @@ impl OpenedModel {
         self.wanted_files = onnx::external::files(&self.header);
         self.summary = ModelSummary::new(&self.file, self.model()?, &self.input_specs());
         let attached = attached.into_iter().filter_map(|name| {
-            let bytes = onnx::external::find(files, &name)?.len();
+            let bytes = onnx::external::find(files, &name)?.len() as u64;
             Some(DataFile { name, bytes })
         });
         self.summary.data_files = attached.collect();
@@ -117,7 +117,7 @@ impl OpenedModel {
 }
 
 /// Graph inputs without an initializer.
-fn input_specs(header: &ModelProto) -> Vec<InputSpec> {
+pub(super) fn input_specs(header: &ModelProto) -> Vec<InputSpec> {
     let Some(graph) = &header.graph else {
         return Vec::new();
     };

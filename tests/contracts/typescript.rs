@@ -42,6 +42,7 @@ fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
 /// The types that Rust hands to JavaScript.
 fn add_written(generator: &mut SchemaGenerator) {
     add::<octet::session::ModelSummary>(generator);
+    add::<octet::session::StreamedPlan>(generator);
     add::<octet::session::UnusableSample>(generator);
     add::<octet::session::Forecast>(generator);
     add::<octet::session::CalibrationSummary>(generator);

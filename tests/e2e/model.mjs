@@ -131,6 +131,28 @@ export function large() {
   return model(nodes, weights, { x: [1, side], y: [1, side] });
 }
 
+/**
+ * Dense layers of `side`² floats each, `x` to `y`: the weights in the model, or in the file
+ * `weights.bin` beside it.
+ *
+ * @param {{ layers: number, side: number, external?: boolean }} of
+ * @returns {{ model: Buffer, weights: Buffer }} `weights` is empty where the model has them
+ */
+export function dense({ layers, side, external = false }) {
+  const size = side * side * 4;
+  const entry = (/** @type {string} */ key, /** @type {string} */ value) => field(13, [field(1, key), field(2, value)]);
+  /** @type {Buffer[]} */
+  const data = [];
+  const weights = Array.from({ length: layers }, (_, at) => {
+    const values = Buffer.from(new Float32Array(side * side).map((_, i) => ((((i + 31 * at) * 2654435761) % 1009) / 1009 - 0.5) / Math.sqrt(side)).buffer);
+    if (external) data.push(values);
+    const place = [entry('location', 'weights.bin'), entry('offset', String(at * size)), entry('length', String(size)), whole(14, 1)];
+    return tensor(`w${at}`, float, [side, side], external ? place : [field(9, values)]);
+  });
+  const nodes = weights.map((_, at) => node('MatMul', `dense${at}`, [at === 0 ? 'x' : `d${at - 1}`, `w${at}`], at === layers - 1 ? 'y' : `d${at}`));
+  return { model: model(nodes, weights, { x: [1, side], y: [1, side] }), weights: Buffer.concat(data) };
+}
+
 /** The convolution for images of any size. */
 export const anySize = () => convolution({ x: [1, 3, 'height', 'width'], y: [1, 2, 'height', 'width'] });
 

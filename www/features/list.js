@@ -17,12 +17,13 @@
  *
  * - `element`: an element of index.html that the view defines
  * - `welcome`: the view without a model
+ * - `large`: the view of a model that is converted piece by piece, in place of the studio
  * - `side`: the sidebar; `run`: the foot of the sidebar, always in sight
  * - `tab`: a tab; `aside`: beside the tabs where a layer can be selected
  * - `foot`: the foot of the studio
  * - `part`: inside panels that import it; it loads with them, at start
  *
- * @typedef {'element' | 'welcome' | 'side' | 'run' | 'tab' | 'aside' | 'foot' | 'part'} Place
+ * @typedef {'element' | 'welcome' | 'large' | 'side' | 'run' | 'tab' | 'aside' | 'foot' | 'part'} Place
  */
 
 /**
@@ -31,7 +32,7 @@
  * @property {Place} place
  * @property {string} [title] of its tab, or of its panel in the sidebar
  * @property {() => Promise<Panel>} [load]
- * @property {boolean} [onDemand] for a tab or aside that loads when it is first shown
+ * @property {boolean} [onDemand] for a tab, an aside or a view that loads when it is first shown
  * @property {boolean} [style] for a folder with a `style.css`
  * @property {boolean} [selects] for a tab where a layer can be selected
  */
@@ -40,6 +41,7 @@
 export const features = [
   { name: 'header', place: 'element', load: () => import('./header/view.js'), style: true },
   { name: 'welcome', place: 'welcome', load: () => import('./welcome/view.js'), style: true },
+  { name: 'large', place: 'large', load: () => import('./large/view.js'), onDemand: true, style: true },
   { name: 'model', place: 'side', title: 'Model', load: () => import('./model/view.js'), style: true },
   { name: 'data', place: 'side', title: 'Data', load: () => import('./data/view.js'), style: true },
   { name: 'settings', place: 'side', title: 'Settings', load: () => import('./settings/view.js'), style: true },

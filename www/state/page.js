@@ -9,6 +9,7 @@ import { computed, signal } from '../library/signals.js';
 
 /** @import { Calibration, Comparison, Forecast, Memory, NamedFile, Progress, Settings, Result, Run as Timed, SampleRef, QuantizationSummary } from '../types.js' */
 /** @import { Model } from '../octet.js' */
+/** @import { StreamedModel } from '../streamed-model.js' */
 
 /**
  * @typedef {object} Run
@@ -66,6 +67,15 @@ export const abilities = computed(() => {
 export const opening = signal(/** @type {any} */ (null));
 /** @type {import('../library/signals.js').Signal<Model | null>} */
 export const model = signal(/** @type {any} */ (null));
+/**
+ * A model that is converted piece by piece; then `model` is `null`. `files`: those that were given
+ * with it; `add`: takes more.
+ *
+ * @type {import('../library/signals.js').Signal<{ model: StreamedModel, files: NamedFile[], add: (files: NamedFile[]) => Promise<void> } | null>}
+ */
+export const large = signal(/** @type {any} */ (null));
+/** True while that model is being converted. */
+export const converting = signal(false);
 /** Counts changes of the model's summary or its missing files. */
 export const modelChanged = signal(0);
 /**

@@ -8,7 +8,7 @@ import { h } from '../library/dom.js';
 import { computed, effect, signal, untracked } from '../library/signals.js';
 import { builtWhenShown, tabs } from '../library/tabs.js';
 import { problem } from '../state/messages.js';
-import { model, opening, phase, selected, tab } from '../state/page.js';
+import { large, model, opening, phase, selected, tab } from '../state/page.js';
 import { openingPanel } from '../features/model/opening.js';
 import { problemPanel } from '../features/status/problem.js';
 import { at, loadAtStart, panel, panels } from './panels.js';
@@ -17,9 +17,11 @@ class Studio extends HTMLElement {
   connectedCallback() {
     const hasModel = computed(() => model.value !== null);
     const isOpening = computed(() => opening.value !== null);
+    const isLarge = computed(() => large.value !== null && !isOpening.value);
     this.replaceChildren(
       h('div', { class: 'problems' }, () => problem.value && problemPanel(problem.value)),
-      h('div', { class: 'whole' }, () => {
+      builtWhenShown(h('div', { class: 'whole', hidden: () => !isLarge.value }), () => isLarge.value, () => panel(at('large')[0])),
+      h('div', { class: 'whole', hidden: () => isLarge.value }, () => {
         if (!hasModel.value) return isOpening.value ? [h('h1', { class: 'unseen' }, 'Opening a model'), openingPanel()] : panels('welcome');
         return untracked(() => regions(isOpening));
       }),
@@ -29,11 +31,11 @@ class Studio extends HTMLElement {
     const go = (selector) => queueMicrotask(() => /** @type {HTMLElement | null} */ (this.querySelector(selector))?.focus());
     let before = '';
     effect(() => {
-      const now = problem.value ? 'problem' : isOpening.value ? 'opening' : hasModel.value ? phase.value : 'empty';
+      const now = problem.value ? 'problem' : isOpening.value ? 'opening' : large.value ? 'large' : hasModel.value ? phase.value : 'empty';
       if (now === before) return;
       /** @type {Record<string, string>} */
       const targets = {
-        problem: '[data-focus=problem]', opening: '[data-focus=opening]', running: '[data-focus=running]', done: '[data-focus=done]',
+        problem: '[data-focus=problem]', opening: '[data-focus=opening]', large: '[data-focus=large]', running: '[data-focus=running]', done: '[data-focus=done]',
         ready: before === 'running' ? '#run' : '[data-focus=ready]',
       };
       // A new run or model is shown on the overview.

@@ -206,7 +206,11 @@ impl PreparedModel {
             grams,
             samples,
         };
-        let written = FileForecast::new(opened.summary.bytes_in_all(), &self.model, job.settings)?;
+        let written = FileForecast::new(
+            opened.summary.bytes_in_all() as usize,
+            &self.model,
+            job.settings,
+        )?;
         let multiplications = graph.nodes().iter().map(|node| macs(node, shape)).sum();
         Ok(assemble(
             job,

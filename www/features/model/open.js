@@ -1,13 +1,13 @@
 // @ts-check
 /** Opens models, adds their external data, and gives every file that is dropped to its panel. */
 
-import { baseName, isModel } from '../../files.js';
-import { unlessAborted } from '../../octet.js';
+import { baseName, isModel, isPicture } from '../../files.js';
+import { OctetError, unlessAborted } from '../../octet.js';
 import { plural } from '../../library/format.js';
 import { batch } from '../../library/signals.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { fail, problem, say } from '../../state/messages.js';
-import { comparison, done, model, modelChanged, opening, run, runHistory, selected, settings, timing } from '../../state/page.js';
+import { comparison, converting, done, large, model, modelChanged, opening, run, runHistory, selected, settings, timing } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { asChosen } from '../data/image-settings.js';
 import { checkSamples } from '../data/sample-check.js';
@@ -15,19 +15,30 @@ import { addSamples, relabel } from '../data/samples.js';
 
 /** @import { NamedFile } from '../../types.js' */
 
+/** Models with more bytes than this are converted piece by piece. */
+const inMemory = 2 ** 30;
+
+/** True if all models are, whatever their size. */
+const always = new URLSearchParams(location.search).has('pieces');
+
 /** @type {AbortController | null} */
 let loading = null;
+
+/** @param {NamedFile[]} files the model and its files of weights */
+const isLarge = (files) => always || files.reduce((sum, { blob }) => sum + blob.size, 0) > inMemory;
 
 /** Sorts files from any source: model, external data, samples. @param {NamedFile[]} files */
 export async function take(files) {
   if (files.length === 0) return;
-  if (run.peek()) return say('A run is in progress; cancel it before adding files.');
+  if (run.peek() || converting.peek()) return say('A run is in progress; cancel it before adding files.');
   const wanted = new Set(model.peek()?.wanted ?? []);
   const beside = files.filter(({ path }) => wanted.has(path) || wanted.has(baseName(path)));
   const models = files.filter((file) => isModel(file) && !beside.includes(file));
   const rest = files.filter((file) => !beside.includes(file) && !models.includes(file));
   if (beside.length > 0) return attach(beside);
   if (models.length > 0) {
+    const weights = rest.filter((file) => !isPicture(file) && !/\.np[yz]$/i.test(file.path));
+    if (isLarge([models[0], ...weights])) return openInPieces(models[0], weights);
     await open(models[0]);
     const now = model.peek();
     const needed = new Set((now?.wanted ?? []).map(baseName));
@@ -36,6 +47,10 @@ export async function take(files) {
     const left = rest.filter((file) => !data.includes(file));
     if (now && left.length > 0) await addSamples(left);
     return;
+  }
+  const inPieces = large.peek();
+  if (inPieces) {
+    return inPieces.add(rest).catch((error) => fail('The files could not be added', error, 'Choose the files that were saved together with this model.'));
   }
   if (!model.peek()) {
     // Opening an unknown file fails with an explanation.
@@ -66,7 +81,9 @@ export async function open({ path, blob }) {
       },
     });
     before?.close().catch(() => {});
+    large.peek()?.model.close().catch(() => {});
     batch(() => {
+      large.value = null;
       model.value = opened;
       modelChanged.value += 1;
       const proposed = opened.card.pictures;
@@ -80,11 +97,33 @@ export async function open({ path, blob }) {
     await checkSamples();
   } catch (error) {
     if (loading !== mine) return;
+    if (error instanceof OctetError && error.kind === 'memory') return openInPieces({ path, blob }, []);
     opening.value = null;
     fail(`${name} could not be opened`, error, 'Choose another file; nothing else was changed.', () => open({ path, blob }));
   } finally {
     if (loading === mine) loading = null;
   }
+}
+
+/** Opens a model that is not held in memory. @param {NamedFile} file @param {NamedFile[]} beside */
+async function openInPieces(file, beside) {
+  const name = baseName(file.path);
+  loading?.abort();
+  stopMeasuring();
+  const mine = (loading = new AbortController());
+  batch(() => {
+    problem.value = null;
+    opening.value = { name, progress: { stage: 'Reading the graph' } };
+  });
+  try {
+    const { openLarge } = await import('./open-large.js');
+    await openLarge(file, beside, mine.signal);
+  } catch (error) {
+    if (loading === mine) fail(`${name} could not be opened`, error, 'Choose another file; nothing else was changed.', () => openInPieces(file, beside));
+  }
+  if (loading !== mine) return;
+  opening.value = null;
+  loading = null;
 }
 
 /**
@@ -115,6 +154,11 @@ async function attach(files) {
   beside = [...beside.filter((old) => !attached.some((file) => file.path === old.path)), ...attached];
   const missing = wanted.filter((name) => !beside.some((file) => file.path === name));
   if (missing.length > 0) return say(`Still missing: ${missing.join(', ')}.`);
+  if (isLarge([...open.files, ...beside])) {
+    const weights = beside;
+    beside = [];
+    return openInPieces(open.files[0], weights);
+  }
   try {
     await open.attach(beside);
     say('The model’s external data is attached.');

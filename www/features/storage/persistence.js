@@ -9,6 +9,7 @@ import { say } from '../../state/messages.js';
 import { done, model, modelChanged, presets, runHistory, samples, settings } from '../../state/page.js';
 import { addSamples } from '../data/samples.js';
 import { open as openModel, take } from '../model/open.js';
+import { removeKeptResults } from './kept-results.js';
 
 /** @import { NamedFile, Result } from '../../types.js' */
 /** @import { Done, HistoryEntry, PageSettings, Samples } from '../../state/page.js' */
@@ -136,6 +137,7 @@ export async function deleteStored() {
   try {
     await ask('readwrite', (all) => all.clear());
     localStorage.clear();
+    await removeKeptResults();
     for (const name of await caches.keys()) if (name.startsWith('octet ')) await caches.delete(name);
   } catch {
     // Without storage there is nothing to delete.

@@ -10,10 +10,12 @@ import { pick } from '../../library/file-picker.js';
 import { bytes, plural } from '../../library/format.js';
 import { capabilities, engine } from '../../state/page.js';
 import { take } from '../model/open.js';
+import { findKeptResults, keptResults, removeKeptResults } from '../storage/kept-results.js';
 import { deleteStored, restore, stored } from '../storage/persistence.js';
 import { demos, openDemo } from './demo.js';
 
 export function view() {
+  void findKeptResults();
   return h('div', { class: 'welcome' },
     h('h1', {}, 'Shrink an ONNX model to a quarter of its size'),
     h('p', { class: 'lead' }, 'Octet quantizes float models to int8 with your own data, in this page. Nothing to install, nothing is sent anywhere.'),
@@ -27,6 +29,9 @@ export function view() {
       h('span', { class: 'row' },
         h('button', { type: 'button', id: 'restore', class: 'primary', onclick: () => void restore() }, 'Continue'),
         h('button', { type: 'button', onclick: () => void deleteStored() }, 'Forget everything'))),
+    () => keptResults.value && h('div', { class: 'panel asks row spread', id: 'kept-results' },
+      h('p', {}, h('strong', {}, keptResults.value.names.join(', ')), h('span', { class: 'note' }, ` ${bytes(keptResults.value.bytes)}, converted in this browser, complete or not. Open the same model to download it or to go on.`)),
+      h('button', { type: 'button', onclick: () => void removeKeptResults() }, 'Remove')),
     () => demos.value.length > 0 && h('section', { class: 'demos', 'aria-labelledby': 'demos-title' }, h('h2', { id: 'demos-title' }, 'No model at hand?'), h('ul', {}, ...demos.value.map(demoCard))),
     h('ol', { class: 'steps' },
       step('1', 'Open', 'Drop a float model. You see what is in it, and which layers can be int8.'),

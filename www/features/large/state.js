@@ -1,0 +1,48 @@
+// @ts-check
+/** The choices for a model that is converted piece by piece, and the state of its conversion. */
+
+import { chunk } from '../../streamed-model.js';
+import { computed, signal } from '../../library/signals.js';
+import { settings } from '../../state/page.js';
+
+/** @import { BlockSettings, Place, Progress, Settings } from '../../types.js' */
+/** @import { PlannedStream } from '../../calls.js' */
+
+/** @typedef {import('../../library/signals.js').Signal<{ told: PlannedStream | null, failure: string }>} PlanSignal */
+
+const { scheme, blocks } = settings.peek().document;
+
+/** The settings of the blocks, without those that are as by default. */
+export const chosen = signal(/** @type {Partial<BlockSettings>} */ (scheme === 'blocks' ? blocks ?? {} : {}));
+
+/** The greatest size of a file of weights, in MiB. */
+export const limit = signal(chunk / 2 ** 20);
+
+/** Where the result goes. */
+export const place = signal(/** @type {Place} */ ({ folder: null }));
+
+/** @type {{ readonly value: Settings, peek(): Settings }} */
+export const document = computed(() => ({ scheme: 'blocks', blocks: chosen.value }));
+
+/** The plan of these choices; without one and without a failure it is being made. @type {PlanSignal} */
+export const planned = signal(/** @type {any} */ ({ told: null, failure: '' }));
+
+/**
+ * The conversion that runs. `base`: bytes that an earlier one has read.
+ *
+ * @type {import('../../library/signals.js').Signal<{ started: number, base: number, progress: Progress } | null>}
+ */
+export const job = signal(/** @type {any} */ (null));
+
+/**
+ * The files that were made, the model first. `blob`: where they are in this browser's storage.
+ *
+ * @type {import('../../library/signals.js').Signal<{ files: { name: string, bytes: number, blob: Blob | null }[], took: number | null, peak: number, folder: string } | null>}
+ */
+export const result = signal(/** @type {any} */ (null));
+
+/** The phase of the work. */
+export const stage = computed(() => (job.value ? 'running' : result.value ? 'done' : 'ready'));
+
+/** True while this browser is removing what a conversion made. */
+export const removing = signal(false);

@@ -1,0 +1,232 @@
+// @ts-check
+/**
+ * Models of any size in the worker: slices of their files are read, and finished stretches are
+ * written. The core decides on the steps; this only reads and writes.
+ */
+
+import { failure, resultFiles } from './result-files.js';
+import { slot } from './shared-memory.js';
+
+/** @import { NamedFile, Progress, StreamedPlan } from './types.js' */
+/** @import { Arguments } from './calls.js' */
+/** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
+/** @typedef {import('../pkg/threads/octet.js').StreamedModel} Core */
+/** @typedef {{ file: string, offset: number, length: number }} Read */
+/** @typedef {{ to: number, offset: number, bytes: Uint8Array<ArrayBuffer> }} Write */
+
+/** Interval in milliseconds of progress reports. */
+const interval = 100;
+
+/** Bytes and milliseconds of the trial from which the time is forecast. */
+const trial = { bytes: 48 << 20, time: 400 };
+
+/** @type {Map<number, { core: Core, source: Source }>} */
+const models = new Map();
+
+/** @param {number} key */
+function open(key) {
+  const found = models.get(key);
+  if (!found) throw failure('order', 'This model is not open.');
+  return found;
+}
+
+/** The files of a model, read in slices. The slice that follows the last one is read ahead. */
+class Source {
+  /** @type {Map<string, Blob>} */
+  #files = new Map();
+  /** @type {(Read & { bytes: Promise<ArrayBuffer> }) | null} */
+  #ahead = null;
+
+  /** @param {NamedFile[]} files */
+  add(files) {
+    for (const { path, blob } of files) this.#files.set(path, blob);
+  }
+
+  /** @param {Read} wanted @returns {Promise<Uint8Array>} */
+  async read({ file, offset, length }) {
+    const blob = this.#files.get(file);
+    if (!blob) throw failure('external', `${file} is missing: add it beside the model`);
+    const ahead = this.#ahead;
+    const known = ahead?.file === file && ahead.offset === offset && ahead.length >= length;
+    const coming = ahead && known ? ahead.bytes : slice(blob, offset, length);
+    const next = offset + length;
+    this.#ahead = next < blob.size ? { file, offset: next, length, bytes: slice(blob, next, length) } : null;
+    try {
+      return new Uint8Array(await coming).subarray(0, length);
+    } catch (cause) {
+      throw failure('read', `${file} can't be read (${/** @type {Error} */ (cause).message}): it may have been moved or changed since it was chosen; choose it again`);
+    }
+  }
+}
+
+/** @param {Blob} blob @param {number} offset @param {number} length */
+function slice(blob, offset, length) {
+  const bytes = blob.slice(offset, offset + length).arrayBuffer();
+  bytes.catch(() => {}); // said when it is waited for
+  return bytes;
+}
+
+/** @param {NamedFile} file */
+const identity = ({ path, blob }) => ({ name: path, bytes: blob.size, modified: blob instanceof File ? blob.lastModified : null });
+
+/** @param {Core} core @param {Source} source */
+async function readWanted(core, source) {
+  for (let wanted; (wanted = /** @type {Read | undefined} */ (core.wanted()));) core.feed(await source.read(wanted));
+}
+
+/**
+ * Reads the graph of a model. Returns the names of its files of weights.
+ *
+ * @param {Wasm} wasm
+ * @param {Arguments<'openStreamed'>} args
+ */
+export async function openStreamed(wasm, { key, file }) {
+  closeStreamed({ key });
+  const core = new wasm.StreamedModel(identity(file));
+  const source = new Source();
+  source.add([file]);
+  try {
+    await readWanted(core, source);
+    const wanted = core.endGraph();
+    models.set(key, { core, source });
+    return { wanted };
+  } catch (error) {
+    core.free();
+    throw error;
+  }
+}
+
+/** Attaches the files of weights and summarizes the model. @param {Arguments<'attachStreamed'>} args */
+export async function attachStreamed({ key, files }) {
+  const { core, source } = open(key);
+  core.attach(files.map(identity));
+  source.add(files);
+  await readWanted(core, source);
+  return { card: core.endConstants() };
+}
+
+/**
+ * Plans a conversion, looks for an earlier one at the place, and converts some bytes for the time.
+ *
+ * @param {Arguments<'planStreamed'>} args
+ */
+export async function planStreamed({ key, settings, limit, place }) {
+  const { core, source } = open(key);
+  /** @type {StreamedPlan} */
+  const plan = core.plan(settings, limit);
+  const files = await resultFiles(place, plan);
+  const texts = await files.journals();
+  let [kept, misfit] = [/** @type {number | null} */ (null), ''];
+  for (const text of texts) {
+    try {
+      core.resume(text);
+      [kept, misfit] = [core.bytesRead(), ''];
+      break;
+    } catch (error) {
+      misfit = /** @type {Error} */ (error).message;
+    }
+  }
+  const finished = kept === plan.bytesToRead && await files.finished();
+  if (kept !== null) core.plan(settings, limit);
+  const rate = finished ? 0 : await rateOf(core, source);
+  core.plan(settings, limit);
+  return { plan, kept, misfit, finished, rate };
+}
+
+/** Bytes in a millisecond, without writing. @param {Core} core @param {Source} source */
+async function rateOf(core, source) {
+  const began = performance.now();
+  let read = 0;
+  while (read < trial.bytes && performance.now() - began < trial.time) {
+    const step = /** @type {Read | Write | undefined} */ (core.step());
+    if (!step) break;
+    if ('to' in step) continue;
+    core.feedStep(await source.read(step));
+    read += step.length;
+  }
+  return read / Math.max(0.1, performance.now() - began);
+}
+
+/**
+ * Converts the model to its end.
+ *
+ * @param {Wasm} wasm
+ * @param {Arguments<'convert'>} args
+ * @param {(progress: Progress) => void} report
+ */
+export async function convert(wasm, { key, settings, limit, place, resume }, report) {
+  const { core, source } = open(key);
+  wasm.resetControl();
+  /** @type {StreamedPlan} */
+  const plan = core.plan(settings, limit);
+  const files = await resultFiles(place, plan);
+  if (resume) goOn(core, await files.journals());
+  let told = 0;
+  // The next journal is due; journals take a small part of the time.
+  let due = 0;
+  const note = async () => {
+    const began = performance.now();
+    await files.commit(core.journal());
+    const now = performance.now();
+    due = now + Math.min(files.interval, Math.max(200, 30 * (now - began)));
+  };
+  const tell = () => {
+    told = performance.now();
+    report({ stage: 'Converting', done: core.bytesRead(), of: plan.bytesToRead, unit: 'bytes', memory: wasm.memoryUsage() });
+  };
+  tell();
+  try {
+    await files.begin(plan.files, !resume);
+    await note();
+    for (let step; (step = /** @type {Read | Write | undefined} */ (core.step()));) {
+      if (Atomics.load(wasm.control(), slot.cancel)) {
+        if (!('to' in step) && core.isJournalOld()) await note();
+        throw failure('stopped', 'Stopped on request.');
+      }
+      if ('to' in step) {
+        await files.write(step.to, step.offset, step.bytes);
+        continue;
+      }
+      // All writes before a read are done.
+      if (performance.now() > due && core.isJournalOld()) await note();
+      core.feedStep(await source.read(step));
+      if (performance.now() - told > interval) tell();
+    }
+    tell();
+    const text = core.journal();
+    const model = core.finish();
+    await files.finish(/** @type {Uint8Array<ArrayBuffer>} */ (model), text);
+    return { files: [{ name: plan.model, bytes: model.length }, ...plan.files], memory: wasm.memoryUsage() };
+  } finally {
+    await files.close();
+  }
+}
+
+/** Skips what an earlier conversion has written. @param {Core} core @param {string[]} texts */
+function goOn(core, texts) {
+  /** @type {unknown} */
+  let problem = failure('journal', 'there is no unfinished conversion at this place: start it again');
+  for (const text of texts) {
+    try {
+      return core.resume(text);
+    } catch (error) {
+      problem = error;
+    }
+  }
+  throw problem;
+}
+
+/** Removes what a conversion with these settings has made. @param {Arguments<'discardStreamed'>} args */
+export async function discardStreamed({ key, settings, limit, place }) {
+  const { core } = open(key);
+  /** @type {StreamedPlan} */
+  const plan = core.plan(settings, limit);
+  const files = await resultFiles(place, plan);
+  if ((await files.journals()).length > 0) await files.discard();
+}
+
+/** @param {Arguments<'closeStreamed'>} args */
+export function closeStreamed({ key }) {
+  models.get(key)?.core.free();
+  models.delete(key);
+}
