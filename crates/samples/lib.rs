@@ -34,6 +34,7 @@ mod shape_mismatch;
 mod synthetic;
 mod tensor_file;
 mod text;
+mod token_preview;
 
 use std::collections::BTreeMap;
 
@@ -52,9 +53,9 @@ pub use proposal::{Certainty, Proposal, ProposalPart, Reason};
 pub use shape_mismatch::ShapeMismatch;
 pub use synthetic::synthetic;
 pub use text::{
-    LONGEST_TEXT, TextInputs, TextPadding, TextSettings, TextTokens, TextUnit, TokenPreview,
-    ids_input,
+    LONGEST_TEXT, TextInputs, TextPadding, TextSettings, TextTokens, TextUnit, ids_input,
 };
+pub use token_preview::TokenPreview;
 
 use octet_graph::Dim;
 use octet_onnx::in_memory::Tensor;

@@ -2,9 +2,10 @@
 //! 21.
 
 use super::matrix::{BlockMatrix, quantize_matrix};
-use super::{BlockSummary, matrix_of, report_entry, tag};
+use super::{matrix_of, tag};
 use crate::blocks::{BlockSettings, Levels, packed};
 use crate::quantized_names::QuantizedNames;
+use crate::recipe_report::block_entry;
 use crate::rewrite::{NotQuantized, Rewriter};
 use octet_graph::{Attribute, Node};
 use octet_onnx::schema::{DataType, TensorProto};
@@ -95,12 +96,7 @@ fn write(
         .with(Attribute::int("axis", matrix.transposed.into()))
         .with(Attribute::int("block_size", settings.size as i64));
     graph.push(dequantize);
-    graph.report(report_entry(
-        name,
-        element,
-        &BlockSummary::new(&blocks),
-        settings,
-    ));
+    graph.report(block_entry(name, element, &blocks.summary(), settings));
     Ok(names)
 }
 

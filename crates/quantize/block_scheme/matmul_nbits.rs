@@ -1,11 +1,12 @@
 //! ONNX Runtime's MatMulNBits: integers [columns, blocks, bytes of a block], scales [columns, blocks].
 
 use super::matrix::{WeightBlocks, quantize_matrix};
-use super::{BlockSummary, matrix_of, report_entry, tag};
+use super::{matrix_of, tag};
 use crate::MICROSOFT;
 use crate::blocks::{BlockSettings, packed};
 use crate::dynamic::plain_gemm;
 use crate::quantized_names::QuantizedNames;
+use crate::recipe_report::block_entry;
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use octet_graph::{Attribute, Node};
@@ -135,10 +136,10 @@ fn write(
         let zero_points = TensorProto::from_u8(&names.zero_point, &shape, &packed);
         graph.constant(zero_points);
     }
-    graph.report(report_entry(
+    graph.report(block_entry(
         name,
         DataType::Uint8,
-        &BlockSummary::new(blocks),
+        &blocks.summary(),
         settings,
     ));
     names

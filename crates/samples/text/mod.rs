@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use inputs::{TextInputs, ids_input};
 pub use settings::{LONGEST_TEXT, TextSettings, TextUnit};
 
+use super::token_preview::TokenPreview;
 use super::{Array, InputSpec, SampleProblem};
 
 /// Content of a `.tokens` file, as JSON: a text as a tokenizer gives it to the model.
@@ -39,20 +40,6 @@ pub struct TextPadding {
     pub id: u32,
     /// True if the padding comes before the text.
     pub left: bool,
-}
-
-/// A token as the model receives it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TokenPreview {
-    /// The token as the vocabulary spells it; empty for padding, or if it is not known.
-    pub token: String,
-    /// Its number.
-    pub id: u32,
-    /// Its type: 1 in the second text of a pair.
-    pub type_id: u32,
-    /// False for padding, which the attention mask hides.
-    pub attended: bool,
 }
 
 /// The arrays of a text for all inputs, and its tokens with the place of the input that holds their

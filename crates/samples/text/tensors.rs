@@ -4,8 +4,9 @@ use octet_graph::Dim;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::DataType;
 
+use super::TextTokens;
 use super::inputs::{TextInputs, TextRole, unknown};
-use super::{TextTokens, TokenPreview};
+use crate::TokenPreview;
 use crate::{Array, InputSpec, SampleProblem};
 
 /// A text of the model's length.
