@@ -53,7 +53,7 @@ pub use shape_mismatch::ShapeMismatch;
 pub use synthetic::synthetic;
 pub use text::{
     LONGEST_TEXT, TextInputs, TextPadding, TextSettings, TextTokens, TextUnit, TokenPreview,
-    ids_input,
+    ids_input, mask_input,
 };
 
 use octet_graph::Dim;
