@@ -14,6 +14,7 @@
     clippy::type_complexity
 )]
 
+mod array;
 mod assign_inputs;
 mod check;
 mod convert;
@@ -24,6 +25,7 @@ mod image;
 mod image_placement;
 mod image_settings;
 mod image_size;
+mod input_spec;
 mod npy;
 mod npy_values;
 mod npz;
@@ -42,24 +44,26 @@ use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
+use array::Array;
 pub use check::{FileStart, Skipped, bytes_to_check, check};
 pub use error::{NonFinite, NotASample, SampleError, SampleProblem, shape_text};
 pub use group::{SampleRef, group, is_text};
 pub use image_settings::{
     ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ImageSettingsError, ResizeMode,
 };
+pub use input_spec::InputSpec;
 pub use preview::{Preview, describe};
 pub use proposal::{Certainty, Proposal, ProposalPart, Reason};
 pub use shape_mismatch::ShapeMismatch;
 pub use synthetic::synthetic;
 pub use text::{
     LONGEST_TEXT, TextInputs, TextPadding, TextSettings, TextTokens, TextUnit, ids_input,
+    mask_input,
 };
 pub use token_preview::TokenPreview;
 
-use octet_graph::Dim;
 use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::{DataType, TensorProto};
+use octet_onnx::schema::TensorProto;
 
 /// Maximum size of an array in a sample, in bytes. Files that claim more are refused.
 pub const LARGEST_ARRAY: u64 = 1 << 30;
@@ -71,17 +75,6 @@ pub struct Encoded {
     pub name: String,
     /// Name and content of each file.
     pub parts: Vec<(String, Bytes)>,
-}
-
-/// Requirements of a model's input.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InputSpec {
-    /// Name of the input.
-    pub name: String,
-    /// Element type.
-    pub element: DataType,
-    /// Dimension of each axis.
-    pub shape: Vec<Dim>,
 }
 
 /// Settings for reading samples.
@@ -111,20 +104,6 @@ pub enum BadSamples {
     Skip,
     /// The sample ends the run.
     Stop,
-}
-
-/// An array of a sample before it is assigned to an input.
-#[derive(Clone, Debug)]
-struct Array {
-    /// Name of the array, or of its file if the format stores no names.
-    name: String,
-    /// True if the file stores `name`, so that it can match the name of an input.
-    named: bool,
-    /// Index of its input, if the file name states it.
-    position: Option<usize>,
-    /// Element type in the file.
-    stored: DataType,
-    tensor: Tensor,
 }
 
 /// A decoded sample: a tensor for each input, and notes on conversions.

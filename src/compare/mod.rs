@@ -10,17 +10,20 @@ mod combine;
 mod difference;
 mod error_split;
 mod fake_quantization;
+mod language;
 mod node_order;
 mod output_kinds;
 mod outputs;
 mod restore_names;
 mod simulate;
+mod value_statistics;
 mod warnings;
 
 use serde::Serialize;
 
 pub use boxes::{BoxMatches, DetectionErrors};
 pub use difference::{Difference, DifferenceMetrics};
+pub use language::TokenErrors;
 pub use output_kinds::OutputKind;
 pub use outputs::OutputError;
 pub use warnings::{Warning, WarningKind, slower};
@@ -33,8 +36,10 @@ use crate::runtime::{Engine, EngineError};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
 use error_split::ErrorSplit;
+use language::TextPlaces;
 use outputs::OutputAccumulators;
 use simulate::simulate;
+use value_statistics::{ValueStatistics, clamp_all};
 use warnings::InputStatistics;
 
 /// Reasons why two models can't be compared.
@@ -118,21 +123,6 @@ pub struct Comparison {
 /// Limit on the worst layers that are named.
 const MAX_WORST: usize = 10;
 
-/// Accumulated differences and statistics of one value.
-#[derive(Default)]
-struct ValueStatistics {
-    accumulated: Difference,
-    added: Difference,
-    weights: Difference,
-    activations: Difference,
-    count: u64,
-    outside: u64,
-    ends: Option<(f32, f32)>,
-    /// True if the quantized model produced another number of elements, as a selection of boxes
-    /// may.
-    unlike: bool,
-}
-
 /// The combined model and the differences of its values.
 struct Layers {
     engine: Engine,
@@ -148,6 +138,8 @@ pub struct Comparing {
     separate_engines: Option<[Engine; 2]>,
     outputs: OutputAccumulators,
     inputs: InputStatistics,
+    /// The inputs that hold a text; `None` if the model takes none.
+    text: Option<TextPlaces>,
     float: Model,
     split: Option<ErrorSplit>,
     quantized: Model,
@@ -184,10 +176,13 @@ impl Comparing {
                 .collect(),
             combined,
         };
+        let text = TextPlaces::new(&float);
+        let caches = text.as_ref().is_some_and(|text| text.caches);
         Ok(Comparing {
             layers: Ok(layers),
             separate_engines: None,
-            outputs: OutputAccumulators::new(&float),
+            outputs: OutputAccumulators::new(&float, caches),
+            text,
             inputs,
             float,
             split: None,
@@ -228,7 +223,8 @@ impl Comparing {
         };
         self.inputs.observe(inputs);
         let (float, quantized) = results.split_at(results.len() / 2);
-        self.outputs.add(float, quantized, label);
+        let text = self.text.as_ref().and_then(|places| places.text(inputs));
+        self.outputs.add(float, quantized, text.as_ref(), label);
         if let Some(split) = &mut self.split {
             split.add(inputs, float, &stop)?;
         }
@@ -369,44 +365,6 @@ impl Layers {
         let unlike = unlike.into_iter().map(|(pair, _)| pair.value.clone());
         (layers, unlike.collect())
     }
-}
-
-impl ValueStatistics {
-    /// Updates the statistics of the float values.
-    fn observe(&mut self, values: &[f32], range: Option<(f32, f32)>) {
-        let (mut min, mut max) = self.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
-        for &value in values {
-            min = min.min(value);
-            max = max.max(value);
-        }
-        self.ends = (min <= max).then_some((min, max));
-        self.count += values.len() as u64;
-        if let Some(range) = range {
-            let outside = outside(range);
-            self.outside += values.iter().filter(|&&value| outside(value)).count() as u64;
-        }
-    }
-}
-
-/// The values clamped to a range; NaN stays.
-fn clamp_all(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f32>> {
-    let clamp = |&value: &f32| match value {
-        value if value < low => low,
-        value if value > high => high,
-        value => value,
-    };
-    let each = values
-        .iter()
-        .map(|values| values.iter().map(clamp).collect());
-    each.collect()
-}
-
-/// A test for values outside a range.
-fn outside((low, high): (f32, f32)) -> impl Fn(f32) -> bool {
-    // Values up to half a step beyond an end still round to it; a step is at least 1/65,535 of the
-    // range.
-    let slack = (high - low) / 131_070.0;
-    move |value| value < low - slack || value > high + slack
 }
 
 #[cfg(test)]

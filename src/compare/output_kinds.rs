@@ -16,6 +16,9 @@ pub enum OutputKind {
     Classes,
     /// A row of class scores at each step of a sequence, as in OCR; judged by top-1 at each step.
     Steps,
+    /// A score for each token of a vocabulary at each position of a text; judged by top-1 and the KL
+    /// divergence.
+    Tokens,
     /// A vector that represents the sample; judged by the cosine.
     Embedding,
     /// Boxes of a detector, with or without scores; judged by matching boxes.
@@ -36,6 +39,7 @@ impl std::fmt::Display for OutputKind {
         f.write_str(match self {
             OutputKind::Classes => "classes",
             OutputKind::Steps => "classes at each step",
+            OutputKind::Tokens => "tokens",
             OutputKind::Embedding => "embedding",
             OutputKind::Boxes => "boxes",
             OutputKind::Scores => "scores of boxes",
@@ -156,6 +160,16 @@ impl OutputTraits {
     /// True if its rows are selected from boxes.
     pub(super) fn is_selection(&self) -> bool {
         self.selected
+    }
+
+    /// True if an output with a score for each token at each position may be that of a language
+    /// model: its values are logits.
+    pub(super) fn may_be_tokens(&self, kind: OutputKind) -> bool {
+        let last = Operator::in_any_domain(&self.last);
+        let logits = self.is_called_scores() || last.has(Property::EndsClassifier);
+        matches!(kind, OutputKind::Steps | OutputKind::Values)
+            && logits
+            && !last.has(Property::Squashes)
     }
 
     /// The kind of an output that can't be judged, regardless of shape.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::boxes::{BoxMatches, DetectionErrors, Detector, OutputTensor};
 use super::difference::{Difference, DifferenceMetrics};
+use super::language::{SampleText, TokenErrors, TokenSums};
 use super::output_kinds::{OutputKind, OutputTraits, shape_of_rows};
 use crate::graph::Model;
 use crate::tensor::{Tensor, Values};
@@ -22,6 +23,8 @@ pub struct OutputError {
     pub top1: Option<f64>,
     /// The share of rows whose top float class is among the top five quantized classes.
     pub top5: Option<f64>,
+    /// For the tokens of a language model: how far their probabilities change.
+    pub tokens: Option<TokenErrors>,
     /// With labels: the share of samples whose top class is the label, float and quantized.
     pub accuracy: Option<(f64, f64)>,
     /// For the boxes of a detector: confident boxes that match.
@@ -52,6 +55,8 @@ impl OutputError {
 /// Statistics of all outputs.
 pub(super) struct OutputAccumulators {
     all: Vec<OutputAccumulator>,
+    /// True if the model has caches of earlier tokens.
+    caches: bool,
     /// `None` until the first sample shows the shapes.
     detector: Option<Option<Detector>>,
 }
@@ -67,10 +72,11 @@ struct OutputAccumulator {
     among: u64,
     labelled: u64,
     right: (u64, u64),
+    tokens: TokenSums,
 }
 
 impl OutputAccumulators {
-    pub(super) fn new(model: &Model) -> OutputAccumulators {
+    pub(super) fn new(model: &Model, caches: bool) -> OutputAccumulators {
         let names = model.graph.outputs().iter();
         let names = names.map(|output| output.name.clone().unwrap_or_default());
         let output = |(name, traits)| OutputAccumulator {
@@ -80,11 +86,19 @@ impl OutputAccumulators {
         };
         OutputAccumulators {
             all: names.zip(OutputTraits::all(model)).map(output).collect(),
+            caches,
             detector: None,
         }
     }
 
-    pub(super) fn add(&mut self, float: &[Tensor], quantized: &[Tensor], label: Option<usize>) {
+    /// Adds the outputs of a sample; `text` is its text, and `label` its class, if known.
+    pub(super) fn add(
+        &mut self,
+        float: &[Tensor],
+        quantized: &[Tensor],
+        text: Option<&SampleText>,
+        label: Option<usize>,
+    ) {
         let all = |tensors: &[Tensor]| -> Vec<Vec<f32>> { tensors.iter().map(floats).collect() };
         let (first, second) = (all(float), all(quantized));
         let first: Vec<OutputTensor<'_>> = output_tensors(&first, float);
@@ -101,10 +115,15 @@ impl OutputAccumulators {
                 let (kind, whole) = (output.traits.kind(a.1), shape_of_rows(a.1).len() == 2);
                 // Labels imply that the output holds classes.
                 let labelled = label.is_some() && whole && kind.is_judged();
-                let kind = if labelled { OutputKind::Classes } else { kind };
+                let scores = text.is_some_and(|text| text.is_scored_by(a.1));
+                let kind = match (labelled, scores && output.traits.may_be_tokens(kind)) {
+                    (true, _) => OutputKind::Classes,
+                    (false, true) => OutputKind::Tokens,
+                    (false, false) => kind,
+                };
                 output.kind = Some(part.unwrap_or(kind));
             }
-            output.add(a, b, label);
+            output.add(a, b, text, label);
         }
         if let Some(detector) = detector {
             detector.add(&first, &second);
@@ -114,14 +133,17 @@ impl OutputAccumulators {
     pub(super) fn finish(self) -> Vec<OutputError> {
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let detector = self.detector.flatten();
+        let caches = self.caches;
         let finish = |(at, output): (usize, OutputAccumulator)| {
             let (boxes, parts) = detector.as_ref().map_or((None, None), |one| one.finish(at));
+            let agreement = output.tokens.agreement();
             OutputError {
                 name: output.name,
                 kind: output.kind.unwrap_or_default(),
                 apart: output.sum.metrics(),
-                top1: share(output.same, output.rows),
-                top5: share(output.among, output.rows),
+                top1: agreement.map_or(share(output.same, output.rows), |(first, _)| Some(first)),
+                top5: agreement.map_or(share(output.among, output.rows), |(_, five)| Some(five)),
+                tokens: output.tokens.finish(caches),
                 accuracy: share(output.right.0, output.labelled)
                     .zip(share(output.right.1, output.labelled)),
                 boxes,
@@ -145,9 +167,17 @@ impl OutputAccumulator {
         &mut self,
         (first, shape): OutputTensor<'_>,
         (second, other): OutputTensor<'_>,
+        text: Option<&SampleText>,
         label: Option<usize>,
     ) {
         self.sum.add(first, second);
+        if self.kind == Some(OutputKind::Tokens) {
+            let text = text.filter(|text| shape == other && text.is_scored_by(shape));
+            if let Some(text) = text {
+                self.tokens.add((first, shape), second, text);
+            }
+            return;
+        }
         let rows = shape_of_rows(shape);
         let classes = match (self.kind, rows) {
             (Some(OutputKind::Classes), &[_, classes]) => classes,
@@ -173,7 +203,7 @@ impl OutputAccumulator {
 }
 
 /// Index of the largest value, the first of equal ones.
-fn greatest(values: &[f32]) -> usize {
+pub(super) fn greatest(values: &[f32]) -> usize {
     let mut best = 0;
     for (place, value) in values.iter().enumerate() {
         if *value > values[best] {
@@ -215,6 +245,7 @@ mod tests {
         };
         OutputAccumulators {
             all: names.iter().map(output).collect(),
+            caches: false,
             detector: None,
         }
     }
@@ -226,7 +257,7 @@ mod tests {
         let mut outputs = outputs(&["ids", "sentence_embedding", "hidden"]);
         outputs.all[0].kind = Some(OutputKind::Integers);
         let float = [whole, right.clone(), right.clone()];
-        outputs.add(&float, &[float[0].clone(), wrong, right], None);
+        outputs.add(&float, &[float[0].clone(), wrong, right], None, None);
         let errors = outputs.finish();
         assert_eq!(errors[0].top1, None);
         assert_eq!(headline(&errors).as_deref(), Some("sentence_embedding"));
@@ -238,13 +269,13 @@ mod tests {
         let mut outputs = outputs(&["y"]);
         let float = row(&[0.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         let float = std::slice::from_ref(&float);
-        outputs.add(float, float, Some(1));
+        outputs.add(float, float, None, Some(1));
         // The top class is second in the quantized model …
         let second = row(&[0.0, 8.0, 1.0, 2.0, 3.0, 4.0, 8.5]);
-        outputs.add(float, &[second], Some(6));
+        outputs.add(float, &[second], None, Some(6));
         // … and last here.
         let last = row(&[0.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-        outputs.add(float, &[last], None);
+        outputs.add(float, &[last], None, None);
         let errors = outputs.finish();
         assert_eq!(errors[0].top1, Some(1.0 / 3.0));
         assert_eq!(errors[0].top5, Some(2.0 / 3.0));

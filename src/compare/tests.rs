@@ -1,3 +1,4 @@
+use super::value_statistics::outside;
 use super::*;
 use crate::graph::{Dim, TensorType};
 use crate::onnx::schema::{DataType, GraphProto, ModelProto, NodeProto, ValueInfoProto};

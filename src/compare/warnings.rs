@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::LayerError;
 use super::fake_quantization::FakeQuantization;
 use super::simulate::Simulated;
-use super::{LayerError, outside};
+use super::value_statistics::outside;
 use crate::graph::{Model, Node};
 use crate::quantize;
 use crate::tensor::Tensor;

@@ -134,6 +134,9 @@ fn outputs(out: &mut String, comparison: &Comparison) {
             "mean difference",
             "top-1 agreement",
             "top-5 agreement",
+            "KL divergence, nats",
+            "perplexity, float",
+            "perplexity, quantized",
             "accuracy, float",
             "accuracy, quantized",
             "boxes matched",
@@ -158,6 +161,14 @@ fn outputs(out: &mut String, comparison: &Comparison) {
         }
         quantity(out, share(output.top1), None);
         quantity(out, share(output.top5), None);
+        let perplexity = output.tokens.and_then(|tokens| tokens.perplexity);
+        for (value, digits) in [
+            (output.tokens.map(|tokens| tokens.kl), 6),
+            (perplexity.map(|both| both.0), 3),
+            (perplexity.map(|both| both.1), 3),
+        ] {
+            quantity(out, value.map(|v| (v, format!("{v:.digits$}"))), None);
+        }
         quantity(out, share(output.accuracy.map(|a| a.0)), None);
         quantity(out, share(output.accuracy.map(|a| a.1)), None);
         let boxes = output.boxes.filter(|boxes| boxes.confident > 0);

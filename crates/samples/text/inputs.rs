@@ -71,6 +71,12 @@ pub fn ids_input(inputs: &[InputSpec]) -> Option<usize> {
     named.or_else(|| matches!(inputs, [input] if only(input)).then_some(0))
 }
 
+/// The place of the attention mask.
+pub fn mask_input(inputs: &[InputSpec]) -> Option<usize> {
+    let mut roles = inputs.iter().map(role);
+    roles.position(|role| role == Some(TextRole::Mask))
+}
+
 impl TextInputs {
     /// The roles of all inputs, or the reason why texts can't feed this model.
     pub fn new(inputs: &[InputSpec]) -> Result<TextInputs, SampleProblem> {

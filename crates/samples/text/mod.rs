@@ -9,7 +9,7 @@ mod tensors;
 
 use serde::{Deserialize, Serialize};
 
-pub use inputs::{TextInputs, ids_input};
+pub use inputs::{TextInputs, ids_input, mask_input};
 pub use settings::{LONGEST_TEXT, TextSettings, TextUnit};
 
 use super::token_preview::TokenPreview;

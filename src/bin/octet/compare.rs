@@ -254,6 +254,19 @@ fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {
                 five * 100.0
             )?;
         }
+        if let Some(tokens) = &output.tokens {
+            write!(
+                out,
+                "; KL divergence {:.6} nats over {} positions",
+                tokens.kl, tokens.positions
+            )?;
+        }
+        if let Some((float, quantized)) = output.tokens.and_then(|tokens| tokens.perplexity) {
+            write!(
+                out,
+                "; perplexity: float {float:.3}, quantized {quantized:.3}"
+            )?;
+        }
         if let Some((float, quantized)) = output.accuracy {
             write!(
                 out,

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use octet::samples::{SampleSettings, TokenPreview};
-use octet::session::{ModelSummary, Session};
+use octet::samples::{Preview, SampleSettings, TokenPreview};
+use octet::session::ModelSummary;
+use serde::Serialize;
 
 use super::samples::Samples;
 use super::texts::TextOptions;
@@ -18,35 +19,60 @@ pub struct InspectOptions {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Texts (.txt, .jsonl, .csv), to show how the first one is tokenized
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "json")]
+    /// Samples, such as texts (.txt, .jsonl, .csv), to show the first one as the model receives it,
+    /// with its tokens; with --json, all of them
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     samples: Vec<PathBuf>,
     #[command(flatten)]
     texts: TextOptions,
 }
 
+/// A sample as the model receives it.
+#[derive(Serialize)]
+struct SeenSample {
+    name: String,
+    inputs: Vec<Preview>,
+}
+
 /// Runs the command.
 pub fn run(options: &InspectOptions) -> Result<(), Failure> {
     let session = open::open(&options.model)?;
+    let samples = Samples::new(&options.samples, None)?;
+    let samples = samples.tokenized(&session, &options.model, &options.texts)?;
+    // The document has all samples, the text for people the first one.
+    let shown = if options.json { usize::MAX } else { 1 };
+    let mut seen = Vec::new();
+    for sample in samples.each(&session).take(shown) {
+        let sample = sample?;
+        seen.push(SeenSample {
+            inputs: session.preview(&sample, &SampleSettings::default())?,
+            name: sample.name,
+        });
+    }
     let card = session.summary();
-    let text = if options.json {
-        serde_json::to_string_pretty(card)? + "\n"
-    } else {
-        text(card)?
-    };
-    files::print(&(text + &tokens(options, &session)?))
+    files::print(&match options.json {
+        true => {
+            let mut document = serde_json::to_value(card)?;
+            if !options.samples.is_empty() {
+                document["samples"] = serde_json::to_value(&seen)?;
+            }
+            serde_json::to_string_pretty(&document)? + "\n"
+        }
+        false => {
+            text(card)?
+                + &seen
+                    .iter()
+                    .map(sample_text)
+                    .collect::<Result<String, _>>()?
+        }
+    })
 }
 
-/// The first text as the model receives it, if there are texts.
-fn tokens(options: &InspectOptions, session: &Session) -> Result<String, Failure> {
-    let samples = Samples::new(&options.samples, None)?;
-    let samples = samples.tokenized(session, &options.model, &options.texts)?;
-    let Some(sample) = samples.each(session).next().transpose()? else {
-        return Ok(String::new());
-    };
-    let inputs = session.preview(&sample, &SampleSettings::default())?;
+/// Shapes of the inputs of a sample, and the tokens of a text.
+fn sample_text(sample: &SeenSample) -> Result<String, Failure> {
+    let inputs = &sample.inputs;
     let mut out = format!("  sample {}:\n", sample.name);
-    for input in &inputs {
+    for input in inputs {
         let shape: Vec<String> = input.shape.iter().map(ToString::to_string).collect();
         writeln!(
             out,
