@@ -15,8 +15,8 @@ use crate::graph::Model;
 use crate::onnx::schema::ModelProto;
 use crate::onnx::skeleton::SkeletonReader;
 use crate::onnx::{self, Stretch, check_stretches};
-use crate::quantize::recipe::{MEMORY, SLICE};
 use crate::quantize::Settings;
+use crate::quantize::recipe::{MEMORY, SLICE};
 use crate::stream::{
     Conversion, ConversionJournal, ConversionStep, OutputFiles, SmallTensors, SourceIdentity,
     StreamError,
@@ -253,7 +253,11 @@ impl StreamedPlan {
     fn new(model: &str, conversion: &Conversion) -> StreamedPlan {
         let quantized = conversion.quantized();
         let mut reasons = BTreeMap::<String, usize>::new();
-        for reason in quantized.nodes.iter().filter_map(|node| node.reason.as_ref()) {
+        for reason in quantized
+            .nodes
+            .iter()
+            .filter_map(|node| node.reason.as_ref())
+        {
             *reasons.entry(reason.words().to_string()).or_default() += 1;
         }
         let mut float: Vec<(String, usize)> = reasons.into_iter().collect();
