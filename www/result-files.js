@@ -4,6 +4,7 @@
  * the person chose. Both keep what is written across a reload, with a journal beside it.
  */
 
+import { bytes as sizeText } from './library/format.js';
 import { resultsFolder } from './results-folder.js';
 
 /** @import { Place, StreamedPlan } from './types.js' */
@@ -46,7 +47,7 @@ const reason = (cause) => String(cause?.message || cause?.name || cause);
 /** @param {any} cause @param {ResultFile} file */
 function unwritable(cause, { name, bytes }) {
   if (cause?.kind) return cause;
-  const size = `${name} (${(bytes / 1e9).toFixed(2)} GB)`;
+  const size = `${name} (${sizeText(bytes)})`;
   return cause?.name === 'QuotaExceededError'
     ? failure('space', `the storage is full, so ${size} can't be written: free some space and go on, or discard what was made`)
     : failure('write', `${size} can't be written: ${reason(cause)}; check the place and go on, or discard what was made`);

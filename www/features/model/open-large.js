@@ -2,7 +2,7 @@
 /** Opens a model that is converted piece by piece. Loaded when the first one is opened. */
 
 import { batch } from '../../library/signals.js';
-import { say } from '../../state/messages.js';
+import { fail, problem, say } from '../../state/messages.js';
 import { done, large, model, samples, noSamples } from '../../state/page.js';
 import { start } from '../../state/session.js';
 
@@ -28,8 +28,16 @@ export async function openLarge(file, beside, signal) {
     // A file that is given again replaces the one before.
     files = [...more, ...files];
     const missing = opened.missing(files);
-    if (missing.length > 0) say(`Still missing: ${missing.join(', ')}.`);
-    else await opened.attach(files);
+    if (missing.length > 0) {
+      say(`Still missing: ${missing.join(', ')}.`);
+    } else {
+      try {
+        await opened.attach(files);
+        problem.value = null;
+      } catch (error) {
+        fail('The files could not be added', error, 'Choose the files that were saved together with this model.');
+      }
+    }
     if (large.peek()?.model === opened) show();
   };
   batch(() => {

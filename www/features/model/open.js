@@ -49,9 +49,7 @@ export async function take(files) {
     return;
   }
   const inPieces = large.peek();
-  if (inPieces) {
-    return inPieces.add(rest).catch((error) => fail('The files could not be added', error, 'Choose the files that were saved together with this model.'));
-  }
+  if (inPieces) return inPieces.add(rest);
   if (!model.peek()) {
     // Opening an unknown file fails with an explanation.
     return open(rest[0]);

@@ -30,7 +30,7 @@ export function view() {
         h('button', { type: 'button', id: 'restore', class: 'primary', onclick: () => void restore() }, 'Continue'),
         h('button', { type: 'button', onclick: () => void deleteStored() }, 'Forget everything'))),
     () => keptResults.value && h('div', { class: 'panel asks row spread', id: 'kept-results' },
-      h('p', {}, h('strong', {}, keptResults.value.names.join(', ')), h('span', { class: 'note' }, ` ${bytes(keptResults.value.bytes)}, converted in this browser, complete or not. Open the same model to download it or to go on.`)),
+      h('p', {}, h('strong', {}, keptResults.value.names.join(', ')), h('span', { class: 'note' }, ` ${bytes(keptResults.value.bytes)}, converted here, complete or not; open the same model again for it`)),
       h('button', { type: 'button', onclick: () => void removeKeptResults() }, 'Remove')),
     () => demos.value.length > 0 && h('section', { class: 'demos', 'aria-labelledby': 'demos-title' }, h('h2', { id: 'demos-title' }, 'No model at hand?'), h('ul', {}, ...demos.value.map(demoCard))),
     h('ol', { class: 'steps' },
