@@ -41,9 +41,10 @@ def decoder_of(network):
 
 def ours(program, model, sample, scratch, runs):
     np.savez(scratch / "sample.npz", **sample)
-    command = [program, "run", model, "--samples", scratch / "sample.npz", "--threads", "1", "--runs", str(runs), "--warm-up", "1"]
+    command = [program, "run", model, "--samples", scratch / "sample.npz", "--threads", "1", "--runs", str(runs), "--warm-up", "1", "--profile"]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(re.search(r"([\d.]+) ms", told.stdout)[1])
+    number, unit = re.search(r"([\d.]+) (m?s) per run", told.stdout).groups()
+    return float(number) * (1000 if unit == "s" else 1)
 
 
 def theirs(model, sample, runs):

@@ -272,9 +272,7 @@ impl<'a> NativeCall<'a> {
         let output = output.as_slice_mut::<f32>()?;
         ensure!(
             output.len() == floats.len(),
-            "its output {slot} has {} numbers in place of {}",
-            floats.len(),
-            output.len()
+            "its output {slot} has another size than its inputs make it"
         );
         output.copy_from_slice(floats);
         Ok(())
