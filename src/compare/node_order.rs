@@ -11,7 +11,8 @@ use crate::runtime::Watched;
 pub(super) fn interleaved(nodes: Vec<Node>, watched: &[Watched]) -> Vec<Node> {
     let mut makers = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
-        for output in &node.output {
+        // An omitted output has no name, and an omitted input is not made by it.
+        for output in node.output.iter().filter(|name| !name.is_empty()) {
             makers.insert(output.clone(), index);
         }
     }
@@ -50,4 +51,20 @@ pub(super) fn interleaved(nodes: Vec<Node>, watched: &[Watched]) -> Vec<Node> {
         .into_iter()
         .filter_map(|index| nodes[index].take())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_omitted_input_is_not_an_omitted_output() {
+        let nodes = vec![
+            NodeProto::new("First", "first", &["x", ""], &["y"]),
+            NodeProto::new("Second", "second", &["y"], &["z", "", "sum"]),
+        ];
+        let ordered = interleaved(nodes, &[]);
+        let titles: Vec<&str> = ordered.iter().map(NodeProto::title).collect();
+        assert_eq!(titles, ["first", "second"]);
+    }
 }

@@ -110,3 +110,45 @@ def test_what_cannot_be_computed_is_a_named_error(name, tmp_path):
     onnx.save(model, tmp_path / "model.onnx")
     done, _ = attempt(tmp_path / "model.onnx", sample, tmp_path)
     assert done.returncode == 1 and part in done.stderr, done.stderr
+
+
+def damaged(model, sample, random):
+    """A model with another attribute, other inputs or other shapes of what is fed."""
+    changed, fed = onnx.ModelProto.FromString(model.SerializeToString()), dict(sample)
+    (node,) = changed.graph.node
+    for _ in range(int(random.integers(1, 3))):
+        kind = random.integers(4)
+        if kind == 0 and node.attribute:
+            attribute = node.attribute[int(random.integers(len(node.attribute)))]
+            attribute.i = int(random.choice([-(2**40), -1, 0, 1, 2, 3, 5, 7, 64, 2**31, 2**62]))
+        elif kind == 1:
+            node.input[int(random.integers(len(node.input)))] = str(random.choice(["", *node.input]))
+        elif kind == 2:
+            name = str(random.choice(list(fed)))
+            shape = list(fed[name].shape) or [1]
+            shape[int(random.integers(len(shape)))] = int(random.choice([0, 1, 2, 3, 17]))
+            fed[name] = np.resize(fed[name], shape) if np.prod(shape) and fed[name].size else np.zeros(shape, fed[name].dtype)
+        else:
+            name = str(random.choice(list(fed)))
+            if fed[name].dtype.kind == "i":
+                fed[name] = fed[name] + np.array(random.choice([-(2**31), -1, 1, 2**30]), fed[name].dtype)
+            elif fed[name].ndim > 1:
+                fed[name] = fed[name][0]
+    for value in changed.graph.input:
+        # Sizes stay open; the number of axes is that of the sample.
+        dims = value.type.tensor_type.shape
+        del dims.dim[:]
+        for axis in range(fed[value.name].ndim):
+            dims.dim.add(dim_param=f"{value.name}_{axis}")
+    return changed, fed
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_damaged_model_is_an_error_or_runs(name, tmp_path):
+    random = np.random.default_rng(len(name))
+    for seed in range(12):
+        model, sample = CASES[name](seed % 4)
+        changed, fed = damaged(model, sample, random)
+        onnx.save(changed, tmp_path / "damaged.onnx")
+        done, _ = attempt(tmp_path / "damaged.onnx", fed, tmp_path)
+        assert done.returncode == 0 or "Error" in done.stderr, done.stderr

@@ -76,4 +76,6 @@ def test_it_is_quantized_and_compared_by_layer(form, scheme, program, tmp_path):
         found, _ = run(target, sample, tmp_path)
         assert reference_runtimes.sqnr([expected["logits"]], [found["logits"]]) > 25
     told = json.loads(octet(program, "compare", source, target, "--samples", folder, "--json"))
-    print(json.dumps(told)[:3000])
+    layers = {layer["layer"] for layer in told["layers"]}
+    assert told["layersFailed"] is None
+    assert {f"/model/layers/{at}/mlp/down_proj/MatMul" for at in range(2)} <= {name.removesuffix("_Q4") for name in layers}

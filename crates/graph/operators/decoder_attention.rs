@@ -5,7 +5,7 @@ use super::Operator;
 use super::Property::Attention;
 use super::node_context::{NodeContext, Refusal, Validation, ensure};
 use super::shape_context::ShapeContext;
-use crate::Dim;
+use crate::{Attribute, Dim};
 use crate::inferred_value::InferredValue;
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -320,4 +320,38 @@ fn multi_head(ctx: &NodeContext) -> Validation {
         .zip(deep)
         .map(|(whole, deep)| 2 * whole + deep * heads);
     sizes(ctx, 3, &[bias])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_models::ExtraInput::{self, Floats, Integers, Nothing};
+    use super::super::test_models::{checked, int, model};
+    use crate::MICROSOFT;
+    
+    const NUMBERS: [f32; 96] = [0.5; 96];
+
+    /// An attention of 2 heads over 3 tokens of 16 numbers.
+    fn attends(operator: &str, shared: i64, extra: &[ExtraInput]) -> Result<(), String> {
+        let mut node = int(operator, "num_heads", 2);
+        node = node.with(Attribute::int("kv_num_heads", shared));
+        node.domain = Some(MICROSOFT.into());
+        checked(&model(node, &[1, 3, 16], extra), None)
+    }
+
+    #[test]
+    fn keys_and_values_fit_the_queries() {
+        let of = |wide: usize| Floats(&[1, 3, 8], &NUMBERS[..3 * wide]);
+        let known = |last| [of(8), of(8), Nothing, Nothing, Integers(&[2]), last];
+        let one = |shared| attends("GroupQueryAttention", shared, &known(Integers(&[3])));
+        assert!(one(1).is_ok());
+        assert!(one(2).unwrap_err().contains("input 1"));
+        assert!(one(3).unwrap_err().contains("num_heads"));
+        assert!(one(0).unwrap_err().contains("kv_num_heads"));
+        let error = attends("GroupQueryAttention", 1, &known(Nothing)).unwrap_err();
+        assert!(error.contains("its input 6"), "{error}");
+        let whole = || Floats(&[1, 3, 16], &NUMBERS[..48]);
+        assert!(attends("MultiHeadAttention", 1, &[whole(), whole()]).is_ok());
+        assert!(attends("MultiHeadAttention", 1, &[of(8), whole()]).is_err());
+        assert!(attends("MultiHeadAttention", 1, &[]).is_err());
+    }
 }

@@ -117,14 +117,10 @@ mod tests {
     fn lookup(attributes: &[(&str, i64)], scales: &[usize]) -> Result<(), String> {
         let mut node = Node::new("GatherBlockQuantized", "the node", &["x"], &["y"]);
         node.domain = Some(MICROSOFT.into());
-        let all = [("block_size", 16), ("bits", 8)];
-        for (name, usual) in all.into_iter().chain(attributes.iter().copied()) {
-            if name != "block_size" && name != "bits"
-                || !attributes.iter().any(|a| a.0 == name)
-                || usual != 16 && usual != 8
-            {
-                node = node.with(Attribute::int(name, usual));
-            }
+        for (name, usual) in [("block_size", 16), ("bits", 8), ("gather_axis", 0)] {
+            let changed = attributes.iter().find(|(key, _)| *key == name);
+            let value = changed.map_or(usual, |&(_, value)| value);
+            node = node.with(Attribute::int(name, value));
         }
         let numbers = vec![1.0; scales.iter().product()];
         let extra = [Integers(&[0, 3]), Floats(scales, &numbers)];
@@ -136,7 +132,12 @@ mod tests {
         assert!(lookup(&[], &[4, 2]).is_ok());
         assert!(lookup(&[], &[4, 1]).is_err());
         assert!(lookup(&[], &[2, 4]).is_err());
-        for (name, value) in [("gather_axis", 2), ("quantize_axis", -3)] {
+        for (name, value) in [
+            ("gather_axis", 2),
+            ("gather_axis", -3),
+            ("bits", 3),
+            ("block_size", 24),
+        ] {
             assert!(lookup(&[(name, value)], &[4, 2]).is_err(), "{name} {value}");
         }
     }

@@ -72,17 +72,17 @@ impl<'a> HeadView<'a> {
 }
 
 /// An addend of the scores: batch, heads and queries are of their number, or one for all.
-pub(super) struct Addend<'a> {
+pub(super) struct ScoreAddend<'a> {
     pub(super) floats: &'a [f32],
     pub(super) sizes: [usize; 4],
 }
 
-impl<'a> Addend<'a> {
+impl<'a> ScoreAddend<'a> {
     /// Fails if the addend doesn't fit these numbers of batches, heads, queries and keys.
     pub(super) fn new(
         tensor: &'a Tensor,
         [batches, heads, queries, keys]: [usize; 4],
-    ) -> TractResult<Addend<'a>> {
+    ) -> TractResult<ScoreAddend<'a>> {
         let shape = tensor.shape();
         let expected = [batches, heads, queries];
         let fits = shape.len() == 4
@@ -92,7 +92,7 @@ impl<'a> Addend<'a> {
             fits,
             "the addend of its scores of shape {shape:?} must have the shape [{batches} or 1, {heads} or 1, {queries} or 1, {keys}]"
         );
-        Ok(Addend {
+        Ok(ScoreAddend {
             floats: tensor.try_as_plain_ram()?.as_slice()?,
             sizes: [shape[0], shape[1], shape[2], shape[3]],
         })
@@ -122,7 +122,7 @@ pub(super) struct Attention<'a> {
     pub(super) cap: f32,
     /// A score for each head that takes a share and has no value.
     pub(super) sinks: Option<&'a [f32]>,
-    pub(super) addends: [Option<Addend<'a>>; 2],
+    pub(super) addends: [Option<ScoreAddend<'a>>; 2],
 }
 
 fn add(scores: &mut [f32], addends: impl Iterator<Item = f32>) {

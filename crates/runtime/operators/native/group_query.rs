@@ -3,7 +3,7 @@
 
 use tract_onnx::tract_hir::internal::*;
 
-use super::attention::{Addend, Attention, HeadView};
+use super::attention::{Attention, HeadView, ScoreAddend};
 use super::rms_norm::normalize;
 use super::rotary::RotaryTable;
 use super::{NativeCall, NativeKernel};
@@ -226,7 +226,7 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
 
     let addend = call.input(ADDEND).map(|addend| {
         let most = sizes.with_new.iter().copied().max().unwrap_or(0);
-        Addend::new(addend, [batches, heads, tokens, most])
+        ScoreAddend::new(addend, [batches, heads, tokens, most])
     });
     let zeros = vec![0.0; heads];
     let sinks = match call.optional_floats(SINKS)? {

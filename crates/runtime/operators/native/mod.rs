@@ -119,6 +119,12 @@ fn named(names: &[String]) -> impl Iterator<Item = &String> {
     names.iter().filter(|name| !name.is_empty())
 }
 
+/// The place of a slot among those that are not omitted; `None` if the slot is.
+fn place(names: &[String], slot: usize) -> Option<usize> {
+    let given = names.get(slot).is_some_and(|name| !name.is_empty());
+    given.then(|| named(&names[..slot]).count())
+}
+
 /// One node; its attributes are added after parsing.
 #[derive(Clone, Debug)]
 pub(crate) struct NativeOperator {
@@ -221,9 +227,7 @@ struct NativeCall<'a> {
 impl<'a> NativeCall<'a> {
     /// An input, unless it is omitted.
     fn input(&self, slot: usize) -> Option<&'a Tensor> {
-        self.node.input_at(slot)?;
-        let before = self.node.input[..slot].iter();
-        let place = before.filter(|name| !name.is_empty()).count();
+        let place = place(&self.node.input, slot)?;
         self.inputs.get(place).map(|value| &**value)
     }
 
@@ -255,9 +259,7 @@ impl<'a> NativeCall<'a> {
 
     /// The place of an output among the named ones.
     fn output_place(&self, slot: usize) -> Option<usize> {
-        let names = &self.node.output;
-        let asked = names.get(slot).is_some_and(|name| !name.is_empty());
-        asked.then(|| named(&names[..slot]).count())
+        place(&self.node.output, slot)
     }
 
     /// Fills an output with these floats, if it is named.
@@ -269,9 +271,7 @@ impl<'a> NativeCall<'a> {
         let output = output.as_slice_mut::<f32>()?;
         ensure!(
             output.len() == floats.len(),
-            "its output {slot} has {} numbers in place of {}",
-            floats.len(),
-            output.len()
+            "its output {slot} has another size than its inputs make it"
         );
         output.copy_from_slice(floats);
         Ok(())
@@ -360,19 +360,22 @@ impl InferenceRulesOp for NativeOperator {
         solver.given_all(types, move |solver, types: Vec<DatumType>| {
             let shapes = inputs.iter().map(|input| &input.shape);
             solver.given_all(shapes, move |solver, shapes: Vec<TVec<TDim>>| {
-                let shape_slots = self.kernel.shape_slots();
-                let determining = shape_slots.iter().filter_map(|&slot| inputs.get(slot));
+                // Places of these slots among the inputs that are not omitted.
+                let slots = self.kernel.shape_slots().iter();
+                let places = slots.filter_map(|&slot| place(&self.node.input, slot));
+                let places: TVec<usize> = places.collect();
+                let determining = places.iter().filter_map(|&place| inputs.get(place));
                 let types = types.clone();
                 solver.given_all(
-                    determining.map(|input| &input.value),
+                    determining.map(|input| &input.value).collect::<Vec<_>>(),
                     move |solver, mut values: Vec<Arc<Tensor>>| {
                         let mut facts = Vec::with_capacity(types.len());
-                        for (slot, (element, shape)) in types.iter().zip(&shapes).enumerate() {
-                            let is_shape_slot = shape_slots.contains(&slot);
+                        for (at, (element, shape)) in types.iter().zip(&shapes).enumerate() {
+                            let tells = places.contains(&at);
                             facts.push(KnownInput {
                                 element: *element,
                                 shape: shape.clone(),
-                                value: is_shape_slot.then(|| values.remove(0)),
+                                value: tells.then(|| values.remove(0)),
                             });
                         }
                         // The rule runs again when more is known.

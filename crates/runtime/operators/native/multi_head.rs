@@ -2,7 +2,7 @@
 
 use tract_onnx::tract_hir::internal::*;
 
-use super::attention::{Addend, Attention, HeadView};
+use super::attention::{Attention, HeadView, ScoreAddend};
 use super::{NativeCall, NativeKernel};
 
 pub(super) static KERNELS: &[NativeKernel] = &[NativeKernel::several("MultiHeadAttention", attend)];
@@ -15,19 +15,19 @@ const PAST: [usize; 2] = [6, 7];
 const MASKED_SCORE: f32 = -10000.0;
 
 /// Queries, keys or values: where they lie, and how many tokens there are.
-struct Part<'a> {
+struct HeadPart<'a> {
     view: HeadView<'a>,
     tokens: usize,
 }
 
 /// The queries, keys and values in any of the forms of the operator.
-fn parts<'a>(call: &NativeCall<'a>, heads: usize) -> TractResult<[Part<'a>; 3]> {
+fn parts<'a>(call: &NativeCall<'a>, heads: usize) -> TractResult<[HeadPart<'a>; 3]> {
     let query = call.tensor(0)?.shape();
     let tokens = query.get(1).copied().unwrap_or(0);
     let flat = |slot: usize| {
         let [_, tokens, wide] = call.sizes(slot)?;
         let view = HeadView::by_token(call.floats(slot)?, tokens, heads, 0, wide / heads);
-        Ok::<_, TractError>(Part { view, tokens })
+        Ok::<_, TractError>(HeadPart { view, tokens })
     };
     // Several vectors of each head one after the other.
     let joined = |slot: usize, of: usize, which: usize| {
@@ -39,12 +39,12 @@ fn parts<'a>(call: &NativeCall<'a>, heads: usize) -> TractResult<[Part<'a>; 3]> 
             strides: [tokens * row, of * width, row],
             width,
         };
-        Ok::<_, TractError>(Part { view, tokens })
+        Ok::<_, TractError>(HeadPart { view, tokens })
     };
     let by_head = |slot: usize| {
         let [_, _, tokens, width] = call.sizes(slot)?;
         let view = HeadView::by_head(call.floats(slot)?, heads, tokens, width);
-        Ok::<_, TractError>(Part { view, tokens })
+        Ok::<_, TractError>(HeadPart { view, tokens })
     };
     let either = |slot: usize| match call.tensor(slot)?.shape().len() {
         4 => by_head(slot),
@@ -118,12 +118,12 @@ fn attend(call: &NativeCall, made: &mut [Tensor]) -> TractResult<()> {
         Some(mask) => Some(hidden(call, mask, [batches, query.tokens, keys])?),
         None => None,
     };
-    let mask = hidden.as_ref().map(|(floats, queries)| Addend {
+    let mask = hidden.as_ref().map(|(floats, queries)| ScoreAddend {
         floats,
         sizes: [batches, 1, *queries, keys],
     });
     let addend = call.input(ADDEND);
-    let addend = addend.map(|given| Addend::new(given, [batches, heads, query.tokens, keys]));
+    let addend = addend.map(|given| ScoreAddend::new(given, [batches, heads, query.tokens, keys]));
     let scale = call.node.float("scale").filter(|&scale| scale != 0.0);
     let attention = Attention {
         batches,
@@ -154,7 +154,7 @@ fn joined(
     call: &NativeCall,
     batches: usize,
     heads: usize,
-    part: &Part,
+    part: &HeadPart,
     past: Option<usize>,
     bias: Option<&[f32]>,
 ) -> TractResult<Vec<f32>> {
