@@ -2,10 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::recipe::{PlannedRecipe, RecipeError, run_in_memory};
-use super::recipe_report::{recipe_entry, recipe_notes};
+use super::block_scheme::{blocks_entry, four_bit_floats_entry};
+use super::float16;
+use super::recipe::{
+    IntegersPlan, PlannedRecipe, RecipeError, RecipeKind, RecipeSummary, run_in_memory,
+};
 use super::stays_float::StaysFloat;
-use super::{QuantizeError, Quantized};
+use super::{QuantizationParameters, QuantizeError, Quantized, QuantizedTensor, TensorKind};
 
 /// A model whose constants are still to be computed, and their recipes.
 pub(super) type PlannedModel = (Quantized, Vec<PlannedRecipe>);
@@ -85,5 +88,43 @@ pub(super) fn compute(
         if !failed {
             return Ok((quantized, left));
         }
+    }
+}
+
+/// The report's entry for the outcome of a recipe; `None` if it copied a constant.
+pub fn recipe_entry(planned: &PlannedRecipe, summary: &RecipeSummary) -> Option<QuantizedTensor> {
+    let name = planned.source.name.as_deref().unwrap_or_default();
+    match &planned.kind {
+        RecipeKind::Copy => None,
+        RecipeKind::Half => Some(float16::report_entry(name)),
+        RecipeKind::Blocks(matrix, settings, _) => {
+            Some(blocks_entry(name, *matrix, settings, summary))
+        }
+        RecipeKind::FourBitFloats(matrix, _, block) => {
+            Some(four_bit_floats_entry(name, *matrix, *block, summary))
+        }
+        RecipeKind::Integers(plan) => Some(integers_entry(name, plan, summary)),
+    }
+}
+
+/// Notes on the outcome of a recipe, a sentence each.
+pub fn recipe_notes(planned: &PlannedRecipe, summary: &RecipeSummary) -> Vec<String> {
+    let name = planned.source.name.as_deref().unwrap_or_default();
+    match planned.kind {
+        RecipeKind::Half => float16::notes(name, summary),
+        _ => Vec::new(),
+    }
+}
+
+fn integers_entry(name: &str, plan: &IntegersPlan, summary: &RecipeSummary) -> QuantizedTensor {
+    let largest = QuantizationParameters {
+        element: plan.form.element.data_type(),
+        axis: None,
+        scales: vec![summary.scale],
+        zero_points: vec![summary.zero_point as i32],
+    };
+    QuantizedTensor {
+        scales: plan.channels(),
+        ..QuantizedTensor::new(name, TensorKind::Weight, &largest)
     }
 }

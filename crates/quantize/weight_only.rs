@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::integer_format::IntegerFormat;
+use super::integers::IntegerFormat;
 use super::operators::{EMBEDDING, float_reason};
 use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
 use super::recipe::IntegersPlan;

@@ -5,7 +5,7 @@ use super::Operator;
 use super::Property::Attention;
 use super::node_context::{NodeContext, Refusal, Validation, ensure};
 use super::shape_context::ShapeContext;
-use crate::{Attribute, Dim};
+use crate::{Dim};
 use crate::inferred_value::InferredValue;
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -324,6 +324,7 @@ fn multi_head(ctx: &NodeContext) -> Validation {
 
 #[cfg(test)]
 mod tests {
+    use crate::Attribute;
     use super::super::test_models::ExtraInput::{self, Floats, Integers, Nothing};
     use super::super::test_models::{checked, int, model};
     use crate::MICROSOFT;

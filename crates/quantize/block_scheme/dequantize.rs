@@ -2,10 +2,9 @@
 //! 21.
 
 use super::matrix::{BlockMatrix, quantize_matrix};
-use super::{matrix_of, tag};
+use super::{BlockSummary, matrix_of, report_entry, tag};
 use crate::blocks::{BlockSettings, Levels, packed};
 use crate::quantized_names::QuantizedNames;
-use crate::recipe_report::block_entry;
 use crate::rewrite::{NotQuantized, Rewriter};
 use octet_graph::{Attribute, Node};
 use octet_onnx::schema::{DataType, TensorProto};
@@ -96,7 +95,12 @@ fn write(
         .with(Attribute::int("axis", matrix.transposed.into()))
         .with(Attribute::int("block_size", settings.size as i64));
     graph.push(dequantize);
-    graph.report(block_entry(name, element, &blocks.summary(), settings));
+    graph.report(report_entry(
+        name,
+        element,
+        &BlockSummary::new(&blocks),
+        settings,
+    ));
     Ok(names)
 }
 

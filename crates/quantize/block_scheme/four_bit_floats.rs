@@ -1,12 +1,13 @@
 //! ONNX Runtime's MatMulBnb4: a matrix of 4-bit floats, with the largest magnitude of each block.
 
 use super::matmul_nbits::add_bias;
-use crate::MICROSOFT;
 use crate::blocks::{BlockSettings, FloatType};
-use crate::recipe::{MatrixLayout, RecipeKind};
+use crate::recipe::{MatrixLayout, RecipeKind, RecipeSummary};
 use crate::rewrite::Rewriter;
+use crate::{MICROSOFT, QuantizedTensor, TensorKind};
 use octet_graph::{Attribute, Node};
 use octet_kernels::block_weights::FourBitFloat;
+use octet_onnx::schema::DataType;
 
 /// The recipe of a weight, and the endings of its constants' names.
 pub(super) fn recipe(layout: MatrixLayout, settings: &BlockSettings) -> (RecipeKind, Vec<String>) {
@@ -49,4 +50,26 @@ pub(super) fn multiply<'n>(
         }
         multiply
     });
+}
+
+/// The report's entry for a weight.
+pub(crate) fn entry(
+    name: &str,
+    matrix: MatrixLayout,
+    block: usize,
+    summary: &RecipeSummary,
+) -> QuantizedTensor {
+    QuantizedTensor {
+        name: name.to_owned(),
+        kind: TensorKind::Weight,
+        element: DataType::Uint8,
+        scales: (matrix.rows * matrix.columns).div_ceil(block),
+        scale: summary.scale,
+        zero_point: 0,
+        min: -summary.scale,
+        max: summary.scale,
+        block: Some(block),
+        corrected: None,
+        compensated: None,
+    }
 }

@@ -1,12 +1,11 @@
 //! ONNX Runtime's MatMulNBits: integers [columns, blocks, bytes of a block], scales [columns, blocks].
 
 use super::matrix::{WeightBlocks, quantize_matrix};
-use super::{matrix_of, tag};
+use super::{BlockSummary, matrix_of, report_entry, tag};
 use crate::MICROSOFT;
 use crate::blocks::{BlockSettings, packed};
 use crate::dynamic::plain_gemm;
 use crate::quantized_names::QuantizedNames;
-use crate::recipe_report::block_entry;
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;
 use octet_graph::{Attribute, Node};
@@ -136,10 +135,10 @@ fn write(
         let zero_points = TensorProto::from_u8(&names.zero_point, &shape, &packed);
         graph.constant(zero_points);
     }
-    graph.report(block_entry(
+    graph.report(report_entry(
         name,
         DataType::Uint8,
-        &blocks.summary(),
+        &BlockSummary::new(blocks),
         settings,
     ));
     names

@@ -1,7 +1,6 @@
 //! A weight matrix and its blocks: consecutive numbers of a column, along the reduction axis, share
 //! a scale.
 
-use crate::recipe_report::BlockSummary;
 use rayon::prelude::*;
 
 use crate::blocks::{BlockGrid, BlockMethod, BlockSettings};
@@ -42,21 +41,6 @@ pub(super) struct WeightBlocks {
     pub(super) per_column: usize,
     /// With GPTQ, the factor by which the mean square error of the layer's output is lower.
     pub(super) error_reduction: Option<f64>,
-}
-
-impl WeightBlocks {
-    /// The parameters that the report shows.
-    pub(super) fn summary(&self) -> BlockSummary {
-        let largest = (0..self.scales.len())
-            .max_by(|&a, &b| self.scales[a].abs().total_cmp(&self.scales[b].abs()))
-            .unwrap_or(0);
-        BlockSummary {
-            scales: self.scales.len(),
-            scale: self.scales.get(largest).copied().unwrap_or(1.0),
-            zero_point: self.zero_points.get(largest).copied().unwrap_or(0.0),
-            error_reduction: self.error_reduction,
-        }
-    }
 }
 
 /// Quantizes a matrix in blocks, its columns in parallel.

@@ -12,19 +12,23 @@ mod mixed;
 mod roles;
 mod streamed;
 
+pub(crate) use four_bit_floats::entry as four_bit_floats_entry;
 pub(crate) use mixed::MixedChoice;
 pub(crate) use streamed::plan_blocks;
 
 use crate::blocks::{BlockForm, BlockSettings};
-use crate::gptq::{WeightRows, input_gram};
+use crate::gptq::{WeightRows, decibels, input_gram};
 use crate::planned_constants::{RefusedConstants, in_memory};
+use crate::recipe::{MatrixLayout, RecipeSummary};
 use crate::rewrite::{NotQuantized, Rewriter};
+use crate::scale::integer_bounds;
 use crate::stays_float::StaysFloat;
-use crate::{QuantizeError, Quantized};
-use matrix::BlockMatrix;
+use crate::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
+use matrix::{BlockMatrix, WeightBlocks};
 use octet_graph::operators::Operator;
 use octet_graph::prepare::raise_to_blocks;
 use octet_graph::{Model, Node};
+use octet_onnx::schema::DataType;
 use octet_stats::CalibrationStatistics;
 
 /// Quantizes the weights of a prepared model in blocks.
@@ -125,4 +129,81 @@ fn reason(operator: &str) -> StaysFloat {
         [] => StaysFloat::NoWeight,
         _ => StaysFloat::NotInBlocks,
     }
+}
+
+/// The parameters of a block-wise weight that the report shows.
+struct BlockSummary {
+    /// Number of scales.
+    scales: usize,
+    /// The scale of largest magnitude.
+    scale: f32,
+    /// Its zero point.
+    zero_point: f32,
+    /// With GPTQ, the factor by which the output error is lower.
+    error_reduction: Option<f64>,
+}
+
+impl BlockSummary {
+    fn new(blocks: &WeightBlocks) -> BlockSummary {
+        let largest = (0..blocks.scales.len())
+            .max_by(|&a, &b| blocks.scales[a].abs().total_cmp(&blocks.scales[b].abs()))
+            .unwrap_or(0);
+        BlockSummary {
+            scales: blocks.scales.len(),
+            scale: blocks.scales.get(largest).copied().unwrap_or(1.0),
+            zero_point: blocks.zero_points.get(largest).copied().unwrap_or(0.0),
+            error_reduction: blocks.error_reduction,
+        }
+    }
+}
+
+/// The report's entry for a block-wise weight.
+fn report_entry(
+    name: &str,
+    element: DataType,
+    summary: &BlockSummary,
+    settings: &BlockSettings,
+) -> QuantizedTensor {
+    let (low, high) = match element {
+        DataType::Int4 => (-8, 7),
+        DataType::Int8 | DataType::Uint8 => {
+            let whole = integer_bounds(element, false, false);
+            (whole.low, whole.high)
+        }
+        _ => (0, (1 << settings.bits) - 1),
+    };
+    // Signed integers are stored with the middle subtracted.
+    let middle = if low < 0 { 1 << (settings.bits - 1) } else { 0 };
+    let scale = summary.scale;
+    let zero_point = summary.zero_point.round() as i32 - middle;
+    let ends = [low, high].map(|integer: i32| (integer - zero_point) as f32 * scale);
+    QuantizedTensor {
+        name: name.to_owned(),
+        kind: TensorKind::Weight,
+        element,
+        scales: summary.scales,
+        scale,
+        zero_point,
+        min: ends[0].min(ends[1]),
+        max: ends[0].max(ends[1]),
+        block: Some(settings.size),
+        corrected: None,
+        compensated: summary.error_reduction.map(decibels),
+    }
+}
+
+/// The report's entry for a weight in blocks that a recipe computed.
+pub(crate) fn blocks_entry(
+    name: &str,
+    matrix: MatrixLayout,
+    settings: &BlockSettings,
+    outcome: &RecipeSummary,
+) -> QuantizedTensor {
+    let summary = BlockSummary {
+        scales: matrix.columns * matrix.rows.div_ceil(settings.size),
+        scale: outcome.scale,
+        zero_point: outcome.zero_point,
+        error_reduction: None,
+    };
+    report_entry(name, DataType::Uint8, &summary, settings)
 }

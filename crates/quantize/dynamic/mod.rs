@@ -14,7 +14,7 @@ pub(super) use matmul::plain_gemm;
 
 use serde::{Deserialize, Serialize};
 
-use super::integer_format::IntegerFormat;
+use super::integers::IntegerFormat;
 use super::operators::{EMBEDDING, float_reason};
 use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
 use super::quantized_names::QuantizedNames;

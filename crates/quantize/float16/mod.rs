@@ -6,7 +6,7 @@
 //! become the largest float16, and a note counts them per constant.
 
 mod around_blocks;
-pub(super) mod numbers;
+mod numbers;
 mod operators;
 mod precisions;
 
@@ -15,12 +15,14 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
+use super::recipe::RecipeSummary;
 use super::rewrite::{NotQuantized, Rewriter};
 use super::settings::KeptPorts;
 use super::stays_float::StaysFloat;
-use super::{QuantizeError, Quantized, refuse_quantized};
+use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind, refuse_quantized};
 pub(super) use around_blocks::plan_around_blocks;
 pub(crate) use numbers::to_float16;
+use numbers::{LARGEST, SMALLEST};
 use octet_graph::{Model, Node};
 use octet_onnx::schema::{DataType, ValueInfoProto};
 use precisions::{FloatValues, Precision};
@@ -164,4 +166,43 @@ fn write<'a>(
         Some(reason) => Err(NotQuantized::Rewritten(reason)),
         None => Ok(()),
     }
+}
+
+/// The report's entry for a float16 constant, which has no scale.
+pub(super) fn report_entry(name: &str) -> QuantizedTensor {
+    QuantizedTensor {
+        name: name.to_owned(),
+        kind: TensorKind::Weight,
+        element: DataType::Float16,
+        scales: 0,
+        scale: 1.0,
+        zero_point: 0,
+        min: -LARGEST,
+        max: LARGEST,
+        block: None,
+        corrected: None,
+        compensated: None,
+    }
+}
+
+/// Notes on a constant with numbers that changed.
+pub(super) fn notes(name: &str, summary: &RecipeSummary) -> Vec<String> {
+    let numbers = |count| match count {
+        1 => "1 number is".to_owned(),
+        _ => format!("{count} numbers are"),
+    };
+    let mut notes = Vec::new();
+    if summary.too_large > 0 {
+        notes.push(format!(
+            "`{name}`: {} too large for float16 and became ±{LARGEST}",
+            numbers(summary.too_large)
+        ));
+    }
+    if summary.too_small > 0 {
+        notes.push(format!(
+            "`{name}`: {} too close to zero for float16 and became ±{SMALLEST:e}",
+            numbers(summary.too_small)
+        ));
+    }
+    notes
 }
