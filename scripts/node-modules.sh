@@ -10,7 +10,8 @@ if [ ! -e "$kept/node_modules/.package-lock.json" ]; then
     say "installing the npm packages"
     fresh=$(mktemp -d "$OCTET_CACHE/npm-XXXXXX")
     cp package.json package-lock.json "$fresh/"
-    (cd "$fresh" && npm ci --no-audit --no-fund --loglevel=error >&2)
+    # ONNX Runtime for Node would download its CUDA libraries, which nothing here uses.
+    (cd "$fresh" && ONNXRUNTIME_NODE_INSTALL=skip npm ci --no-audit --no-fund --loglevel=error >&2)
     mkdir -p "$OCTET_CACHE/node_modules"
     rm -rf "$kept"
     mv "$fresh" "$kept"

@@ -13,6 +13,7 @@ import { slot } from './shared-memory.js';
 /** @typedef {import('../pkg/threads/octet.js').StreamedModel} Core */
 /** @typedef {{ file: string, offset: number, length: number }} Read */
 /** @typedef {{ to: number, offset: number, bytes: Uint8Array<ArrayBuffer> }} Write */
+/** @typedef {Read | Write | { plan: StreamedPlan }} Step */
 
 /** Interval in milliseconds of progress reports. */
 const interval = 100;
@@ -138,9 +139,9 @@ async function rateOf(core, source) {
   const began = performance.now();
   let read = 0;
   while (read < trial.bytes && performance.now() - began < trial.time) {
-    const step = /** @type {Read | Write | undefined} */ (core.step());
+    const step = /** @type {Step | undefined} */ (core.step());
     if (!step) break;
-    if ('to' in step) continue;
+    if (!('file' in step)) continue;
     core.feedStep(await source.read(step));
     read += step.length;
   }
@@ -158,7 +159,7 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
   const { core, source } = open(key);
   wasm.resetControl();
   /** @type {StreamedPlan} */
-  const plan = core.plan(settings, limit);
+  let plan = core.plan(settings, limit);
   const files = await resultFiles(place, plan);
   if (resume) goOn(core, await files.journals());
   let told = 0;
@@ -178,13 +179,21 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
   try {
     await files.begin(plan.files, !resume);
     await note();
-    for (let step; (step = /** @type {Read | Write | undefined} */ (core.step()));) {
+    for (let step; (step = /** @type {Step | undefined} */ (core.step()));) {
       if (Atomics.load(wasm.control(), slot.cancel)) {
-        if (!('to' in step) && core.isJournalOld()) await note();
+        if ('file' in step && core.isJournalOld()) await note();
         throw failure('stopped', 'Stopped on request.');
       }
       if ('to' in step) {
         await files.write(step.to, step.offset, step.bytes);
+        continue;
+      }
+      if ('plan' in step) {
+        // Some weights can't be converted, so the files have another layout.
+        plan = step.plan;
+        await files.close();
+        await files.begin(plan.files, true);
+        await note();
         continue;
       }
       // All writes before a read are done.

@@ -30,8 +30,9 @@ export interface BlockChoice {
  * The representation of block-wise weights in the file.
  * - "matmul_nbits": ONNX Runtime's operator com.microsoft::MatMulNBits.
  * - "dequantize": ONNX's own DequantizeLinear of opset 21, for 4 and 8 bits.
+ * - "matmul_bnb4": ONNX Runtime's operator com.microsoft::MatMulBnb4: floats of 4 bits, as bitsandbytes has them.
  */
-export type BlockForm = 'matmul_nbits' | 'dequantize';
+export type BlockForm = 'matmul_nbits' | 'dequantize' | 'matmul_bnb4';
 
 /**
  * The method that computes scale and zero point of a block.
@@ -48,6 +49,11 @@ export type BlockMethod = 'rtn' | 'hqq' | 'search' | 'k_quant' | 'gptq';
 export interface BlockSettings {
   /** The precision of MatMulNBits: 0 runtime's choice, 1 float32, 2 float16, 3 bfloat16, 4 int8. */
   accuracy_level?: number;
+  /**
+   * The floats between the nodes. `float16` halves what is not in blocks; the integers stay those of
+   * the source.
+   */
+  activations?: FloatActivations;
   /** Bits of one number: 2, 4 or 8. */
   bits?: number;
   /**
@@ -55,6 +61,8 @@ export interface BlockSettings {
    * GatherBlockQuantized. A table that is also the model's head is stored once.
    */
   embeddings?: boolean;
+  /** The numbers of the form `matmul_bnb4`. */
+  float_type?: FloatType;
   /** The representation in the file. */
   form?: BlockForm;
   /** The method that computes scales and zero points. */
@@ -180,6 +188,13 @@ export interface DifferenceMetrics {
  */
 export type Export = 'csv' | 'trace' | 'speedscope' | 'modelExplorer' | 'html';
 
+/**
+ * The floats between the nodes of a model with weights in blocks.
+ * - "source": Those of the model.
+ * - "float16": Half precision, also for scales and other constants: `q4f16`.
+ */
+export type FloatActivations = 'source' | 'float16';
+
 /** Nodes of one operator that stay float. */
 export interface FloatOperator {
   /** Number of its nodes. */
@@ -189,6 +204,13 @@ export interface FloatOperator {
   /** Reason why they stay float. */
   reason: string;
 }
+
+/**
+ * The floats of 4 bits in the form `matmul_bnb4`.
+ * - "nf4": Quantiles of a normal distribution.
+ * - "fp4": A sign, two bits of exponent and a bit of mantissa.
+ */
+export type FloatType = 'nf4' | 'fp4';
 
 /** Forecast of a job. */
 export interface Forecast {
@@ -766,8 +788,11 @@ export interface Settings {
    * the samples only.
    */
   images?: ImageChanges;
-  /** Inputs and outputs stay float32 in the scheme `float16`. */
-  keep_io?: boolean;
+  /**
+   * Inputs and outputs stay float32 in half precision: `true`, `false`, or a list of names or patterns
+   * of those that do.
+   */
+  keep_io?: boolean | string[];
   /** The calibration method of activations. Default: `auto`. */
   method?: Method;
   /** The operators that are quantized: `all`, `onnxruntime` (its default list) or a list of types. */

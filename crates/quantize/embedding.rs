@@ -1,7 +1,7 @@
 //! EmbedLayerNormalization, the embedding lookup of language models, with integer tables:
 //! QEmbedLayerNormalization. Only the rows looked up are dequantized.
 
-use super::integers::IntegerFormat;
+use super::integer_format::IntegerFormat;
 use super::quantized_names::QuantizedNames;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::stays_float::StaysFloat;

@@ -1,7 +1,7 @@
 //! Gather from a constant table, an embedding: the table becomes integers. Only the gathered rows
 //! are dequantized, which saves memory at run time too.
 
-use super::integers::IntegerFormat;
+use super::integer_format::IntegerFormat;
 use super::rewrite::{NotQuantized, Rewriter};
 use super::stays_float::StaysFloat;
 use octet_graph::{Attribute, Node};

@@ -22,16 +22,18 @@ mod channel_layout;
 mod dynamic;
 mod embedding;
 mod float16;
+mod float16_numbers;
 mod gather;
 mod gptq;
 mod input_noise;
+mod integer_format;
 mod integers;
 mod invariant;
 mod mixed_precision;
 mod operator_patterns;
 mod operators;
 mod plan;
-mod planned_constants;
+mod planned_model;
 mod qdq;
 mod qoperator;
 mod quantized_names;
@@ -48,25 +50,25 @@ mod vnni_saturation;
 mod weight_clip_search;
 mod weight_only;
 mod weights;
+mod without_samples;
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
 pub use bias_correction::channel_axes;
-pub use block_scheme::quantize_blocks;
 pub use blocks::{
     BlockChoice, BlockForm, BlockMethod, BlockSettings, FloatActivations, FloatType, MixedBits,
 };
-pub use dynamic::{DynamicSettings, quantize_dynamic};
-pub use float16::{Float16Settings, quantize_float16};
+pub use dynamic::DynamicSettings;
+pub use float16::Float16Settings;
 pub use gptq::{gram_bytes, gram_views};
 pub use input_noise::input_path_axes;
 pub use invariant::PlanInvariant;
 pub use operators::{float_reason, is_quantized};
 pub use plan::clamp_bounds;
 pub use plan::{Plan, refuse_quantized};
-pub use planned_constants::{RefusedConstants, recipe_entry, recipe_notes};
+pub use planned_model::RefusedConstants;
 pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
 pub use ranges::ActivationRanges;
@@ -80,7 +82,11 @@ pub use settings::{
 pub use simulated::{dequantized, with_float_weights};
 pub use stays_float::StaysFloat;
 pub use streamed_scheme::{plan_streamed, remaining_declarations};
-pub use weight_only::{WeightSettings, quantize_weights};
+pub use weight_only::WeightSettings;
+pub use without_samples::{
+    quantize_blocks, quantize_dynamic, quantize_float16, quantize_weights, recipe_entry,
+    recipe_notes,
+};
 
 use octet_graph::prepare::PrepareError;
 use octet_graph::{MICROSOFT, Model};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::planned_constants::{PlannedModel, RefusedConstants};
+use super::planned_model::{PlannedModel, RefusedConstants};
 use super::quantized_names::QuantizedNames;
 use super::recipe::PlannedRecipe;
 use super::settings::unknown_node;

@@ -6,19 +6,20 @@ use super::float16::{plan_around_blocks, plan_float16};
 use super::gptq::gram_statistics;
 use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;
-use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
+use super::planned_model::{PlannedModel, RefusedConstants};
 use super::settings::{
     ElementType, Format, LayerResolver, Operators, Rounding, Scheme, Settings, without_effect,
     without_meaning,
 };
 use super::weight_only::plan_weights;
+use super::without_samples::in_memory;
 use super::{
     ActivationRanges, BlockForm, BlockSettings, DynamicSettings, Float16Settings, FloatActivations,
     Plan, QuantizeError, Quantized, QuantizedTensor, WeightSettings, quantize, quantize_blocks,
     to_integer_operators, vnni_saturation, with_float_weights,
 };
-
 use octet_graph::{Model, Node};
+
 use octet_stats::{CalibrationStatistics, Method};
 
 /// The note for bias correction without statistics.

@@ -4,10 +4,11 @@
 //! none for blocks in the precision of the model. Where the other passes change nothing, the result
 //! is that of the same scheme in memory.
 
-use super::planned_constants::{PlannedModel, RefusedConstants, compute};
+use super::planned_model::{PlannedModel, RefusedConstants};
 use super::recipe::PlannedRecipe;
 use super::scheme::plan;
 use super::settings::{Scheme, Settings, without_effect, without_meaning};
+use super::without_samples::compute;
 use super::{FloatActivations, QuantizeError};
 use octet_graph::prepare::prepare_without_weights;
 use octet_graph::{Graph, Model};

@@ -6,14 +6,14 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::integers::IntegerFormat;
+use super::integer_format::IntegerFormat;
 use super::operators::{EMBEDDING, float_reason};
-use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
+use super::planned_model::{PlannedModel, RefusedConstants};
 use super::recipe::IntegersPlan;
 use super::rewrite::{NotQuantized, Rewriter};
 use super::settings::{ElementType, UnsupportedSetting};
 use super::stays_float::StaysFloat;
-use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
+use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, embedding, gather};
 use octet_graph::operators::{Operator, Treatment};
 use octet_graph::{Attribute, Model, Node};
 
@@ -46,14 +46,6 @@ impl Default for WeightSettings {
             operators: None,
         }
     }
-}
-
-/// The form of a prepared model whose weights are 8-bit integers.
-pub fn quantize_weights(
-    model: &Model,
-    settings: &WeightSettings,
-) -> Result<Quantized, QuantizeError> {
-    in_memory(&|refused| plan_weights(model, settings, refused))
 }
 
 /// Plans a model with typed values. The recipes compute its constants.

@@ -38,7 +38,7 @@ pub enum ConversionStep {
 
 /// The conversion of one model.
 pub struct Conversion {
-    /// What the plan is made from.
+    /// Source of the plan.
     order: ConversionOrder,
     /// Constants that stay as they are.
     refused: RefusedConstants,

@@ -75,6 +75,17 @@ impl ConversionJournal {
         format!("{model}.journal.json")
     }
 
+    /// Takes the files of a conversion that was planned again, of which nothing is written.
+    pub fn restart(&mut self, conversion: &Conversion) {
+        self.files = conversion.files().to_vec();
+        self.finished.clear();
+    }
+
+    /// Name of the model file that the conversion writes.
+    pub fn model(&self) -> &str {
+        &self.output.model
+    }
+
     /// Notes the recipes that are finished. Their bytes must be on the disk. False if there is
     /// nothing new.
     pub fn record(&mut self, conversion: &Conversion) -> bool {

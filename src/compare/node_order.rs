@@ -60,11 +60,11 @@ mod tests {
     #[test]
     fn an_omitted_input_is_not_an_omitted_output() {
         let nodes = vec![
-            NodeProto::new("First", "first", &["x", ""], &["y"]),
-            NodeProto::new("Second", "second", &["y"], &["z", "", "sum"]),
+            Node::new("First", "first", &["x", ""], &["y"]),
+            Node::new("Second", "second", &["y"], &["z", "", "sum"]),
         ];
         let ordered = interleaved(nodes, &[]);
-        let titles: Vec<&str> = ordered.iter().map(NodeProto::title).collect();
+        let titles: Vec<&str> = ordered.iter().map(Node::title).collect();
         assert_eq!(titles, ["first", "second"]);
     }
 }

@@ -53,7 +53,7 @@ struct PlannedConversion {
     journal: ConversionJournal,
 }
 
-/// What a conversion will read and write.
+/// Files, sizes and nodes of a conversion that is planned.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamedPlan {
@@ -204,7 +204,19 @@ impl StreamedModel {
 
     /// The next step of the conversion.
     pub fn step(&mut self) -> Result<ConversionStep, Error> {
-        Ok(self.planned()?.conversion.next()?)
+        let planned = self.planned()?;
+        let step = planned.conversion.next()?;
+        if step == ConversionStep::Restart {
+            planned.journal.restart(&planned.conversion);
+        }
+        Ok(step)
+    }
+
+    /// The plan after [`ConversionStep::Restart`].
+    pub fn changed_plan(&mut self) -> Result<StreamedPlan, Error> {
+        let planned = self.planned()?;
+        let model = planned.journal.model().to_owned();
+        Ok(StreamedPlan::new(&model, &planned.conversion))
     }
 
     /// Takes the bytes that a step asked for.

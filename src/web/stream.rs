@@ -10,19 +10,19 @@ use crate::session;
 use crate::stream::{ConversionStep, SourceIdentity};
 
 /// A model that is read and converted piece by piece.
-#[wasm_bindgen]
-pub struct StreamedModel {
+#[wasm_bindgen(js_name = StreamedModel)]
+pub struct ModelStream {
     inner: session::StreamedModel,
 }
 
-#[wasm_bindgen]
-impl StreamedModel {
+#[wasm_bindgen(js_class = StreamedModel)]
+impl ModelStream {
     /// Starts to read a model: `{ name, bytes, modified }`.
     #[wasm_bindgen(constructor)]
-    pub fn new(file: JsValue) -> Result<StreamedModel, JsValue> {
+    pub fn new(file: JsValue) -> Result<ModelStream, JsValue> {
         let file: SourceIdentity = from_js(file, "model's name and size")?;
         let inner = session::StreamedModel::open(file);
-        Ok(StreamedModel { inner })
+        Ok(ModelStream { inner })
     }
 
     /// The bytes that `feed` needs next, `{ file, offset, length }`; `undefined` at the end of the
@@ -76,8 +76,8 @@ impl StreamedModel {
         Ok(read as f64)
     }
 
-    /// The next step: `{ file, offset, length }` to read, `{ to, offset, bytes }` to write, or
-    /// `undefined` at the end. A write must be done before the next step.
+    /// The next step: `{ file, offset, length }` to read, `{ to, offset, bytes }` to write,
+    /// `{ plan }` to begin all files again, or `undefined` at the end. A write must be done before the next step.
     pub fn step(&mut self) -> Result<JsValue, JsValue> {
         match self.inner.step().map_err(error)? {
             ConversionStep::Read(stretch) => to_read(&stretch),
@@ -92,6 +92,12 @@ impl StreamedModel {
                 let bytes = Uint8Array::from(bytes.as_slice());
                 Reflect::set(&write, &"bytes".into(), &bytes)?;
                 Ok(write.into())
+            }
+            ConversionStep::Restart => {
+                let changed = Object::new();
+                let plan = to_js(&self.inner.changed_plan().map_err(error)?)?;
+                Reflect::set(&changed, &"plan".into(), &plan)?;
+                Ok(changed.into())
             }
             ConversionStep::Finished => Ok(JsValue::UNDEFINED),
         }

@@ -223,7 +223,7 @@ def test_a_result_never_replaces_the_weights_of_its_model(program, tmp_path):
 
 
 def test_a_large_model_is_recognised_by_the_files_that_it_names(program, tmp_path):
-    """A gigabyte of zeros that takes no disk; `--report` is refused before anything is read."""
+    """A gigabyte of zeros that takes no disk; `--save-prepared` is refused before anything is read."""
     w = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[16384, 16400], data_location=TensorProto.EXTERNAL)
     w.external_data.add(key="location", value="weights")
     (tmp_path / "weights").touch()
@@ -233,6 +233,6 @@ def test_a_large_model_is_recognised_by_the_files_that_it_names(program, tmp_pat
     graph = helper.make_graph([node("MatMul", ["x", "w"], "y")], "g", [x], [y], [w])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
-    command = [program, "quantize", tmp_path / "m.onnx", "--scheme", "blocks", "--report", tmp_path / "r.yaml"]
+    command = [program, "quantize", tmp_path / "m.onnx", "--scheme", "blocks", "--save-prepared", tmp_path / "p.onnx"]
     done = subprocess.run([*command, "--out", tmp_path / "q.onnx"], capture_output=True, text=True)
     assert done.returncode == 2 and "piece by piece" in done.stderr, done.stderr

@@ -5,7 +5,7 @@ use super::Operator;
 use super::Property::Attention;
 use super::node_context::{NodeContext, Refusal, Validation, ensure};
 use super::shape_context::ShapeContext;
-use crate::{Dim};
+use crate::Dim;
 use crate::inferred_value::InferredValue;
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -324,11 +324,11 @@ fn multi_head(ctx: &NodeContext) -> Validation {
 
 #[cfg(test)]
 mod tests {
-    use crate::Attribute;
     use super::super::test_models::ExtraInput::{self, Floats, Integers, Nothing};
     use super::super::test_models::{checked, int, model};
+    use crate::Attribute;
     use crate::MICROSOFT;
-    
+
     const NUMBERS: [f32; 96] = [0.5; 96];
 
     /// An attention of 2 heads over 3 tokens of 16 numbers.

@@ -16,9 +16,9 @@ pub(crate) use four_bit_floats::entry as four_bit_floats_entry;
 pub(crate) use mixed::MixedChoice;
 pub(crate) use streamed::plan_blocks;
 
-use crate::blocks::{BlockForm, BlockSettings};
+use crate::blocks::BlockSettings;
 use crate::gptq::{WeightRows, decibels, input_gram};
-use crate::planned_constants::{RefusedConstants, in_memory};
+use crate::planned_model::RefusedConstants;
 use crate::recipe::{MatrixLayout, RecipeSummary};
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::scale::integer_bounds;
@@ -31,37 +31,26 @@ use octet_graph::{Model, Node};
 use octet_onnx::schema::DataType;
 use octet_stats::CalibrationStatistics;
 
-/// Quantizes the weights of a prepared model in blocks.
+/// Quantizes the weights of a prepared model in blocks, in the form of DequantizeLinear.
 ///
-/// `settings` decide the representation; `of` returns the other settings of a node. Nodes in
-/// `keep_float` stay float, and so do other operators than `operators`, if given. `seen` has the
-/// Gram matrices for the method `gptq`.
-pub fn quantize_blocks(
+/// `of` returns the settings of a node. Nodes in `keep_float` stay float, and so do other operators
+/// than `operators`, if given. `seen` has the Gram matrices for the method `gptq`.
+pub(crate) fn quantize_dequantized(
     model: &Model,
-    settings: &BlockSettings,
     of: &dyn Fn(&Node) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
     seen: Option<&CalibrationStatistics>,
 ) -> Result<Quantized, QuantizeError> {
-    settings.check()?;
-    match settings.form {
-        BlockForm::MatMulNBits | BlockForm::MatMulBnb4 => {
-            in_memory(&|refused| plan_blocks(model, of, keep_float, operators, refused, seen))
-        }
-        BlockForm::Dequantize => {
-            let mut raised = model.clone();
-            raise_to_blocks(&mut raised).map_err(|error| QuantizeError::Blocks {
-                reason: error.to_string(),
-            })?;
-            let refused = RefusedConstants::default();
-            let graph = Rewriter::new(&raised, keep_float, operators, &refused)?;
-            let (quantized, _) = graph.run(|graph, node| {
-                dequantize::rewrite(graph, node, &own_settings(node, of)?, seen)
-            })?;
-            Ok(quantized)
-        }
-    }
+    let mut raised = model.clone();
+    raise_to_blocks(&mut raised).map_err(|error| QuantizeError::Blocks {
+        reason: error.to_string(),
+    })?;
+    let refused = RefusedConstants::default();
+    let graph = Rewriter::new(&raised, keep_float, operators, &refused)?;
+    let (quantized, _) = graph
+        .run(|graph, node| dequantize::rewrite(graph, node, &own_settings(node, of)?, seen))?;
+    Ok(quantized)
 }
 
 /// The settings of a node, checked.

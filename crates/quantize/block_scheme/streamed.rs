@@ -11,7 +11,7 @@ use super::matmul_nbits::{self, multiply};
 use super::{is_transposed, own_settings};
 use crate::blocks::{BlockForm, BlockMethod, BlockSettings};
 use crate::dynamic::plain_gemm;
-use crate::planned_constants::{PlannedModel, RefusedConstants};
+use crate::planned_model::{PlannedModel, RefusedConstants};
 use crate::recipe::{MatrixLayout, PlannedRecipe, RecipeKind};
 use crate::rewrite::{NotQuantized, Rewriter};
 use crate::stays_float::StaysFloat;

@@ -1,7 +1,7 @@
 //! LSTM: ONNX Runtime's DynamicQuantizeLSTM, whose weights are transposed.
 
 use super::Dynamic;
-use crate::integers::IntegerFormat;
+use crate::integer_format::IntegerFormat;
 use crate::quantized_names::QuantizedNames;
 use crate::recipe::IntegersPlan;
 use crate::rewrite::{ConstantWeight, NotQuantized, Rewriter};

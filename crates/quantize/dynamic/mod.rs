@@ -14,16 +14,16 @@ pub(super) use matmul::plain_gemm;
 
 use serde::{Deserialize, Serialize};
 
-use super::integers::IntegerFormat;
+use super::integer_format::IntegerFormat;
 use super::operators::{EMBEDDING, float_reason};
-use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
+use super::planned_model::{PlannedModel, RefusedConstants};
 use super::quantized_names::QuantizedNames;
 use super::recipe::IntegersPlan;
 use super::rewrite::{ConstantWeight, NotQuantized, Rewriter};
 use super::settings::{ElementType, UnsupportedSetting};
 use super::stays_float::StaysFloat;
 use super::weight_only::{DequantizedWeights, read_dequantized};
-use super::{QuantizeError, Quantized, embedding, gather};
+use super::{QuantizeError, embedding, gather};
 use octet_graph::operators::{DynamicForm, Operator};
 use octet_graph::{Model, Node};
 use octet_onnx::schema::DataType;
@@ -54,14 +54,6 @@ impl Default for DynamicSettings {
             operators: None,
         }
     }
-}
-
-/// Quantizes a prepared model, whose values all have types, dynamically.
-pub fn quantize_dynamic(
-    model: &Model,
-    settings: &DynamicSettings,
-) -> Result<Quantized, QuantizeError> {
-    in_memory(&|refused| plan_dynamic(model, settings, refused))
 }
 
 /// Plans a model with typed values. The recipes compute its constants.

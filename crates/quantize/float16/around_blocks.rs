@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Float16Settings, convert, float_reasons};
 use crate::QuantizeError;
-use crate::planned_constants::{PlannedModel, RefusedConstants};
+use crate::planned_model::{PlannedModel, RefusedConstants};
 use crate::recipe::RecipeKind;
 use crate::rewrite::Rewriter;
 use crate::stays_float::StaysFloat;

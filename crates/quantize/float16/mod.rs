@@ -6,7 +6,6 @@
 //! become the largest float16, and a note counts them per constant.
 
 mod around_blocks;
-mod numbers;
 mod operators;
 mod precisions;
 
@@ -14,15 +13,14 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::planned_constants::{PlannedModel, RefusedConstants, in_memory};
+use super::float16_numbers::{LARGEST, SMALLEST};
+use super::planned_model::{PlannedModel, RefusedConstants};
 use super::recipe::RecipeSummary;
 use super::rewrite::{NotQuantized, Rewriter};
 use super::settings::KeptPorts;
 use super::stays_float::StaysFloat;
-use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind, refuse_quantized};
+use super::{QuantizeError, QuantizedTensor, TensorKind, refuse_quantized};
 pub(super) use around_blocks::plan_around_blocks;
-pub(crate) use numbers::to_float16;
-use numbers::{LARGEST, SMALLEST};
 use octet_graph::{Model, Node};
 use octet_onnx::schema::{DataType, ValueInfoProto};
 use precisions::{FloatValues, Precision};
@@ -37,14 +35,6 @@ pub struct Float16Settings {
     pub keep_float: Vec<String>,
     /// Operators that stay float32, besides those that always do.
     pub float_operators: Vec<String>,
-}
-
-/// Converts a prepared model, whose values all have types, to float16.
-pub fn quantize_float16(
-    model: &Model,
-    settings: &Float16Settings,
-) -> Result<Quantized, QuantizeError> {
-    in_memory(&|refused| plan_float16(model, settings, refused))
 }
 
 /// Plans a model with typed values. The recipes compute its constants.

@@ -1,6 +1,6 @@
 //! Operators that stay float32, and operators with an attribute for their output type.
 
-use super::numbers::to_float16;
+use crate::float16_numbers::to_float16;
 use crate::rewrite::NotQuantized;
 use octet_graph::operators::{Float16, Operator, OutputType, float16_treatment};
 use octet_graph::{Attribute, Node};

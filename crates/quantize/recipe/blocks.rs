@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
 use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels};
-use crate::float16::to_float16;
+use crate::float16_numbers::to_float16;
 use octet_kernels::block_weights::{
     GridMethod, gather_columns, packed_zero_points, quantize_block,
 };

@@ -6,7 +6,7 @@ use octet_onnx::schema::DataType;
 use rayon::prelude::*;
 
 use super::{Emitted, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
-use crate::float16::to_float16;
+use crate::float16_numbers::to_float16;
 
 /// Numbers that one task converts.
 const TASK: usize = 1 << 16;

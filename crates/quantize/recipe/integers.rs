@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
 use crate::QuantizationParameters;
 use crate::channel_layout::{ChannelLayout, ChannelPart};
-use crate::integers::IntegerFormat;
+use crate::integer_format::IntegerFormat;
 use crate::scale::{Encoder, encoded};
 use crate::weights::parameters_of_ranges;
 

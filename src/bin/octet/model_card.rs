@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use octet::samples::SampleSettings;
-use octet::session::{Error, compare_sample};
+use octet::session::compare_sample;
 
 use super::samples::Samples;
 use super::{Failure, open};
@@ -54,9 +54,8 @@ fn compare(float: &Path, form: &Path, paths: &[PathBuf]) -> Result<MeasuredError
     let random = paths.is_empty();
     let mut float = open::open(float)?;
     let quantized = open::open(form)?;
-    let named = |error: Error| Failure::from(error).about(form.display());
-    let runner = quantized.runner().map_err(named)?;
-    let mut comparing = float.begin_comparison(&runner).map_err(named)?;
+    let runner = quantized.runner()?;
+    let mut comparing = float.begin_comparison(&runner)?;
     let samples = Samples::new(paths, random.then_some(RANDOM))?;
     let settings = SampleSettings {
         demo: random,
@@ -64,7 +63,7 @@ fn compare(float: &Path, form: &Path, paths: &[PathBuf]) -> Result<MeasuredError
     };
     for sample in samples.each(&float) {
         let inputs = float.decode(&sample?, &settings)?;
-        compare_sample(&mut comparing, &inputs, None, &()).map_err(named)?;
+        compare_sample(&mut comparing, &inputs, None, &())?;
     }
     let compared = comparing.finish();
     let lowest = compared.outputs.iter().map(|output| output.apart.sqnr);

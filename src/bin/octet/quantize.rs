@@ -31,7 +31,7 @@ pub struct QuantizeOptions {
     /// a folder, its settings, a card with sizes and errors
     #[arg(long = "for", value_name = "PROGRAM", value_enum, requires = "out",
         conflicts_with_all = ["demo", "ranges", "save_ranges", "save_prepared", "forecast", "report", "scheme", "stream"])]
-    target: Option<Target>,
+    target: Option<FolderTarget>,
     /// Samples for the calibration: .npz (one sample per file, arrays named by input), .npy,
     /// test_data_set_N/input_K.pb, .png, .jpg, texts (.txt, .jsonl, .csv), or folders of them
     #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
@@ -87,7 +87,7 @@ pub struct QuantizeOptions {
 
 /// A program for which a whole folder is written.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Target {
+enum FolderTarget {
     #[value(name = "transformers.js")]
     TransformersJs,
 }
@@ -95,7 +95,7 @@ enum Target {
 /// Runs the command.
 pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     let settings = options.settings.document()?;
-    if let (Some(Target::TransformersJs), Some(out)) = (options.target, &options.out) {
+    if let (Some(FolderTarget::TransformersJs), Some(out)) = (options.target, &options.out) {
         threads::start(options.threads)?;
         let folder = WebFolder {
             source: &options.model,
@@ -275,7 +275,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     ))
 }
 
-/// What operators are that a scheme quantized.
+/// Words for the operators that a scheme quantized.
 pub fn operators_are(scheme: Scheme) -> &'static str {
     match scheme {
         Scheme::Static | Scheme::Dynamic => "in integer arithmetic",

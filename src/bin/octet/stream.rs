@@ -88,7 +88,7 @@ impl StreamedResult {
     }
 }
 
-/// What a conversion will take and give.
+/// Forecast of a conversion.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamForecast {

@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::stream::{self, StreamForecast, StreamedResult, StreamedRun, WrittenFile};
 use super::{Failure, files, notes};
 
-/// What is printed and written of a conversion.
+/// Options for what is printed and written of a conversion.
 pub struct StreamReport<'a> {
     pub report: Option<&'a Path>,
     pub json: bool,
@@ -34,7 +34,7 @@ struct ConversionSection<'a> {
 }
 
 #[derive(Serialize)]
-struct QuantizationSection<'a> {
+struct StreamedQuantizationSection<'a> {
     float_bytes: u64,
     quantized_bytes: u64,
     ratio: f64,
@@ -122,7 +122,7 @@ fn result_sections(scheme: Scheme, done: &StreamedResult) -> Vec<Section> {
     let float: Vec<_> = nodes.iter().filter(|node| !node.quantized).collect();
     let count = nodes.len() - float.len();
     let halves = scheme == Scheme::Float16;
-    let quantization = QuantizationSection {
+    let quantization = StreamedQuantizationSection {
         float_bytes: done.bytes_before,
         quantized_bytes: after,
         ratio: after as f64 / done.bytes_before.max(1) as f64,

@@ -131,7 +131,7 @@ impl Source {
         self.files.values().map(|file| file.path.clone()).collect()
     }
 
-    /// What tells these files from others, for a journal.
+    /// Identities of all files, for a journal.
     pub fn identities(&self) -> Vec<SourceIdentity> {
         let identity = |(name, file): (&String, &SourceFile)| {
             let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();

@@ -44,55 +44,60 @@ const OTHER_WEIGHTS: [&str; 9] = [
 
 /// A form of a model, as transformers.js names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum ModelForm {
     Half,
     Dynamic,
     Blocks,
     HalfBlocks,
 }
 
-impl Form {
-    const ALL: [Form; 4] = [Form::Half, Form::Dynamic, Form::Blocks, Form::HalfBlocks];
+impl ModelForm {
+    const ALL: [ModelForm; 4] = [
+        ModelForm::Half,
+        ModelForm::Dynamic,
+        ModelForm::Blocks,
+        ModelForm::HalfBlocks,
+    ];
 
     /// The value of `dtype`.
     fn name(self) -> &'static str {
         match self {
-            Form::Half => "fp16",
-            Form::Dynamic => "q8",
-            Form::Blocks => "q4",
-            Form::HalfBlocks => "q4f16",
+            ModelForm::Half => "fp16",
+            ModelForm::Dynamic => "q8",
+            ModelForm::Blocks => "q4",
+            ModelForm::HalfBlocks => "q4f16",
         }
     }
 
     /// The ending of the file's name.
     fn ending(self) -> &'static str {
         match self {
-            Form::Half => "_fp16",
-            Form::Dynamic => "_quantized",
-            Form::Blocks => "_q4",
-            Form::HalfBlocks => "_q4f16",
+            ModelForm::Half => "_fp16",
+            ModelForm::Dynamic => "_quantized",
+            ModelForm::Blocks => "_q4",
+            ModelForm::HalfBlocks => "_q4f16",
         }
     }
 
     /// True if values between the nodes are halves, and those in caches too.
     fn is_half(self) -> bool {
-        matches!(self, Form::Half | Form::HalfBlocks)
+        matches!(self, ModelForm::Half | ModelForm::HalfBlocks)
     }
 
     /// The settings of a model, from those that the forms share.
     fn settings(self, shared: &Settings, model: &ModelFacts) -> Settings {
         let mut settings = shared.clone();
         settings.scheme = match self {
-            Form::Half => Scheme::Float16,
-            Form::Dynamic => Scheme::Dynamic,
-            Form::Blocks | Form::HalfBlocks => Scheme::Blocks,
+            ModelForm::Half => Scheme::Float16,
+            ModelForm::Dynamic => Scheme::Dynamic,
+            ModelForm::Blocks | ModelForm::HalfBlocks => Scheme::Blocks,
         };
         if self.is_half() {
             settings.keep_io = KeptPorts::Names(model.kept.clone());
         }
         match self {
-            Form::Half => {}
-            Form::Dynamic => {
+            ModelForm::Half => {}
+            ModelForm::Dynamic => {
                 let weights = &mut settings.weights;
                 let element = match model.unsigned {
                     true => ElementType::U8,
@@ -101,14 +106,14 @@ impl Form {
                 weights.element = weights.element.or(Some(element));
                 weights.per_channel = weights.per_channel.or(Some(false));
             }
-            Form::Blocks => settings.blocks.activations = FloatActivations::Source,
-            Form::HalfBlocks => settings.blocks.activations = FloatActivations::Float16,
+            ModelForm::Blocks => settings.blocks.activations = FloatActivations::Source,
+            ModelForm::HalfBlocks => settings.blocks.activations = FloatActivations::Float16,
         }
         settings
     }
 }
 
-/// What the settings depend on.
+/// Facts about a model on which its settings depend.
 struct ModelFacts {
     /// Inputs and outputs that are no caches.
     kept: Vec<String>,
@@ -179,7 +184,7 @@ impl WebFolder<'_> {
                 ))
             })?;
             let stem = model.file_stem().unwrap_or_default().to_string_lossy();
-            for form in Form::ALL {
+            for form in ModelForm::ALL {
                 let file = format!("{stem}{}.onnx", form.ending());
                 let (done, row) = self.convert(model, &facts, form, onnx.join(&file))?;
                 written.push(done);
@@ -246,7 +251,7 @@ impl WebFolder<'_> {
         &self,
         model: &Path,
         facts: &ModelFacts,
-        form: Form,
+        form: ModelForm,
         out: PathBuf,
     ) -> Result<(WrittenModel, CardRow), Failure> {
         let settings = form.settings(self.settings, facts);
@@ -339,7 +344,7 @@ impl WebFolder<'_> {
             .collect();
         own.insert("use_external_data_format".into(), counts.into());
         // Version 3 reads the type of caches here, later ones in the model.
-        let halves = Form::ALL.into_iter().filter(|form| form.is_half());
+        let halves = ModelForm::ALL.into_iter().filter(|form| form.is_half());
         let caches: Map<String, Value> = halves
             .map(|form| (form.name().to_owned(), json!("float16")))
             .collect();
@@ -347,7 +352,7 @@ impl WebFolder<'_> {
         let forms: BTreeSet<&str> = written.iter().map(|one| one.dtype).collect();
         let chosen = own.get("dtype").and_then(Value::as_str);
         if chosen.is_none_or(|chosen| !forms.contains(chosen)) {
-            own.insert("dtype".into(), json!(Form::Blocks.name()));
+            own.insert("dtype".into(), json!(ModelForm::Blocks.name()));
         }
         let text = serde_json::to_string_pretty(&config)? + "\n";
         files::write(&self.out.join("config.json"), &[text], "--out")

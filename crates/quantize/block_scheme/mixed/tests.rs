@@ -4,7 +4,7 @@ use super::super::plan_blocks;
 use super::super::roles::{ProductRole, product_roles};
 use super::small_graphs::{INNER, KV, SmallGraph, WIDTH, WORDS, grouped, plain};
 use super::{MixedBits, MixedChoice};
-use crate::planned_constants::RefusedConstants;
+use crate::planned_model::RefusedConstants;
 use crate::{BlockChoice, BlockSettings};
 use crate::{QuantizeError, Quantized, Settings};
 use octet_graph::{Model, Node};

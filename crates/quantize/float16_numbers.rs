@@ -1,10 +1,10 @@
 //! float16 numbers.
 
-pub(super) use octet_onnx::half::SMALLEST_HALF as SMALLEST;
+pub(crate) use octet_onnx::half::SMALLEST_HALF as SMALLEST;
 use octet_onnx::half::{TOO_LARGE_FOR_HALF as TOO_LARGE, narrow_half};
 
 /// The largest finite float16.
-pub(super) const LARGEST: f32 = 65504.0;
+pub(crate) const LARGEST: f32 = 65504.0;
 
 /// Numbers of this magnitude stand for infinity, such as those that masks add to scores.
 const STANDS_FOR_INFINITY: f32 = 1e9;

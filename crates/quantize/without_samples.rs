@@ -1,50 +1,62 @@
-//! Constants of a planned model: computed in memory, or left to a conversion piece by piece.
+//! The schemes without samples on a model in memory: the model is planned, and its recipes are run.
 
-use std::collections::{HashMap, HashSet};
-
-use super::block_scheme::{blocks_entry, four_bit_floats_entry};
-use super::float16;
-use super::recipe::{
-    IntegersPlan, PlannedRecipe, RecipeError, RecipeKind, RecipeSummary, run_in_memory,
+use super::block_scheme::{blocks_entry, four_bit_floats_entry, plan_blocks, quantize_dequantized};
+use super::dynamic::{DynamicSettings, plan_dynamic};
+use super::float16::{self, Float16Settings, plan_float16};
+use super::planned_model::{PlannedModel, RefusedConstants};
+use super::recipe::{IntegersPlan, PlannedRecipe, RecipeKind, RecipeSummary, run_in_memory};
+use super::weight_only::{WeightSettings, plan_weights};
+use super::{
+    BlockForm, BlockSettings, QuantizationParameters, QuantizeError, Quantized, QuantizedTensor,
+    TensorKind,
 };
-use super::stays_float::StaysFloat;
-use super::{QuantizationParameters, QuantizeError, Quantized, QuantizedTensor, TensorKind};
+use octet_graph::{Model, Node};
+use octet_stats::CalibrationStatistics;
 
-/// A model whose constants are still to be computed, and their recipes.
-pub(super) type PlannedModel = (Quantized, Vec<PlannedRecipe>);
-
-/// Constants that stay as they are because their recipes failed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RefusedConstants {
-    /// Weights without integers, with the reason.
-    weights: HashMap<String, StaysFloat>,
-    /// Constants with numbers beyond float16.
-    halves: HashSet<String>,
+/// Quantizes the weights of a prepared model in blocks.
+///
+/// `settings` decide the representation; `of` returns the other settings of a node. Nodes in
+/// `keep_float` stay float, and so do other operators than `operators`, if given. `seen` has the
+/// Gram matrices for the method `gptq`.
+pub fn quantize_blocks(
+    model: &Model,
+    settings: &BlockSettings,
+    of: &dyn Fn(&Node) -> BlockSettings,
+    keep_float: &[String],
+    operators: Option<&[String]>,
+    seen: Option<&CalibrationStatistics>,
+) -> Result<Quantized, QuantizeError> {
+    settings.check()?;
+    match settings.form {
+        BlockForm::MatMulNBits | BlockForm::MatMulBnb4 => {
+            in_memory(&|refused| plan_blocks(model, of, keep_float, operators, refused, seen))
+        }
+        BlockForm::Dequantize => quantize_dequantized(model, of, keep_float, operators, seen),
+    }
 }
 
-impl RefusedConstants {
-    /// Adds the constant of a recipe that failed. False if the failure does not depend on the
-    /// constant.
-    pub fn add(&mut self, planned: &PlannedRecipe, error: &RecipeError) -> bool {
-        let name = planned.source.name.clone().unwrap_or_default();
-        let reason = match error {
-            RecipeError::NotFinite => StaysFloat::WeightNotFinite,
-            RecipeError::Scale(_) => StaysFloat::WeightTooLarge,
-            RecipeError::TooLarge => return self.halves.insert(name),
-            RecipeError::Slice { .. } => return false,
-        };
-        self.weights.insert(name, reason).is_none()
-    }
+/// Quantizes a prepared model, whose values all have types, dynamically.
+pub fn quantize_dynamic(
+    model: &Model,
+    settings: &DynamicSettings,
+) -> Result<Quantized, QuantizeError> {
+    in_memory(&|refused| plan_dynamic(model, settings, refused))
+}
 
-    /// The reason why a weight stays as it is.
-    pub(super) fn weight(&self, name: &str) -> Option<StaysFloat> {
-        self.weights.get(name).copied()
-    }
+/// The form of a prepared model whose weights are 8-bit integers.
+pub fn quantize_weights(
+    model: &Model,
+    settings: &WeightSettings,
+) -> Result<Quantized, QuantizeError> {
+    in_memory(&|refused| plan_weights(model, settings, refused))
+}
 
-    /// True if a constant has numbers beyond float16.
-    pub(super) fn is_beyond_half(&self, name: &str) -> bool {
-        self.halves.contains(name)
-    }
+/// Converts a prepared model, whose values all have types, to float16.
+pub fn quantize_float16(
+    model: &Model,
+    settings: &Float16Settings,
+) -> Result<Quantized, QuantizeError> {
+    in_memory(&|refused| plan_float16(model, settings, refused))
 }
 
 /// Computes all constants of a planned model. If one can't be computed, the model is planned again
