@@ -576,6 +576,8 @@ export interface OutputError {
   name: string;
   /** For boxes and scores in one output: the SQNR of each. */
   parts: DetectionErrors | null;
+  /** For the tokens of a language model: how far their probabilities change. */
+  tokens: TokenErrors | null;
   /** For rows of classes: the share of rows with the same top class. */
   top1: number | null;
   /** The share of rows whose top float class is among the top five quantized classes. */
@@ -588,6 +590,8 @@ export interface OutputError {
  * The kind of an output.
  * - "classes": One row of class scores for each sample; judged by top-1.
  * - "steps": A row of class scores at each step of a sequence, as in OCR; judged by top-1 at each step.
+ * - "tokens": A score for each token of a vocabulary at each position of a text; judged by top-1 and the KL
+ * divergence.
  * - "embedding": A vector that represents the sample; judged by the cosine.
  * - "boxes": Boxes of a detector, with or without scores; judged by matching boxes.
  * - "scores": Scores of boxes that are in another output.
@@ -595,7 +599,7 @@ export interface OutputError {
  * - "integers": Integers or booleans; not judged.
  * - "passed": Floats that come unchanged from inputs or constants; not judged.
  */
-export type OutputKind = 'classes' | 'steps' | 'embedding' | 'boxes' | 'scores' | 'values' | 'integers' | 'passed';
+export type OutputKind = 'classes' | 'steps' | 'tokens' | 'embedding' | 'boxes' | 'scores' | 'values' | 'integers' | 'passed';
 
 /** Statistics of a tensor. */
 export interface Preview {
@@ -615,6 +619,8 @@ export interface Preview {
   shape: number[];
   /** Standard deviation over all elements. */
   std: number | null;
+  /** For the token numbers of a text: its tokens. Empty for other inputs. */
+  tokens: TokenPreview[];
 }
 
 /** Proposed preprocessing of images for a model, with reasons. */
@@ -897,6 +903,34 @@ export interface TimingSummary {
   p10: number;
   /** 90th percentile. */
   p90: number;
+}
+
+/** How far the probabilities of tokens change. */
+export interface TokenErrors {
+  /**
+   * Mean KL divergence from the float model's probabilities to the quantized model's, in nats a
+   * position.
+   */
+  kl: number;
+  /**
+   * Perplexity of the next token on these texts, float and quantized; `None` for a model that
+   * sees the whole text, or if no text has two tokens.
+   */
+  perplexity: [number, number] | null;
+  /** Number of positions. */
+  positions: number;
+}
+
+/** A token as the model receives it. */
+export interface TokenPreview {
+  /** False for padding, which the attention mask hides. */
+  attended: boolean;
+  /** Its number. */
+  id: number;
+  /** The token as the vocabulary spells it; empty for padding, or if it is not known. */
+  token: string;
+  /** Its type: 1 in the second text of a pair. */
+  typeId: number;
 }
 
 /** A sample that cannot be used with the current preprocessing. */

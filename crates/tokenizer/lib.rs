@@ -14,7 +14,7 @@ mod web;
 
 use octet_samples::{LONGEST_TEXT, TextPadding, TextSettings, TextTokens};
 use serde_json::Value;
-use tokenizers::{PaddingDirection, Tokenizer, TruncationParams};
+use tokenizers::{Encoding, PaddingDirection, Tokenizer, TruncationParams};
 
 /// Problem of a tokenizer or of a text file. The message states what, where and the next step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,26 +139,24 @@ impl TextTokenizer {
             return Err(TextError::NoRoom { length, added });
         }
         let known = self.inner.get_truncation().cloned().unwrap_or_default();
-        let limit = TruncationParams {
+        self.set_limit(Some(TruncationParams {
             max_length: length,
             stride: 0,
             ..known
-        };
-        let cut = self.inner.with_truncation(Some(limit));
-        cut.map(|_| ())
-            .map_err(|_| TextError::NoRoom { length, added })
+        }))
     }
 
     /// The tokens of one text or a pair, and true if it was cut.
-    fn encode(&self, name: &str, parts: &[String]) -> Result<(TextTokens, bool), TextError> {
-        let encoded = match parts {
-            [first, second] => self.inner.encode((first.as_str(), second.as_str()), true),
-            _ => self.inner.encode(parts.concat(), true),
-        };
-        let encoded = encoded.map_err(|error| TextError::Text {
-            text: name.into(),
-            why: error.to_string(),
-        })?;
+    fn encode(&mut self, name: &str, parts: &[String]) -> Result<(TextTokens, bool), TextError> {
+        let encoded = self.encoding(name, parts)?;
+        let limit = self.inner.get_truncation().cloned();
+        let mut cut = false;
+        if let Some(limit) = limit.filter(|limit| encoded.len() >= limit.max_length) {
+            // Not every tokenizer keeps what it cuts off, so the whole text is tokenized, too.
+            self.set_limit(None)?;
+            cut = self.encoding(name, parts)?.len() > encoded.len();
+            self.set_limit(Some(limit))?;
+        }
         let types = encoded.get_type_ids();
         let tokens = TextTokens {
             ids: encoded.get_ids().to_vec(),
@@ -169,7 +167,29 @@ impl TextTokenizer {
             tokens: encoded.get_tokens().to_vec(),
             padding: self.padding,
         };
-        Ok((tokens, !encoded.get_overflowing().is_empty()))
+        Ok((tokens, cut))
+    }
+
+    fn encoding(&self, name: &str, parts: &[String]) -> Result<Encoding, TextError> {
+        let encoded = match parts {
+            [first, second] => self.inner.encode((first.as_str(), second.as_str()), true),
+            _ => self.inner.encode(parts.concat(), true),
+        };
+        encoded.map_err(|error| TextError::Text {
+            text: name.into(),
+            why: error.to_string(),
+        })
+    }
+
+    fn set_limit(&mut self, limit: Option<TruncationParams>) -> Result<(), TextError> {
+        let length = limit.as_ref().map_or(0, |limit| limit.max_length);
+        match self.inner.with_truncation(limit) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(TextError::NoRoom {
+                length,
+                added: length,
+            }),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod photos;
 mod profile;
 mod refusals;
 mod schema;
+mod texts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
