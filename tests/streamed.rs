@@ -6,7 +6,7 @@ use octet::onnx::schema::{GraphProto, ModelProto, NodeProto, TensorProto};
 use octet::quantize::{Scheme, Settings};
 use octet::session::{Error, StreamedModel};
 use octet::stream::{ConversionStep, SourceIdentity};
-use octet_test_models::graphs;
+use octet_test_models::{typed_value, value};
 
 const SIDE: usize = 160;
 
@@ -24,12 +24,12 @@ fn file() -> Vec<u8> {
             NodeProto::new("MatMul", "three", &["b", "v"], &["y"]),
         ],
         initializer: vec![weight("w"), weight("v")],
-        input: vec![graphs::typed_value(
+        input: vec![typed_value(
             "x",
             onnx::schema::DataType::Float,
             &[1, SIDE as i64],
         )],
-        output: vec![graphs::value("y")],
+        output: vec![value("y")],
         ..GraphProto::default()
     };
     onnx::write(&ModelProto::from_graph(graph, 17))

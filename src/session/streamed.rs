@@ -53,7 +53,7 @@ struct PlannedConversion {
     journal: ConversionJournal,
 }
 
-/// What a conversion will read and write.
+/// Files, sizes and nodes of a conversion that has not begun.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamedPlan {

@@ -10,19 +10,19 @@ use crate::session;
 use crate::stream::{ConversionStep, SourceIdentity};
 
 /// A model that is read and converted piece by piece.
-#[wasm_bindgen]
-pub struct StreamedModel {
+#[wasm_bindgen(js_name = StreamedModel)]
+pub struct StreamedModelSession {
     inner: session::StreamedModel,
 }
 
-#[wasm_bindgen]
-impl StreamedModel {
+#[wasm_bindgen(js_class = StreamedModel)]
+impl StreamedModelSession {
     /// Starts to read a model: `{ name, bytes, modified }`.
     #[wasm_bindgen(constructor)]
-    pub fn new(file: JsValue) -> Result<StreamedModel, JsValue> {
+    pub fn new(file: JsValue) -> Result<StreamedModelSession, JsValue> {
         let file: SourceIdentity = from_js(file, "model's name and size")?;
         let inner = session::StreamedModel::open(file);
-        Ok(StreamedModel { inner })
+        Ok(StreamedModelSession { inner })
     }
 
     /// The bytes that `feed` needs next, `{ file, offset, length }`; `undefined` at the end of the

@@ -18,7 +18,7 @@ export const chosen = signal(/** @type {Partial<BlockSettings>} */ (scheme === '
 /** The greatest size of a file of weights, in MiB. */
 export const limit = signal(chunk / 2 ** 20);
 
-/** Where the result goes. */
+/** The place of the result. */
 export const place = signal(/** @type {Place} */ ({ folder: null }));
 
 /** @type {{ readonly value: Settings, peek(): Settings }} */
