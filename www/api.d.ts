@@ -120,7 +120,7 @@ export interface CompareOptions {
   gently?: AbortSignal;
 }
 
-/** The place of a conversion's files: a folder that the person chose, or this browser's storage. */
+/** A place for the files of a conversion: a folder that the person chose, or this browser's storage. */
 export interface Place {
   folder: FileSystemDirectoryHandle | null;
 }

@@ -17,7 +17,6 @@ import { resultsFolder } from './results-folder.js';
 
 /**
  * @typedef {object} ResultFiles
- * @property {number} interval the greatest number of milliseconds between two journals
  * @property {() => Promise<string[]>} journals texts of the journals that are there, the longest first
  * @property {() => Promise<boolean>} finished true if the model file is there
  * @property {(files: ResultFile[], fresh: boolean) => Promise<void>} begin opens the files
@@ -77,7 +76,6 @@ function filesIn(text) {
 
 /** A folder in this browser's storage. Writes go in place, so that only a journal is needed to go on. */
 class BrowserStorage {
-  interval = 2000;
   #all;
   #model;
   #journals;
@@ -193,7 +191,6 @@ class BrowserStorage {
 
 /** A folder that the person chose. Writes last when their file is closed, which copies it. */
 class ChosenFolder {
-  interval = 60_000;
   #folder;
   #model;
   #journal;

@@ -18,6 +18,9 @@ import { slot } from './shared-memory.js';
 /** Interval in milliseconds of progress reports. */
 const interval = 100;
 
+/** The least number of milliseconds between two journals. Journals take a twentieth of the time at most. */
+const pause = 200;
+
 /** Bytes and milliseconds of the trial from which the time is forecast. */
 const trial = { bytes: 48 << 20, time: 400 };
 
@@ -163,13 +166,12 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
   const files = await resultFiles(place, plan);
   if (resume) goOn(core, await files.journals());
   let told = 0;
-  // The next journal is due; journals take a small part of the time.
   let due = 0;
   const note = async () => {
     const began = performance.now();
     await files.commit(core.journal());
     const now = performance.now();
-    due = now + Math.min(files.interval, Math.max(200, 30 * (now - began)));
+    due = now + Math.max(pause, 20 * (now - began));
   };
   const tell = () => {
     told = performance.now();
@@ -180,10 +182,6 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
     await files.begin(plan.files, !resume);
     await note();
     for (let step; (step = /** @type {Step | undefined} */ (core.step()));) {
-      if (Atomics.load(wasm.control(), slot.cancel)) {
-        if ('file' in step && core.isJournalOld()) await note();
-        throw failure('stopped', 'Stopped on request.');
-      }
       if ('to' in step) {
         await files.write(step.to, step.offset, step.bytes);
         continue;
@@ -197,7 +195,9 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
         continue;
       }
       // All writes before a read are done.
-      if (performance.now() > due && core.isJournalOld()) await note();
+      const stopped = Atomics.load(wasm.control(), slot.cancel) !== 0;
+      if ((stopped || performance.now() > due) && core.isJournalOld()) await note();
+      if (stopped) throw failure('stopped', 'Stopped on request.');
       core.feedStep(await source.read(step));
       if (performance.now() - told > interval) tell();
     }

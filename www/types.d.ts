@@ -823,7 +823,7 @@ export interface Skipped {
   sample: string;
 }
 
-/** What a conversion will read and write. */
+/** Files, sizes and nodes of a conversion that has not begun. */
 export interface StreamedPlan {
   /** Bytes that are read, over all passes. */
   bytesToRead: number;

@@ -11,18 +11,18 @@ use crate::stream::{ConversionStep, SourceIdentity};
 
 /// A model that is read and converted piece by piece.
 #[wasm_bindgen(js_name = StreamedModel)]
-pub struct ModelStream {
+pub struct StreamedModelSession {
     inner: session::StreamedModel,
 }
 
 #[wasm_bindgen(js_class = StreamedModel)]
-impl ModelStream {
+impl StreamedModelSession {
     /// Starts to read a model: `{ name, bytes, modified }`.
     #[wasm_bindgen(constructor)]
-    pub fn new(file: JsValue) -> Result<ModelStream, JsValue> {
+    pub fn new(file: JsValue) -> Result<StreamedModelSession, JsValue> {
         let file: SourceIdentity = from_js(file, "model's name and size")?;
         let inner = session::StreamedModel::open(file);
-        Ok(ModelStream { inner })
+        Ok(StreamedModelSession { inner })
     }
 
     /// The bytes that `feed` needs next, `{ file, offset, length }`; `undefined` at the end of the

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { linkSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { anySize, convolution, detector, npy, png } from './model.mjs';
+import { anySize, convolution, dense, detector, npy, png } from './model.mjs';
 import { features } from '../../www/features/list.js';
 import { inBrowsers, scratch, silentThreads } from './walk.mjs';
 
@@ -88,6 +88,29 @@ inBrowsers('accessibility', (visit) => {
     await tab.waitForSelector('.problem');
     await clean(visit, 'error');
     assert.deepEqual(wrong, []);
+  }));
+
+  test('a model in pieces is clean, from the question for its weights to the result', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    wrong = [];
+    const { model, weights } = dense({ layers: 2, side: 256, external: true });
+    const data = join(scratch, 'weights.bin');
+    writeFileSync(data, weights);
+    await tab.goto(`${visit.server?.url}?pieces`);
+    await tab.waitForSelector('.drop');
+    await tab.evaluate(axe);
+    await visit.drop({ 'pieces.onnx': model });
+    await visit.says('.asks li', /weights\.bin/);
+    await clean(visit, 'weights wanted');
+    await visit.choose('choose-weights', data);
+    await tab.waitForSelector('#convert');
+    await clean(visit, 'planned');
+    await tab.click('#convert');
+    await tab.waitForSelector('#large-done');
+    await clean(visit, 'converted');
+    assert.deepEqual(wrong, []);
+    await tab.click('#discard');
+    await tab.waitForSelector('#convert');
   }));
 
   test('opening and calibrating are clean too, and progress is announced', () => visit({ mounts: { '/pkg/': silentThreads() } }, async (visit) => {

@@ -104,7 +104,7 @@ inBrowsers('a model in pieces', (visit, browser) => {
 
   test('goes on after a stop and a reload, with the same bytes', () => visit({}, async (visit) => {
     const { tab } = visit;
-    writeFileSync(join(folder, 'long.onnx'), dense({ layers: 24, side: 512 }).model);
+    writeFileSync(join(folder, 'long.onnx'), dense({ layers: 40, side: 512 }).model);
     await inPieces(visit);
     await opened(visit, 'long.onnx');
     const slow = async () => {
@@ -114,11 +114,11 @@ inBrowsers('a model in pieces', (visit, browser) => {
     };
     await slow();
     await tab.click('#convert');
-    await tab.waitForFunction(() => Number(/** @type {HTMLProgressElement | null} */ (document.querySelector('.large progress'))?.value) > 0.4);
+    await tab.waitForFunction(() => Number(/** @type {HTMLProgressElement | null} */ (document.querySelector('.large progress'))?.value) > 0.5);
     await tab.click('#stop');
     await visit.says('#large-kept', /stopped at \d+ %/);
     const share = Number(/at (\d+) %/.exec(await visit.text('#large-kept'))?.[1]);
-    assert.ok(share >= 5 && share < 100, `${share} %`);
+    assert.ok(share > 0 && share < 100, `${share} %`);
     await inPieces(visit);
     await visit.says('#kept-results', /long_q4\.onnx/);
     await opened(visit, 'long.onnx');
@@ -126,6 +126,16 @@ inBrowsers('a model in pieces', (visit, browser) => {
     await visit.says('#large-misfit', /other settings/);
     await slow();
     await visit.says('#large-kept', new RegExp(`stopped at ${share} %`));
+    await tab.click('#resume');
+    // A reload in the middle of the work is like a tab that was killed.
+    const more = Math.min(0.95, share / 100 + 0.4);
+    await tab.waitForFunction((part) => Number(/** @type {HTMLProgressElement | null} */ (document.querySelector('.large progress'))?.value) > part, {}, more);
+    await inPieces(visit);
+    await opened(visit, 'long.onnx');
+    await slow();
+    await visit.says('#large-kept', /stopped at \d+ %/);
+    const later = Number(/at (\d+) %/.exec(await visit.text('#large-kept'))?.[1]);
+    assert.ok(later > share, `${later} % after ${share} %`);
     await tab.click('#resume');
     await converted(visit);
     await same(visit, byCommand('long.onnx', 'long_q4.onnx', '--config', '{"blocks":{"method":"search"}}'));
