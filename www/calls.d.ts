@@ -4,10 +4,10 @@
  */
 
 import type {
-  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, UnusableSample, ValueDistribution,
+  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, TextSettings, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
-  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Progress, Result, Run, RunOptions, Shared,
+  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Progress, Result, Run, RunOptions, Shared, TokenizedTexts,
 } from './api.js';
 
 /** An open model. `wanted` lists external data files that are missing. */
@@ -27,6 +27,7 @@ export interface Calls {
   presets(args: {}): Record<string, ImageSettings>;
   group(args: { paths: string[] }): SampleRef[];
   graphOf(args: { blob: Blob }): GraphView;
+  tokenize(args: { texts: NamedFile[]; tokenizer: NamedFile; config: NamedFile | null; settings: TextSettings; length: number | null }): TokenizedTexts;
   beginScope(args: { message: string }): void;
   endScope(args: {}): void;
 
