@@ -5,6 +5,7 @@
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 [ $# -gt 0 ] || fail "scripts/page.sh needs the names of variants, or all"
+case " $* " in *" all "* | *" tokenizer "*) ;; *) set -- "$@" tokenizer ;; esac # every browser loads it
 
 log=$OCTET_CACHE/logs/page-tools.log
 mkdir -p "$OCTET_CACHE/logs"

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 /**
  * @typedef {object} Variant
  * @property {string} name
+ * @property {string} package the crate that is built
  * @property {boolean} threads whether the build has a shared memory and a thread pool
  * @property {string[]} cargoFeatures
  * @property {string[]} targetFeatures
@@ -13,13 +14,15 @@ import { readFileSync } from 'node:fs';
  * @property {string[]} cfg
  */
 
-const keys = ['threads', 'cargo-features', 'target-features', 'link-args', 'cfg'];
+const keys = ['package', 'threads', 'cargo-features', 'target-features', 'link-args', 'cfg'];
 
 /** @param {string} text @param {string} where @returns {unknown} */
 function value(text, where) {
   if (text === 'true' || text === 'false') return text === 'true';
+  const string = /^"([a-z0-9-]+)"$/.exec(text);
+  if (string) return string[1];
   const list = /^\[(.*)\]$/s.exec(text);
-  if (!list) throw new Error(`${where}: "${text}" is neither true, false nor a list of strings`);
+  if (!list) throw new Error(`${where}: "${text}" is neither true, false nor a list of strings, nor a name`);
   const strings = /\s*(?:"([^"\\]*)"|'([^']*)')\s*(?:,|$)/gy;
   const found = [];
   let end = 0;
@@ -58,6 +61,7 @@ export function readVariants(file) {
     if (missing.length > 0) throw new Error(`wasm-pack.toml: variant "${name}" lacks ${missing.join(', ')}`);
     return {
       name,
+      package: entries.package,
       threads: entries.threads,
       cargoFeatures: entries['cargo-features'],
       targetFeatures: entries['target-features'],

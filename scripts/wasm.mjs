@@ -90,8 +90,8 @@ async function cargo(variant, args) {
 
 /** @param {import('./variants.mjs').Variant} variant @returns {Promise<string>} the compiled file */
 async function compile(variant) {
-  await cargo(variant, ['build', '--lib', ...features(variant)]);
-  return join(targetFolder(variant), triple, 'release', 'octet.wasm');
+  await cargo(variant, ['build', '--lib', '--package', variant.package, ...features(variant)]);
+  return join(targetFolder(variant), triple, 'release', `${variant.package.replaceAll('-', '_')}.wasm`);
 }
 
 /** @param {import('./variants.mjs').Variant} variant */
@@ -105,10 +105,10 @@ async function build(variant) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     run('wasm-bindgen', [
-      '--target', 'web', '--out-dir', folder, '--out-name', 'octet',
+      '--target', 'web', '--out-dir', folder, '--out-name', moduleName(variant),
       '--remove-name-section', '--remove-producers-section', compiled,
     ], {});
-    withoutComments(join(folder, 'octet.js'));
+    withoutComments(join(folder, `${moduleName(variant)}.js`));
     writeFileSync(stamp, identity);
   }
   weigh(variant);
@@ -116,6 +116,9 @@ async function build(variant) {
 
 /** @param {import('./variants.mjs').Variant} variant */
 const packageFolder = (variant) => join(checkout, 'pkg', variant.name);
+
+/** The name of the module's files: that of its crate, without the project's. @param {import('./variants.mjs').Variant} variant */
+const moduleName = (variant) => variant.package.replace(/^octet-/, '');
 
 /** A checksum of all sources of the wasm. */
 function sources() {
@@ -159,7 +162,7 @@ function readStamp(file) {
 
 /** @param {import('./variants.mjs').Variant} variant */
 function weigh(variant) {
-  const file = join('pkg', variant.name, 'octet_bg.wasm');
+  const file = join('pkg', variant.name, `${moduleName(variant)}_bg.wasm`);
   const bytes = readFileSync(join(checkout, file));
   const megabytes = (/** @type {number} */ count) => (count / 1e6).toFixed(2);
   console.log(`${file}: ${megabytes(bytes.length)} MB, ${megabytes(gzipSync(bytes, { level: 9 }).length)} MB gzipped`);

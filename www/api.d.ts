@@ -15,6 +15,13 @@ export interface NamedFile {
 
 export type ElementType = NonNullable<TensorSettings['type']>;
 
+/** Tokenized texts: each is a sample of one file. */
+export interface TokenizedTexts {
+  files: NamedFile[];
+  /** Sentences on texts that were left out or cut. */
+  notes: string[];
+}
+
 /** The decoded inputs of a sample, and the values of the first input where it is float. */
 export interface Decoded {
   previews: Preview[];

@@ -4,10 +4,10 @@
  */
 
 import type {
-  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, StreamedPlan, UnusableSample, ValueDistribution,
+  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, StreamedPlan, TextSettings, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
-  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Place, Progress, Result, Run, RunOptions, Shared, StreamedFiles,
+  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Place, Progress, Result, Run, RunOptions, Shared, StreamedFiles, TokenizedTexts,
 } from './api.js';
 
 /** An open model. `wanted` lists external data files that are missing. */
@@ -47,6 +47,7 @@ export interface Calls {
   presets(args: {}): Record<string, ImageSettings>;
   group(args: { paths: string[] }): SampleRef[];
   graphOf(args: { blob: Blob }): GraphView;
+  tokenize(args: { texts: NamedFile[]; tokenizer: NamedFile; config: NamedFile | null; settings: TextSettings; length: number | null }): TokenizedTexts;
   beginScope(args: { message: string }): void;
   endScope(args: {}): void;
 

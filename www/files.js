@@ -51,5 +51,11 @@ export const isModel = ({ path }) => /\.(onnx|ort|pb)$/i.test(path) && !/(^|\/)(
 /** @param {NamedFile} file */
 export const isPicture = ({ path }) => /\.(png|jpe?g)$/i.test(path);
 
+/** @param {NamedFile} file */
+export const isText = ({ path }) => /\.(txt|jsonl|csv)$/i.test(path);
+
+/** True for the tokenizer of a model and its configuration. @param {NamedFile} file */
+export const isTokenizer = ({ path }) => /(^|\/)tokenizer(_config)?\.json$/.test(path);
+
 /** @param {string} path */
 export const baseName = (path) => path.slice(path.lastIndexOf('/') + 1);

@@ -17,9 +17,9 @@
 import { detect } from './capabilities.js';
 import { needsSamples } from './settings-document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
-import { namedFile } from './files.js';
+import { baseName, namedFile } from './files.js';
 
-/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, UnusableSample, NamedFile, Progress, Settings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, UnusableSample, NamedFile, Progress, Settings, Result, Run, RunOptions, SampleRef, SampleSettings, TextSettings, TokenizedTexts } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -154,6 +154,23 @@ export class Octet {
    */
   async group(paths) {
     return (await this.engine()).call('group', { paths });
+  }
+
+  /**
+   * Tokenizes files of texts. Each text becomes a file that is a sample of a text model.
+   *
+   * @param {(File | NamedFile)[]} texts .txt, .jsonl or .csv
+   * @param {(File | NamedFile)[]} tokenizer tokenizer.json, and tokenizer_config.json if there is one
+   * @param {TextSettings} [settings]
+   * @param {number | null} [length] number of tokens that the model takes, if it is fixed: `card.texts.length`
+   * @returns {Promise<TokenizedTexts>}
+   */
+  async tokenize(texts, tokenizer, settings = {}, length = null) {
+    const files = tokenizer.map(namedFile);
+    const config = files.find(({ path }) => baseName(path) === 'tokenizer_config.json') ?? null;
+    const json = files.find((file) => file !== config);
+    if (!json) throw new OctetError({ kind: 'sample', message: 'The tokenizer.json of the model is missing.' });
+    return (await this.engine()).call('tokenize', { texts: texts.map(namedFile), tokenizer: json, config, settings, length });
   }
 
   /** Presets of image settings, by name. @returns {Promise<Record<string, ImageSettings>>} */

@@ -530,6 +530,8 @@ export interface ModelSummary {
   quantizable: number;
   /** SHA-256 of the file in hexadecimal. */
   sha256: string;
+  /** Form of texts, where texts can be the model's samples. */
+  texts: TextForm | null;
   /** Warnings to show before calibration. */
   warnings: string[];
 }
@@ -889,6 +891,37 @@ export interface TensorSettings {
   /** The zero point of `scale`. Default: 0. Under `tensors` only. */
   zero_point?: number;
 }
+
+/** Form of the texts that a model takes. */
+export interface TextForm {
+  /** Number of tokens, if the model fixes it. */
+  length: number | null;
+}
+
+/** Settings for turning text files into samples. */
+export interface TextSettings {
+  /** Largest number of texts of a file; they are spread evenly over it. */
+  count?: number;
+  /**
+   * Fields of .jsonl or columns of .csv that hold the text; two make pairs of texts. Empty for
+   * the field "text", or else the only one that holds text.
+   */
+  fields?: string[];
+  /**
+   * Largest number of tokens of a text; longer texts are cut. The default is that of the
+   * tokenizer, at most 512. A model of fixed length has the last word.
+   */
+  maxLength?: number;
+  /** Parts of a .txt file that are texts of their own. */
+  unit?: TextUnit;
+}
+
+/**
+ * Parts of a .txt file that are texts of their own.
+ * - "lines": Each line that is not blank.
+ * - "paragraphs": Each group of lines between blank ones.
+ */
+export type TextUnit = 'lines' | 'paragraphs';
 
 /** Median, percentiles and mean of repeated measurements. */
 export interface TimingSummary {

@@ -175,6 +175,25 @@ const calls = {
   convert: async (args, report) => (await streamed()).convert(loaded(), args, report),
   discardStreamed: async (args) => (await streamed()).discardStreamed(args),
   closeStreamed: async (args) => (await streamed()).closeStreamed(args),
+  async tokenize({ texts, tokenizer, config, settings, length }) {
+    const { Tokenizer } = await tokenizers();
+    const bytes = async (/** @type {NamedFile} */ { blob }) => new Uint8Array(await blob.arrayBuffer());
+    const made = new Tokenizer(tokenizer.path, await bytes(tokenizer), config?.path ?? '', config ? await bytes(config) : undefined);
+    /** @type {NamedFile[]} */
+    const files = [];
+    const notes = [];
+    try {
+      for (const file of texts) {
+        const { texts: all, cut, samples } = made.tokenize(file.path, await bytes(file), settings, length ?? undefined);
+        files.push(...samples.map((/** @type {{ path: string, bytes: Uint8Array<ArrayBuffer> }} */ one) => ({ path: one.path, blob: new Blob([one.bytes]) })));
+        if (samples.length < all) notes.push(`${file.path}: ${samples.length} of ${all} texts are used, spread evenly over the file.`);
+        if (cut > 0) notes.push(`${file.path}: ${cut} of ${samples.length} texts are cut at the maximum length.`);
+      }
+    } finally {
+      made.free();
+    }
+    return { files, notes };
+  },
 
   graphOf: ({ blob }) => loaded().graphOf('the model', blob),
 
@@ -205,6 +224,14 @@ const calls = {
 
   presets: () => loaded().imagePresets(),
 };
+
+/** The module of the tokenizers; it loads with the first text. @returns {Promise<typeof import('../pkg/tokenizer/tokenizer.js')>} */
+async function tokenizers() {
+  const folder = new URL('../pkg/tokenizer/', import.meta.url);
+  const module = await import(new URL('tokenizer.js', folder).href);
+  await module.default({ module_or_path: new URL('tokenizer_bg.wasm', folder) });
+  return module;
+}
 
 /** @param {Report} report @returns {(done: number, of: number) => void} */
 function reading(report) {

@@ -50,7 +50,7 @@ pub use export::Export;
 pub use forecast::{Forecast, ForecastJob};
 pub use inspect::{ChannelRanges, GraphView, NodeView, ValueDistribution, ValueView};
 use journal::Journal;
-pub use model_summary::{DataFile, FloatOperator, GraphPort, ModelSummary};
+pub use model_summary::{DataFile, FloatOperator, GraphPort, ModelSummary, TextForm};
 use opened::OpenedModel;
 pub use progress::{Event, ProgressMonitor};
 pub use quantization::{QuantizationResult, QuantizationSummary};

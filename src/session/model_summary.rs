@@ -9,7 +9,7 @@ use crate::graph::{AttributeValue, Dim, Model, Node, TensorType, tensor_type_of}
 use crate::onnx::schema::{TensorProto, ValueInfoProto};
 use crate::prepare::{Functions, is_fused};
 use crate::quantize;
-use crate::samples::{InputSpec, Proposal};
+use crate::samples::{InputSpec, Proposal, TextInputs};
 
 /// Identity and contents of a model.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -35,6 +35,8 @@ pub struct ModelSummary {
     pub outputs: Vec<GraphPort>,
     /// Proposed preprocessing of images, where images can be the model's samples.
     pub pictures: Option<Proposal>,
+    /// Form of texts, where texts can be the model's samples.
+    pub texts: Option<TextForm>,
     /// Number of elements in all constants: initializers, Constant nodes and those in subgraphs.
     pub parameters: u64,
     /// Number of nodes of each operator, the most frequent first.
@@ -47,6 +49,14 @@ pub struct ModelSummary {
     pub already_quantized: bool,
     /// Warnings to show before calibration.
     pub warnings: Vec<String>,
+}
+
+/// Form of the texts that a model takes.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TextForm {
+    /// Number of tokens, if the model fixes it.
+    pub length: Option<usize>,
 }
 
 /// A file of external data.
@@ -136,6 +146,10 @@ impl ModelSummary {
     /// functions count where the functions can be inlined.
     pub(super) fn of_graph(name: &str, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
         let pictures = Proposal::new(name, &model, inputs);
+        let texts = TextInputs::new(inputs).ok();
+        let texts = texts.map(|known| TextForm {
+            length: known.length,
+        });
         let functions = Functions::inline(&mut model);
         let model = &model;
         let graph = &model.graph;
@@ -199,6 +213,7 @@ impl ModelSummary {
             inputs: fed.map(GraphPort::new).collect(),
             outputs: graph.outputs().iter().map(GraphPort::new).collect(),
             pictures,
+            texts,
             parameters: sum(graph.initializers.iter().map(elements))
                 .saturating_add(sum(graph.nodes().iter().map(constant_elements))),
             operators,

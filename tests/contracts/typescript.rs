@@ -21,6 +21,7 @@ pub fn declarations() -> String {
         .into_generator();
     add::<octet::quantize::Settings>(&mut read);
     add::<octet::samples::SampleSettings>(&mut read);
+    add::<octet::samples::TextSettings>(&mut read);
     add::<octet::session::Export>(&mut read);
     all.extend(read.take_definitions(true));
     let mut written = SchemaSettings::draft2020_12()

@@ -89,10 +89,12 @@ export const modelChanged = signal(0);
  * @property {string} labelFailure why labels that were given are not used
  * @property {NamedFile[]} labelFiles what they were read from
  * @property {{ sample: string, reason: string, files: NamedFile[] }[]} skipped those that are left out, each with its reason; they can be taken back
+ * @property {NamedFile[]} textFiles texts and their tokenizer, from which samples are made
+ * @property {string[]} textNotes sentences on texts that wait, are left out or cut
  * @property {string[]} characters what the model's scores stand for, where it reads text; empty where it does not, or nobody knows
  */
 /** @type {Samples} */
-export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [], skipped: [], characters: [] };
+export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [], textFiles: [], textNotes: [], skipped: [], characters: [] };
 export const samples = signal(noSamples);
 /** Description of random samples. */
 export const randomData = 'Random demo data: for trying Octet out, not for real use.';

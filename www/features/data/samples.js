@@ -1,6 +1,7 @@
 // @ts-check
 /** Actions on the samples: add them with their labels, remove them, change how images are read. */
 
+import { isText, isTokenizer } from '../../files.js';
 import { plural } from '../../library/format.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { fail, problem, say } from '../../state/messages.js';
@@ -9,40 +10,60 @@ import { start } from '../../state/session.js';
 import { classesOf, labelled, mayBeLabels } from './labels.js';
 import { checkSamples } from './sample-check.js';
 import { preview, unusable } from './state.js';
+import { hasTexts, tokenized } from './texts.js';
 
 /** @import { NamedFile, SampleRef } from '../../types.js' */
 /** @import { PageSettings, Samples } from '../../state/page.js' */
 
 /**
- * Adds samples, and files with their labels.
+ * Adds samples, files with their labels, and texts with their tokenizer.
  *
  * @param {NamedFile[]} files
  * @param {Partial<Pick<Samples, 'source' | 'labels' | 'names' | 'characters'>>} [about] what a demo says of its own
+ * @param {{ texts?: boolean }} [again] `texts`: the texts are tokenized again
  */
-export async function addSamples(files, about) {
+export async function addSamples(files, about, again = {}) {
   const before = samples.peek();
   const replaced = (/** @type {NamedFile} */ old) => files.some((file) => file.path === old.path);
-  const all = [...before.files.filter((old) => !replaced(old)), ...files];
+  const renew = again.texts || files.some((file) => isText(file) || isTokenizer(file));
+  // A tokenized text is called after its file and its line.
+  const isMade = (/** @type {NamedFile} */ { path }) => before.textFiles.some((file) => path.startsWith(`${file.path}:`));
+  const kept = before.files.filter((old) => !replaced(old) && !(renew && isMade(old)));
+  const all = [...kept, ...files.filter((file) => !isTokenizer(file) && !isLines(file))];
   const lists = [...before.labelFiles.filter((old) => !replaced(old)), ...files.filter(mayBeLabels)];
+  const language = [...before.textFiles.filter((old) => !replaced(old)), ...files.filter((file) => isTokenizer(file) || isLines(file))];
   try {
     const octet = await start();
     const others = all.filter((file) => !lists.includes(file));
     // Files that turn out not to hold labels are refused with a message.
-    const refs = await octet.group((others.length > 0 ? others : all).map((file) => file.path));
+    const takesTexts = language.length > 0 || Boolean(model.peek()?.card.texts);
+    let refs = others.length > 0 || !takesTexts ? await octet.group((others.length > 0 ? others : all).map((file) => file.path)) : [];
     const read = await labelsFrom(refs, lists);
     const unread = lists.filter((file) => !read.used.includes(file.path));
-    if (unread.length > 0) await octet.group([...others, ...unread].map((file) => file.path));
+    const textFiles = takesTexts ? [...language, ...unread.filter(isText)] : language;
+    const refused = unread.filter((file) => !textFiles.includes(file));
+    if (refused.length > 0) await octet.group([...others, ...refused].map((file) => file.path));
+    let textNotes = before.textNotes;
+    if (renew) {
+      const made = await tokenized(octet, textFiles);
+      textNotes = made.notes;
+      others.push(...made.files);
+      if (made.files.length > 0) refs = await octet.group(others.map((file) => file.path));
+    }
     problem.value = null;
     stopMeasuring();
     samples.value = {
-      ...noSamples, files: others, refs, skipped: before.skipped.filter((one) => !one.files.some(replaced)), labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
+      ...noSamples, files: others, refs, skipped: before.skipped.filter((one) => !one.files.some(replaced)), labelFiles: lists.filter((file) => read.used.includes(file.path)), textFiles, textNotes, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
     };
-    say(`${plural(refs.length, 'sample')} ready.${read.failure || read.source ? ` ${read.failure || read.source}` : ''}`);
+    say(refs.length === 0 ? textNotes.join(' ') : `${plural(refs.length, 'sample')} ready.${read.failure || read.source ? ` ${read.failure || read.source}` : ''}`);
     await checkSamples();
   } catch (error) {
     fail('These samples cannot be used', error, 'The previous samples are kept.');
   }
 }
+
+/** True for files of texts that can't be labels. @param {NamedFile} file */
+const isLines = (file) => isText(file) && !mayBeLabels(file);
 
 /** @param {SampleRef[]} refs @param {NamedFile[]} lists */
 async function labelsFrom(refs, lists) {
@@ -54,7 +75,9 @@ const mostText = 20e6;
 
 /** Labels are read again for another model, which may have other classes. */
 export async function relabel() {
-  const { refs, labelFiles, source } = samples.peek();
+  const { refs, labelFiles, source, textFiles } = samples.peek();
+  // The length of texts depends on the model, too.
+  if (hasTexts(textFiles)) return addSamples([], undefined, { texts: true });
   if (refs.length === 0 || source) return;
   const read = await labelsFrom(refs, labelFiles);
   samples.value = { ...samples.peek(), labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names };

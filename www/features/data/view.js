@@ -14,11 +14,14 @@ import { model, modelChanged, run, samples } from '../../state/page.js';
 import { pictureSettings } from './image-fields.js';
 import { addRandomSamples, addSamples, clearSamples, removeSample } from './samples.js';
 import { preview } from './state.js';
+import { textFields, tokenList } from './text-fields.js';
 import { skippedList, unusableList } from './unusable-samples.js';
 
 /** @import { Preview } from '../../types.js' */
 
 const shown = 100;
+/** Endings of samples, labels and tokenizers. */
+const accept = '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt,.jsonl,.json,.tokens';
 /** Keeps the list open when it is drawn again. */
 let namesOpen = false;
 const busy = () => run.value !== null;
@@ -28,10 +31,11 @@ export function view() {
   return h('section', { class: 'panel', 'aria-labelledby': 'data-title' },
     h('h2', { id: 'data-title' }, 'Data'),
     () => {
-      const { files, refs, skipped, source, labels, names, labelSource, labelFailure } = samples.value;
+      const { files, refs, skipped, source, labels, names, labelSource, labelFailure, textNotes } = samples.value;
+      const texts = textNotes.map((text) => h('p', { class: 'callout fair text-note' }, text));
       if (refs.length === 0 && skipped.length > 0) return h('p', { class: 'note' }, 'All samples are left out. Use some again, or add others.');
       if (refs.length === 0) {
-        return h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, or test_data_set folders. 10 to 100 representative samples are enough. With labels (one folder per class, or a .csv or .txt with lines “sample, class”) the accuracy is measured, too.');
+        return [...texts, h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, test_data_set folders, or texts (.txt, .jsonl, .csv) with tokenizer.json. 10 to 100 representative samples are enough. With labels (one folder per class, or a .csv or .txt with lines “sample, class”) the accuracy is measured, too.')];
       }
       const size = files.reduce((sum, file) => sum + file.blob.size, 0);
       return [
@@ -39,6 +43,7 @@ export function view() {
         source && h('p', { class: 'tag' }, source),
         labelSource && h('p', { class: 'note', id: 'labels-note' }, labelSource),
         labelFailure && h('p', { class: 'callout fair', id: 'labels-note' }, labelFailure),
+        ...texts,
         h('details', { open: namesOpen, ontoggle: (/** @type {Event} */ event) => (namesOpen = /** @type {HTMLDetailsElement} */ (event.target).open) },
           h('summary', {}, 'Names'),
           h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, h('span', {}, ref.name, labels.has(ref.name) && h('span', { class: 'note' }, `, class ${labels.get(ref.name)}${names.has(labels.get(ref.name) ?? '') ? ` (${names.get(labels.get(ref.name) ?? '')})` : ''}`)),
@@ -50,7 +55,7 @@ export function view() {
     unusableList,
     skippedList,
     h('div', { class: 'row' },
-      ...pick('Add samples', { id: 'choose-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt', multiple: true, disabled: busy }, add),
+      ...pick('Add samples', { id: 'choose-samples', accept, multiple: true, disabled: busy }, add),
       ...pick('Add a folder', { id: 'choose-folder', folder: true, disabled: busy }, add),
       h('button', { type: 'button', class: 'quiet', id: 'random-samples', hidden: () => samples.value.refs.length > 0 || !model.value || model.value.wanted.length > 0, disabled: busy, onclick: () => void addRandomSamples() }, 'Try with random data'),
       h('button', { type: 'button', class: 'quiet', hidden: () => samples.value.refs.length + samples.value.skipped.length === 0, disabled: busy, onclick: clearSamples }, 'Remove all'),
@@ -75,14 +80,14 @@ function invitation() {
   return h('section', { class: 'panel asks' },
     h('h2', {}, 'Next: add some samples'),
     h('p', {}, 'Calibration runs them through the float model and records the range of every tensor. The first sample is shown here as the model will receive it.'),
-    h('div', { class: 'row' }, ...pick('Choose samples', { class: 'primary', id: 'invite-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt', multiple: true, disabled: busy }, (files) => void addSamples(named(files)))),
+    h('div', { class: 'row' }, ...pick('Choose samples', { class: 'primary', id: 'invite-samples', accept, multiple: true, disabled: busy }, (files) => void addSamples(named(files)))),
   );
 }
 
 function sample() {
   return h('section', { class: 'panel', 'aria-labelledby': 'sample-title' },
     h('h2', { id: 'sample-title' }, 'The first sample, as the model sees it'),
-    h('div', { class: 'sample' }, h('div', {}, () => decoded()), pictureSettings()),
+    h('div', { class: 'sample' }, h('div', {}, () => decoded()), pictureSettings(), textFields()),
   );
 }
 
@@ -94,6 +99,7 @@ function decoded() {
     h('p', { class: 'note' }, now.name),
     now.failure && h('p', { class: 'callout bad' }, now.failure),
     h('div', { class: 'pictures' }, now.picture && original(now.picture), seen(previews[0], first)),
+    ...previews.flatMap((one) => (one.tokens.length > 0 ? [tokenList(one.tokens)] : [])),
     previews.length > 0 && table(
       ['Input', 'Type', 'Shape', 'Min', 'Max', 'Mean', 'Std'],
       previews.map((one, index) => [

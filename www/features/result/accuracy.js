@@ -13,7 +13,7 @@ import { sentence } from '../../state/messages.js';
 import { comparison, measuring, run, samples, selected, settings, tab, timing } from '../../state/page.js';
 import { change } from '../settings/undo.js';
 import { measureError, measureTime } from './measure.js';
-import { decibels, kindNames } from './outputs.js';
+import { decibels, kindNames, languageNote } from './outputs.js';
 import { compareTimes } from './significance.js';
 import { unmeasured } from './state.js';
 
@@ -86,6 +86,7 @@ function figures(found) {
   return [
     table(['Output', 'Kind', 'SQNR', 'Cosine', 'Max difference', ...(classes ? ['Top-1 agreement'] : []), ...(right ? ['Accuracy, float → quantized'] : []), ...(boxes ? ['Boxes matched'] : [])], outputs, [2, 3, 4, 5, 6]),
     h('p', { class: 'note' }, `Measured on ${found.samples === 1 ? 'the loaded sample' : `the ${count(found.samples)} loaded samples`}.${boxes ? ' Counts float boxes with a score of 0.25 or more; a match has the same class and overlaps by half or more.' : ''}`),
+    ...found.outputs.flatMap(({ name, tokens }) => (tokens ? [h('p', { class: 'note language' }, h('code', {}, name), `: ${languageNote(tokens)}, over ${count(tokens.positions)} positions of these texts.`)] : [])),
     splitView(found),
     found.layersFailed && h('p', { class: 'callout fair', id: 'no-layers' }, `Only the outputs could be compared, not the layers: ${sentence(found.layersFailed)}`),
     ...found.warnings.map(({ message, keepFloat }) => h('p', { class: 'callout fair' }, sentence(message), ' ',

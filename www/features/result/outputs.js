@@ -4,7 +4,7 @@
  * engine determines the kind of an output.
  */
 
-import { count, percent } from '../../library/format.js';
+import { count, percent, real } from '../../library/format.js';
 import { compareAccuracy } from './significance.js';
 
 /** @import { Comparison, OutputError } from '../../types.js' */
@@ -30,9 +30,12 @@ export function headlineOutput({ outputs, headline }, chosen) {
   return all.find(({ name }) => name === chosen) ?? all.find(({ name }) => name === headline) ?? all[0];
 }
 
+/** The figures of a language model as a sentence. @param {NonNullable<OutputError['tokens']>} tokens */
+export const languageNote = ({ kl, perplexity }) => `KL divergence ${real(kl)} nats${perplexity ? `, perplexity ${real(perplexity[0])} in float, ${real(perplexity[1])} quantized` : ''}`;
+
 /** Names of the kinds of outputs. @type {Record<OutputError['kind'], string>} */
 export const kindNames = {
-  classes: 'classes', steps: 'classes per step', embedding: 'embedding', boxes: 'boxes', scores: 'scores of boxes', values: 'values', integers: 'integers', passed: 'passed through',
+  classes: 'classes', steps: 'classes per step', tokens: 'tokens', embedding: 'embedding', boxes: 'boxes', scores: 'scores of boxes', values: 'values', integers: 'integers', passed: 'passed through',
 };
 
 /**
@@ -60,7 +63,7 @@ export function metricsOf({ apart, top1, accuracy, boxes, kind }) {
  * @returns {{ value: string, what: string, note: string, metric: string, kind: '' | 'good' | 'bad' }}
  */
 export function judged(output, samples, { read } = {}) {
-  const { kind, apart, top1, accuracy, boxes, parts } = output;
+  const { kind, apart, top1, accuracy, boxes, parts, tokens } = output;
   const sqnr = apart.sqnr >= 200 ? 'equal to float' : `SQNR ${decibels(apart.sqnr)}`;
   if (read) {
     return { value: percent(read.same / Math.max(read.of, 1)), what: `of ${count(read.of)} lines read the same as in float`, note: sqnr, metric: 'top1', kind: read.same < read.of * 0.9 ? 'bad' : '' };
@@ -70,6 +73,7 @@ export function judged(output, samples, { read } = {}) {
     return { value: percent(accuracy[1]), what: said.text, note: sqnr, metric: 'accuracy', kind: said.kind };
   }
   if (kind === 'classes' && top1 !== null) return { value: percent(top1), what: 'top-1 agreement with float', note: sqnr, metric: 'top1', kind: top1 < 0.9 ? 'bad' : '' };
+  if (tokens && top1 !== null) return { value: percent(top1), what: `same most likely token as float at ${count(tokens.positions)} positions`, note: languageNote(tokens), metric: 'top1', kind: top1 < 0.9 ? 'bad' : '' };
   if (kind === 'steps' && top1 !== null) return { value: percent(top1), what: 'top-1 agreement with float over all steps', note: sqnr, metric: 'top1', kind: top1 < 0.9 ? 'bad' : '' };
   if (boxes) {
     const apartly = parts ? `SQNR of boxes ${decibels(parts.boxes)}, of scores ${decibels(parts.scores)}` : sqnr;
