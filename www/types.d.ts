@@ -825,7 +825,7 @@ export interface Skipped {
   sample: string;
 }
 
-/** Files, sizes and nodes of a conversion that has not begun. */
+/** Files, sizes and nodes of a conversion that is planned. */
 export interface StreamedPlan {
   /** Bytes that are read, over all passes. */
   bytesToRead: number;
@@ -938,7 +938,7 @@ export interface TimingSummary {
   p90: number;
 }
 
-/** How far the probabilities of tokens change. */
+/** Changes of the probabilities of tokens. */
 export interface TokenErrors {
   /**
    * Mean KL divergence from the float model's probabilities to the quantized model's, in nats a
