@@ -34,6 +34,11 @@ mod shape_mismatch;
 mod synthetic;
 mod tensor_file;
 mod text;
+mod text_inputs;
+mod text_settings;
+mod text_tensors;
+#[cfg(test)]
+mod text_tests;
 
 use std::collections::BTreeMap;
 
@@ -51,10 +56,9 @@ pub use preview::{Preview, describe};
 pub use proposal::{Certainty, Proposal, ProposalPart, Reason};
 pub use shape_mismatch::ShapeMismatch;
 pub use synthetic::synthetic;
-pub use text::{
-    LONGEST_TEXT, TextInputs, TextPadding, TextSettings, TextTokens, TextUnit, TokenPreview,
-    ids_input, mask_input,
-};
+pub use text::{TextPadding, TextTokens, TokenPreview};
+pub use text_inputs::{TextInputs, ids_input, mask_input};
+pub use text_settings::{LONGEST_TEXT, TextSettings, TextUnit};
 
 use octet_graph::Dim;
 use octet_onnx::in_memory::Tensor;

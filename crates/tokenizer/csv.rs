@@ -2,19 +2,19 @@
 
 /// A record, and the line at which it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct CsvRecord {
     pub(super) line: usize,
     pub(super) cells: Vec<String>,
 }
 
 /// All records that are not blank. An error is the line of a quoted cell that does not end, or that
 /// text follows.
-pub(super) fn records(text: &str) -> Result<Vec<Record>, usize> {
+pub(super) fn records(text: &str) -> Result<Vec<CsvRecord>, usize> {
     let mut records = Vec::new();
     let mut rest = text;
     let mut line = 1;
     while !rest.is_empty() {
-        let mut record = Record {
+        let mut record = CsvRecord {
             line,
             cells: Vec::new(),
         };

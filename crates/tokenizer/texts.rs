@@ -29,7 +29,7 @@ pub(super) fn read(
         problem(path, line, "it is not UTF-8", "save the file as UTF-8")
     })?;
     let all = all.strip_prefix('\u{feff}').unwrap_or(all);
-    let source = SourceFile { path, settings };
+    let source = TextFile { path, settings };
     if settings.fields.len() > 2 {
         let why = format!("{} fields are named", settings.fields.len());
         return Err(problem(
@@ -61,12 +61,12 @@ fn problem(path: &str, line: usize, why: &str, next: &str) -> TextError {
     }
 }
 
-struct SourceFile<'a> {
+struct TextFile<'a> {
     path: &'a str,
     settings: &'a TextSettings,
 }
 
-impl SourceFile<'_> {
+impl TextFile<'_> {
     fn plain(&self, all: &str) -> Vec<Text> {
         let lines = all.lines().enumerate();
         if self.settings.unit == TextUnit::Lines {
@@ -189,7 +189,7 @@ impl SourceFile<'_> {
         let Some(head) = records.next() else {
             return Ok(Vec::new());
         };
-        let records: Vec<csv::Record> = records.collect();
+        let records: Vec<csv::CsvRecord> = records.collect();
         let names: Vec<&str> = head.cells.iter().map(|name| name.trim()).collect();
         let holds_text = |column: usize| {
             let cells = records.iter().filter_map(|record| record.cells.get(column));
@@ -206,7 +206,7 @@ impl SourceFile<'_> {
             .iter()
             .filter_map(|field| names.iter().position(|name| name == field))
             .collect();
-        let text = |record: csv::Record| {
+        let text = |record: csv::CsvRecord| {
             let cell = |&column: &usize| record.cells.get(column).cloned().unwrap_or_default();
             Text {
                 line: record.line,

@@ -3,8 +3,8 @@
 use octet_graph::Dim;
 use octet_onnx::schema::DataType;
 
-use crate::error::shape_text;
-use crate::{InputSpec, SampleProblem};
+use super::error::shape_text;
+use super::{InputSpec, SampleProblem};
 
 /// Content of an input of a text model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,8 @@ use octet_graph::Dim;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::DataType;
 
-use super::inputs::{TextInputs, TextRole, unknown};
-use super::{TextTokens, TokenPreview};
-use crate::{Array, InputSpec, SampleProblem};
+use super::text_inputs::{TextInputs, TextRole, unknown};
+use super::{Array, InputSpec, SampleProblem, TextTokens, TokenPreview};
 
 /// A text of the model's length.
 pub(super) struct PaddedText {

@@ -3,15 +3,10 @@
 //! The tokenizer is in the crate `octet-tokenizer`, which loads when it is first needed. It turns
 //! each text into a file that ends in `.tokens` ([`TextTokens`]), and these files are samples.
 
-mod inputs;
-mod settings;
-mod tensors;
-
 use serde::{Deserialize, Serialize};
 
-pub use inputs::{TextInputs, ids_input, mask_input};
-pub use settings::{LONGEST_TEXT, TextSettings, TextUnit};
-
+use super::text_inputs::TextInputs;
+use super::text_tensors::{arrays, pad};
 use super::{Array, InputSpec, SampleProblem};
 
 /// Content of a `.tokens` file, as JSON: a text as a tokenizer gives it to the model.
@@ -76,10 +71,7 @@ pub(super) fn read(
         return Err(broken("its lists have different lengths".into()));
     }
     let known = TextInputs::new(inputs)?;
-    let padded = tensors::pad(file, &text, known.length)?;
-    let arrays = tensors::arrays(&known, inputs, &padded)?;
+    let padded = pad(file, &text, known.length)?;
+    let arrays = arrays(&known, inputs, &padded)?;
     Ok((arrays, known.ids, padded.previews(&text.tokens)))
 }
-
-#[cfg(test)]
-mod tests;

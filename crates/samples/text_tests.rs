@@ -1,9 +1,11 @@
+//! Texts as samples: each input and each problem.
+
 use octet_graph::Dim;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::DataType;
 
+use super::{Encoded, InputSpec, SampleSettings, decode, decode_with_notes};
 use super::{TextPadding, TextTokens};
-use crate::{Encoded, InputSpec, SampleSettings, decode, decode_with_notes};
 
 fn input(name: &str, element: DataType, shape: &[&str]) -> InputSpec {
     let dim = |size: &&str| match size.parse() {
