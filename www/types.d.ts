@@ -578,7 +578,7 @@ export interface OutputError {
   name: string;
   /** For boxes and scores in one output: the SQNR of each. */
   parts: DetectionErrors | null;
-  /** For the tokens of a language model: how far their probabilities change. */
+  /** For the tokens of a language model: the change of their probabilities. */
   tokens: TokenErrors | null;
   /** For rows of classes: the share of rows with the same top class. */
   top1: number | null;
@@ -938,7 +938,7 @@ export interface TimingSummary {
   p90: number;
 }
 
-/** Changes of the probabilities of tokens. */
+/** Change of the probabilities of tokens. */
 export interface TokenErrors {
   /**
    * Mean KL divergence from the float model's probabilities to the quantized model's, in nats a

@@ -14,7 +14,6 @@
     clippy::type_complexity
 )]
 
-mod array;
 mod assign_inputs;
 mod check;
 mod convert;
@@ -25,7 +24,6 @@ mod image;
 mod image_placement;
 mod image_settings;
 mod image_size;
-mod input_spec;
 mod npy;
 mod npy_values;
 mod npz;
@@ -36,7 +34,11 @@ mod shape_mismatch;
 mod synthetic;
 mod tensor_file;
 mod text;
-mod token_preview;
+mod text_inputs;
+mod text_settings;
+mod text_tensors;
+#[cfg(test)]
+mod text_tests;
 
 use std::collections::BTreeMap;
 
@@ -44,26 +46,23 @@ use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
-use array::Array;
 pub use check::{FileStart, Skipped, bytes_to_check, check};
 pub use error::{NonFinite, NotASample, SampleError, SampleProblem, shape_text};
 pub use group::{SampleRef, group, is_text};
 pub use image_settings::{
     ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ImageSettingsError, ResizeMode,
 };
-pub use input_spec::InputSpec;
 pub use preview::{Preview, describe};
 pub use proposal::{Certainty, Proposal, ProposalPart, Reason};
 pub use shape_mismatch::ShapeMismatch;
 pub use synthetic::synthetic;
-pub use text::{
-    LONGEST_TEXT, TextInputs, TextPadding, TextSettings, TextTokens, TextUnit, ids_input,
-    mask_input,
-};
-pub use token_preview::TokenPreview;
+pub use text::{TextPadding, TextTokens, TokenPreview};
+pub use text_inputs::{TextInputs, ids_input, mask_input};
+pub use text_settings::{LONGEST_TEXT, TextSettings, TextUnit};
 
+use octet_graph::Dim;
 use octet_onnx::in_memory::Tensor;
-use octet_onnx::schema::TensorProto;
+use octet_onnx::schema::{DataType, TensorProto};
 
 /// Maximum size of an array in a sample, in bytes. Files that claim more are refused.
 pub const LARGEST_ARRAY: u64 = 1 << 30;
@@ -75,6 +74,17 @@ pub struct Encoded {
     pub name: String,
     /// Name and content of each file.
     pub parts: Vec<(String, Bytes)>,
+}
+
+/// Requirements of a model's input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputSpec {
+    /// Name of the input.
+    pub name: String,
+    /// Element type.
+    pub element: DataType,
+    /// Dimension of each axis.
+    pub shape: Vec<Dim>,
 }
 
 /// Settings for reading samples.
@@ -104,6 +114,20 @@ pub enum BadSamples {
     Skip,
     /// The sample ends the run.
     Stop,
+}
+
+/// An array of a sample before it is assigned to an input.
+#[derive(Clone, Debug)]
+struct Array {
+    /// Name of the array, or of its file if the format stores no names.
+    name: String,
+    /// True if the file stores `name`, so that it can match the name of an input.
+    named: bool,
+    /// Index of its input, if the file name states it.
+    position: Option<usize>,
+    /// Element type in the file.
+    stored: DataType,
+    tensor: Tensor,
 }
 
 /// A decoded sample: a tensor for each input, and notes on conversions.

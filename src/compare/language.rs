@@ -12,7 +12,7 @@ use crate::graph::{Model, tensor_type_of};
 use crate::samples::{self, InputSpec};
 use crate::tensor::{Tensor, Values};
 
-/// Changes of the probabilities of tokens.
+/// Change of the probabilities of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenErrors {

@@ -23,7 +23,7 @@ pub struct OutputError {
     pub top1: Option<f64>,
     /// The share of rows whose top float class is among the top five quantized classes.
     pub top5: Option<f64>,
-    /// For the tokens of a language model: how far their probabilities change.
+    /// For the tokens of a language model: the change of their probabilities.
     pub tokens: Option<TokenErrors>,
     /// With labels: the share of samples whose top class is the label, float and quantized.
     pub accuracy: Option<(f64, f64)>,

@@ -20,13 +20,13 @@ const whole = (number, value) => Buffer.concat([varint(number * 8), varint(value
 
 /** @typedef {(number | string)[]} Shape a name where the size is open */
 
-/** @param {string} name @param {Shape} shape */
-function port(name, shape) {
+/** @param {string} name @param {Shape} shape @param {number} [type] of the elements */
+function port(name, shape, type = float) {
   const dims = shape.map((size) => field(1, typeof size === 'number' ? whole(1, size) : field(2, size)));
-  return [field(1, name), field(2, field(1, [whole(1, 1), field(2, dims)]))];
+  return [field(1, name), field(2, field(1, [whole(1, type), field(2, dims)]))];
 }
 
-const [float, uint8] = [1, 2];
+const [float, uint8, int64] = [1, 2, 7];
 
 /** @param {string} name @param {number} type @param {number[]} dims @param {Buffer[]} content */
 const tensor = (name, type, dims, content) => [...dims.map((size) => whole(1, size)), whole(2, type), field(8, name), ...content];
@@ -85,6 +85,19 @@ export const encoder = () => model([
   node('MatMul', 'dense', ['x', 'w'], 'd'), node('Tanh', 'tanh', ['d'], 'embedding'),
   node('MatMul', 'head', ['d', 'v'], 'h'), node('Softmax', 'softmax', ['h'], 'probabilities'),
 ], [tensor('w', float, [24, 96], [raw(matrix(24, 96, 1))]), tensor('v', float, [96, 10], [raw(matrix(96, 10, 7))])], { x: [1, 24], y: [1, 24] }, { embedding: [1, 96], probabilities: [1, 10] });
+
+/** A language model whose logits depend on the last token alone. @param {number} words */
+export function languageModel(words) {
+  const text = ['batch', 'length'];
+  const constants = [tensor('table', float, [words, 32], [raw(matrix(words, 32, 3))]), tensor('w', float, [32, words], [raw(matrix(32, words, 5))])];
+  const graph = [
+    ...[node('Gather', 'embed', ['table', 'input_ids'], 'e'), node('MatMul', 'head', ['e', 'w'], 'logits')].map((one) => field(1, one)),
+    field(2, 'g'), ...constants.map((one) => field(5, one)),
+    ...['input_ids', 'attention_mask', 'past_key_values.0.key'].map((name) => field(11, name.startsWith('past') ? port(name, ['batch', 2, 'past', 4]) : port(name, text, int64))),
+    field(12, port('logits', [...text, words])),
+  ];
+  return Buffer.concat([whole(1, 8), field(7, graph), field(8, whole(2, 13))]);
+}
 
 /**
  * A chain of depthwise convolutions that keep the image size, `x` to `y`, for the kernel bench.

@@ -3,8 +3,8 @@
 use octet_graph::Dim;
 use octet_onnx::schema::DataType;
 
-use crate::error::shape_text;
-use crate::{InputSpec, SampleProblem};
+use super::error::shape_text;
+use super::{InputSpec, LARGEST_ARRAY, SampleProblem};
 
 /// Content of an input of a text model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,15 +102,20 @@ impl TextInputs {
                 return Err(unknown(&inputs[ids], why));
             }
         };
+        let size = |dim: &Dim| match dim {
+            Dim::Known(size) => *size,
+            _ => 1,
+        };
+        within_limit(&inputs[ids], &[size(batch), size(length)])?;
         Ok(TextInputs {
             roles,
             ids,
             length: match length {
-                Dim::Known(length) => Some(*length as usize),
+                Dim::Known(length) => Some(*length),
                 _ => None,
             },
             batch: match batch {
-                Dim::Known(batch) => *batch as usize,
+                Dim::Known(batch) => *batch,
                 _ => 1,
             },
             batch_name: match batch {
@@ -118,6 +123,20 @@ impl TextInputs {
                 _ => None,
             },
         })
+    }
+}
+
+/// Refuses shapes whose values would take too much memory. Each takes at most 8 bytes.
+pub(super) fn within_limit(input: &InputSpec, shape: &[usize]) -> Result<(), SampleProblem> {
+    let sizes = shape.iter().map(|&size| size as u64);
+    let bytes = sizes.fold(8u64, u64::saturating_mul);
+    match bytes <= LARGEST_ARRAY {
+        true => Ok(()),
+        false => Err(SampleProblem::TooLarge {
+            array: input.name.clone(),
+            bytes,
+            limit: LARGEST_ARRAY,
+        }),
     }
 }
 

@@ -3,16 +3,10 @@
 //! The tokenizer is in the crate `octet-tokenizer`, which loads when it is first needed. It turns
 //! each text into a file that ends in `.tokens` ([`TextTokens`]), and these files are samples.
 
-mod inputs;
-mod settings;
-mod tensors;
-
 use serde::{Deserialize, Serialize};
 
-pub use inputs::{TextInputs, ids_input, mask_input};
-pub use settings::{LONGEST_TEXT, TextSettings, TextUnit};
-
-use super::token_preview::TokenPreview;
+use super::text_inputs::TextInputs;
+use super::text_tensors::{arrays, pad};
 use super::{Array, InputSpec, SampleProblem};
 
 /// Content of a `.tokens` file, as JSON: a text as a tokenizer gives it to the model.
@@ -42,6 +36,20 @@ pub struct TextPadding {
     pub left: bool,
 }
 
+/// A token as the model receives it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenPreview {
+    /// The token as the vocabulary spells it; empty for padding, or if it is not known.
+    pub token: String,
+    /// Its number.
+    pub id: u32,
+    /// Its type: 1 in the second text of a pair.
+    pub type_id: u32,
+    /// False for padding, which the attention mask hides.
+    pub attended: bool,
+}
+
 /// The arrays of a text for all inputs, and its tokens with the place of the input that holds their
 /// numbers.
 pub(super) fn read(
@@ -63,10 +71,7 @@ pub(super) fn read(
         return Err(broken("its lists have different lengths".into()));
     }
     let known = TextInputs::new(inputs)?;
-    let padded = tensors::pad(file, &text, known.length)?;
-    let arrays = tensors::arrays(&known, inputs, &padded)?;
+    let padded = pad(file, &text, known.length)?;
+    let arrays = arrays(&known, inputs, &padded)?;
     Ok((arrays, known.ids, padded.previews(&text.tokens)))
 }
-
-#[cfg(test)]
-mod tests;

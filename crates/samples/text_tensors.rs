@@ -4,10 +4,8 @@ use octet_graph::Dim;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::DataType;
 
-use super::TextTokens;
-use super::inputs::{TextInputs, TextRole, unknown};
-use crate::TokenPreview;
-use crate::{Array, InputSpec, SampleProblem};
+use super::text_inputs::{TextInputs, TextRole, unknown, within_limit};
+use super::{Array, InputSpec, SampleProblem, TextTokens, TokenPreview};
 
 /// A text of the model's length.
 pub(super) struct PaddedText {
@@ -148,7 +146,7 @@ fn cache_shape(known: &TextInputs, input: &InputSpec) -> Result<Vec<usize>, Samp
     }
     let mut free = 0;
     let axis = |(place, dim): (usize, &Dim)| match dim {
-        Dim::Known(size) => *size as usize,
+        Dim::Known(size) => *size,
         Dim::Named(name) if known.batch_name.as_ref() == Some(name) => known.batch,
         _ if place == 0 => known.batch,
         _ => {
@@ -158,7 +156,10 @@ fn cache_shape(known: &TextInputs, input: &InputSpec) -> Result<Vec<usize>, Samp
     };
     let shape: Vec<usize> = input.shape.iter().enumerate().map(axis).collect();
     match free {
-        0 | 1 if !shape.is_empty() => Ok(shape),
+        0 | 1 if !shape.is_empty() => {
+            within_limit(input, &shape)?;
+            Ok(shape)
+        }
         _ => Err(unknown(
             input,
             "more than one of its axes may count earlier tokens",

@@ -1,9 +1,11 @@
+//! Texts as samples: each input and each problem.
+
 use octet_graph::Dim;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::DataType;
 
+use super::{Encoded, InputSpec, SampleSettings, decode, decode_with_notes};
 use super::{TextPadding, TextTokens};
-use crate::{Encoded, InputSpec, SampleSettings, decode, decode_with_notes};
 
 fn input(name: &str, element: DataType, shape: &[&str]) -> InputSpec {
     let dim = |size: &&str| match size.parse() {
@@ -141,11 +143,21 @@ fn problems_name_the_input_or_the_file_and_a_remedy() {
         &["b", "h", "p", "4"],
     );
     let picture = input("pixels", DataType::Float, &["1", "3", "4", "4"]);
+    let huge = input(
+        "past_key_values.0.key",
+        DataType::Float,
+        &["1", "9", "9999999", "999"],
+    );
     let short = input("input_ids", DataType::Int64, &["b", "4"]);
     let none = TextTokens::default();
     let mut unlike = pair();
     unlike.type_ids.pop();
     for (text, inputs, words) in [
+        (
+            &pair(),
+            vec![ids(), huge],
+            ["\"past_key_values.0.key\"", "more than"],
+        ),
         (
             &pair(),
             vec![ids(), states],
