@@ -179,6 +179,15 @@ impl Conversion {
         Ok(())
     }
 
+    /// Bytes that the recipes keep, at most.
+    pub fn memory(&self) -> Result<u64, StreamError> {
+        let mut most = 0;
+        for work in &self.waiting {
+            most = most.max(work.planned.start()?.memory());
+        }
+        Ok(most)
+    }
+
     /// The next step. A write must be done before the next call.
     pub fn next(&mut self) -> Result<ConversionStep, StreamError> {
         loop {

@@ -92,7 +92,7 @@ fn keep_together(
     }
     for (node, reason) in nodes.iter().zip(reasons) {
         let shared = node.input.iter().filter_map(recipe);
-        let shared = shared.filter_map(|index| of_recipe.get(&index).copied());
-        *reason = reason.or_else(|| shared.last());
+        let mut shared = shared.filter_map(|index| of_recipe.get(&index).copied());
+        *reason = reason.or_else(|| shared.next());
     }
 }

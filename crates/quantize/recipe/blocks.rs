@@ -313,6 +313,15 @@ impl Recipe for BlocksRecipe {
         Ok(())
     }
 
+    fn memory(&self) -> u64 {
+        if self.matrix.transposed {
+            return 0;
+        }
+        let blocks = self.blocks() * (self.bytes_of_block() + size_of::<BlockGrid>());
+        let panel = self.settings.size * size_of::<f32>();
+        (self.tile_columns * (blocks + panel)) as u64
+    }
+
     fn bytes_to_read(&self) -> u64 {
         let tiles = self.matrix.columns.div_ceil(self.tile_columns.max(1));
         self.slices.bytes * tiles as u64

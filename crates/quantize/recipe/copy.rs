@@ -43,6 +43,10 @@ impl Recipe for CopyRecipe {
         Ok(())
     }
 
+    fn memory(&self) -> u64 {
+        0
+    }
+
     fn bytes_to_read(&self) -> u64 {
         self.slices.bytes
     }

@@ -277,6 +277,16 @@ impl Recipe for FourBitFloatsRecipe {
         Ok(())
     }
 
+    fn memory(&self) -> u64 {
+        if self.matrix.transposed {
+            return 0;
+        }
+        let magnitudes = (self.matrix.rows * self.matrix.columns).div_ceil(self.block);
+        // Codes take a byte here, and half a byte in the result.
+        let codes = self.matrix.rows * self.tile_columns * 3 / 2;
+        (magnitudes * size_of::<f32>() + codes) as u64
+    }
+
     fn bytes_to_read(&self) -> u64 {
         match self.matrix.transposed {
             true => self.slices.bytes,

@@ -71,6 +71,10 @@ impl Recipe for HalfRecipe {
         Ok(())
     }
 
+    fn memory(&self) -> u64 {
+        0
+    }
+
     fn bytes_to_read(&self) -> u64 {
         self.slices.bytes
     }

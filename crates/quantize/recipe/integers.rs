@@ -294,6 +294,12 @@ impl Recipe for IntegersRecipe {
         Ok(())
     }
 
+    fn memory(&self) -> u64 {
+        let columns = self.plan.transposed.map_or(0, |[_, columns]| columns);
+        // Each range, and the columns with their copies on the way out.
+        (self.channels.count * size_of::<[f32; 2]>() + 2 * columns * self.columns.places) as u64
+    }
+
     fn bytes_to_read(&self) -> u64 {
         2 * self.slices.bytes
     }
@@ -370,11 +376,11 @@ mod tests {
         let in_order = run(MEMORY, &plain);
         for memory in [1, 100, 300, MEMORY] {
             let outputs = run(memory, &plan);
-            for at in 0..in_order[0].len() {
+            for (at, &integer) in in_order[0].iter().enumerate() {
                 let (matrix, row, column) =
                     (at / columns / rows, at / columns % rows, at % columns);
                 let there = (matrix * columns + column) * rows + row;
-                assert_eq!(outputs[0][there], in_order[0][at], "{memory}");
+                assert_eq!(outputs[0][there], integer, "{memory}");
             }
             assert_eq!(outputs[1..], in_order[1..]);
         }

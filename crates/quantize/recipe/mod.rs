@@ -115,6 +115,9 @@ pub trait Recipe: Send {
     /// Takes the bytes that [`Self::next`] asked for, and emits what is finished.
     fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError>;
 
+    /// Bytes that it keeps between two slices, at most.
+    fn memory(&self) -> u64;
+
     /// Bytes that it reads in all passes.
     fn bytes_to_read(&self) -> u64;
 

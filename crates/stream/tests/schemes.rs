@@ -138,8 +138,11 @@ fn convert(file: &[u8], settings: &Settings) -> (ModelProto, Converted, usize) {
     (whole, converted, restarts)
 }
 
-/// Type, shape and bytes of all constants, by name.
-fn constants(model: &ModelProto) -> BTreeMap<String, (Option<i32>, Vec<i64>, Vec<u8>)> {
+/// Type, shape and bytes of a constant.
+type Contents = (Option<i32>, Vec<i64>, Vec<u8>);
+
+/// The contents of all constants, by name.
+fn constants(model: &ModelProto) -> BTreeMap<String, Contents> {
     let tensors = model.graph.as_ref().unwrap().initializer.iter();
     tensors
         .map(|t| {

@@ -23,8 +23,8 @@ const LARGE_MODEL: u64 = 1 << 30;
 /// A forecast converts at most this many milliseconds.
 const FORECAST_MS: u128 = 2000;
 
-/// Bytes of the largest buffers: a tile of a matrix, and its copy on the way to the file.
-const TILES: u64 = 2 * octet::quantize::recipe::MEMORY as u64;
+/// Bytes of the slices on their way, read and written.
+const SLICES: u64 = 3 * octet::quantize::recipe::SLICE;
 
 #[derive(Args)]
 pub struct StreamOptions {
@@ -203,6 +203,7 @@ impl StreamedRun<'_> {
         let (mut source, mut conversion) = self.plan(profiler)?;
         let mut files = files_of(&conversion);
         let bytes_to_read = conversion.progress().1;
+        let planned = allocator::live() as u64 + conversion.memory().map_err(about)? + SLICES;
         profiler.begin(RunStep::Forecast);
         let began = Instant::now();
         let mut buffer = Vec::new();
@@ -220,14 +221,13 @@ impl StreamedRun<'_> {
         let (done, all) = conversion.progress();
         let ms = began.elapsed().as_secs_f64() * 1e3 * all.max(1) as f64 / done.max(1) as f64;
         profiler.end();
-        let tile = files.iter().map(|file| file.bytes).sum::<u64>().min(TILES);
         let tried = allocator::peak() as u64;
         files.insert(0, self.model_file(conversion.model_bytes().map_err(about)?));
         Ok(StreamForecast {
             ms,
             peak_bytes: match done == all {
                 true => tried,
-                false => tried + tile,
+                false => tried.max(planned),
             },
             output_bytes: files.iter().map(|file| file.bytes).sum(),
             files,
