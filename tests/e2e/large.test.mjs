@@ -31,27 +31,16 @@ function byCommand(model, out, ...options) {
   return Object.fromEntries(readdirSync(target).sort().map((name) => [name, readFileSync(join(target, name))]));
 }
 
-/** Loads the page so that it converts every model piece by piece. @param {Visit} visit */
+/** Loads the page so that it converts every model piece by piece, as with `--data-size 1`. @param {Visit} visit */
 async function inPieces({ tab, server }) {
-  await tab.goto(`${server?.url}?pieces`);
+  await tab.goto(`${server?.url}?pieces=1`);
   await tab.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
 }
 
-/** Opens a model and chooses files of weights of at most 1 MiB. @param {Visit} visit @param {...string} names */
+/** Opens a model and waits for its plan. @param {Visit} visit @param {...string} names */
 async function opened(visit, ...names) {
   await visit.choose('choose-model', ...names.map((name) => join(folder, name)));
-  await visit.tab.waitForSelector('#large-limit');
-  await limited(visit);
-}
-
-/** @param {Visit} visit */
-async function limited({ tab }) {
-  await tab.waitForSelector('#large-facts', { visible: true });
-  await tab.$eval('#large-limit', (field) => {
-    /** @type {HTMLInputElement} */ (field).value = '1';
-    field.dispatchEvent(new Event('change'));
-  });
-  await tab.waitForFunction(() => !document.querySelector('#large-facts') && !document.querySelector('#large-done'));
+  await visit.tab.waitForSelector('#large-facts, #large-done', { visible: true });
 }
 
 /** Waits for the end of the conversion; a failure is an error. @param {Visit} visit */
@@ -154,7 +143,6 @@ inBrowsers('a model in pieces', (visit, browser) => {
     await visit.choose('choose-weights', join(short, 'weights.bin'));
     await visit.says('.problem .message', /weights\.bin, which has only 4193304.*cut short/);
     await visit.choose('choose-weights', join(folder, 'weights.bin'));
-    await limited(visit);
     await tab.waitForSelector('#convert');
     await tab.click('#convert');
     await tab.waitForSelector('#large-done');
@@ -247,7 +235,7 @@ inBrowsers('a model in pieces', (visit, browser) => {
       assert.match(await visit.text('.large .facts'), /34,668,544/);
       await tab.click('#convert');
       await converted(visit);
-      assert.equal(await tab.$$eval('a[download]', (links) => links.length), 2);
+      assert.equal(await tab.$$eval('a[download]', (links) => links.length), 3);
       await emptied(visit);
     }));
   }

@@ -17,7 +17,7 @@ const reserve = 64e6;
 /** @type {AbortController | null} */
 let running = null;
 
-const choice = () => ({ settings: document.peek(), limit: limit.peek() * 2 ** 20, place: place.peek() });
+const choice = () => ({ settings: document.peek(), limit: limit.peek(), place: place.peek() });
 
 /** Keeps the plan up to date with the model and the choices. Called once. */
 export function keepPlan() {

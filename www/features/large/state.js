@@ -15,8 +15,14 @@ const { scheme, blocks } = settings.peek().document;
 /** The settings of the blocks, without those that are as by default. */
 export const chosen = signal(/** @type {Partial<BlockSettings>} */ (scheme === 'blocks' ? blocks ?? {} : {}));
 
-/** The greatest size of a file of weights, in MiB. */
-export const limit = signal(chunk / 2 ** 20);
+/** A size in the page's address, in units of 2²⁰ bytes as on the command line. */
+const given = Number(new URLSearchParams(location.search).get('pieces'));
+
+/** Choices of the greatest size of a file of weights, in bytes. */
+export const limits = [...(given > 0 ? [given * 2 ** 20] : []), chunk, chunk / 2, Number.MAX_SAFE_INTEGER];
+
+/** The greatest size of a file of weights, in bytes. */
+export const limit = signal(limits[0]);
 
 /** The place of the result. */
 export const place = signal(/** @type {Place} */ ({ folder: null }));

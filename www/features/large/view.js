@@ -5,6 +5,7 @@
  */
 
 import { named } from '../../files.js';
+import { chunk } from '../../streamed-model.js';
 import { fill, h } from '../../library/dom.js';
 import { download } from '../../library/download.js';
 import { pick } from '../../library/file-picker.js';
@@ -13,7 +14,7 @@ import { effect, signal } from '../../library/signals.js';
 import { fact, table } from '../../library/table.js';
 import { large } from '../../state/page.js';
 import { canChooseFolder, chooseFolder, convert, discard, keepPlan, pace, stop } from './conversion.js';
-import { chosen, job, limit, place, planned, removing, result, stage } from './state.js';
+import { chosen, job, limit, limits, place, planned, removing, result, stage } from './state.js';
 
 /** @import { BlockSettings, ModelSummary } from '../../types.js' */
 /** @import { PlannedStream } from '../../calls.js' */
@@ -127,12 +128,7 @@ function choices() {
         choice('Bits', 'large-bits', () => String(chosen.value.bits ?? 4), [['2', '2'], ['4', '4'], ['8', '8']], (value) => set('bits', Number(value), 4)),
         choice('Block size', 'large-block', () => String(chosen.value.size ?? 32), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => set('size', Number(value), 32)),
         choice('Method', 'large-method', () => String(chosen.value.method ?? 'rtn'), [['rtn', 'rtn: ONNX Runtime’s'], ['search', 'search: more accurate'], ['hqq', 'hqq: ignores outliers'], ['k_quant', 'k_quant: least squares']], (value) => set('method', /** @type {BlockSettings['method']} */ (value), 'rtn')),
-        h('label', { class: 'field' }, h('span', {}, 'Greatest file of weights, in MiB'),
-          h('input', { type: 'number', id: 'large-limit', min: 1, step: 1, value: () => String(limit.value), onchange: (/** @type {Event} */ event) => {
-            const input = /** @type {HTMLInputElement} */ (event.target);
-            limit.value = Math.max(1, Math.round(Number(input.value) || limit.peek()));
-            input.value = String(limit.peek());
-          } })),
+        choice('Files of weights', 'large-limit', () => String(limit.value), limits.map((size) => [String(size), size === Number.MAX_SAFE_INTEGER ? 'one file' : `up to ${bytes(size)}${size === chunk ? ', for browsers' : ''}`]), (value) => (limit.value = Number(value))),
       ),
       h('label', { class: 'check' },
         h('input', { type: 'checkbox', id: 'large-embeddings', checked: () => chosen.value.embeddings ?? false, onchange: (/** @type {Event} */ event) => set('embeddings', /** @type {HTMLInputElement} */ (event.target).checked, false) }),

@@ -18,7 +18,7 @@ import { addSamples, relabel } from '../data/samples.js';
 /** Models with more bytes than this are converted piece by piece. */
 const inMemory = 2 ** 30;
 
-/** True if all models are, whatever their size. */
+/** True if all models are, whatever their size: `?pieces`, or `?pieces=` with the size of a file of weights. */
 const always = new URLSearchParams(location.search).has('pieces');
 
 /** @type {AbortController | null} */
