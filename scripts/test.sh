@@ -97,6 +97,7 @@ beside check "structure" node scripts/structure.mjs
 after "npm packages" "tools"
 beside check "vendored scripts" node scripts/vendor.mjs
 beside check "wasm build threads" wasm build threads
+beside check "wasm build tokenizer" wasm build tokenizer
 after "native tests"
 beside check "command line" cargo build --release --locked --features cli
 after "command line" "corpus"
@@ -104,7 +105,7 @@ after "command line" "corpus"
 # priority.
 behind tests "oracle" nice -n 19 scripts/oracle.sh --ignore=tests/oracle/test_page.py
 beside check "wasm build baseline" wasm build baseline
-after "wasm build threads"
+after "wasm build threads" "wasm build tokenizer"
 beside check "types" scripts/types.sh
 beside tests "scripts" node --test --test-reporter=spec tests/scripts/*.test.mjs
 beside check "digit model" scripts/digits.sh
