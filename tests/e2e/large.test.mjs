@@ -27,7 +27,7 @@ writeFileSync(join(folder, 'weights.bin'), beside.weights);
 function byCommand(model, out, ...options) {
   const target = join(folder, `command-${out}`);
   mkdirSync(target, { recursive: true });
-  execFileSync(process.env.OCTET ?? '', ['quantize', join(folder, model), '--scheme', 'blocks', '--stream', '--data-size', '1', '--out', join(target, out), ...options], { stdio: 'pipe' });
+  execFileSync(process.env.OCTET ?? '', ['quantize', join(folder, model), ...(options.includes('--scheme') ? [] : ['--scheme', 'blocks']), '--stream', '--data-size', '1', '--out', join(target, out), ...options], { stdio: 'pipe' });
   return Object.fromEntries(readdirSync(target).sort().map((name) => [name, readFileSync(join(target, name))]));
 }
 
@@ -89,6 +89,27 @@ inBrowsers('a model in pieces', (visit, browser) => {
     await emptied(visit);
     await visit.tab.click('#close-large');
     await visit.tab.waitForSelector('.drop');
+  }));
+
+  test('has the bytes of the command line in every form', () => visit({}, async (visit) => {
+    await inPieces(visit);
+    await opened(visit, 'inside.onnx');
+    /** @type {[string, string, ...string[]][]} */
+    const forms = [
+      ['q4f16', 'inside_q4f16.onnx', '--config', '{"blocks":{"activations":"float16"}}'],
+      ['fp16', 'inside_fp16.onnx', '--scheme', 'float16'],
+      ['quantized', 'inside_quantized.onnx', '--scheme', 'dynamic'],
+      ['weights', 'inside_weights_int8.onnx', '--scheme', 'weights'],
+    ];
+    for (const [form, out, ...options] of forms) {
+      await visit.tab.select('#large-form', form);
+      await visit.tab.waitForFunction(() => !document.querySelector('#large-facts'));
+      await visit.tab.waitForSelector('#convert');
+      await visit.tab.click('#convert');
+      await converted(visit);
+      await same(visit, byCommand('inside.onnx', out, ...options));
+      await emptied(visit);
+    }
   }));
 
   test('goes on after a stop and a reload, with the same bytes', () => visit({}, async (visit) => {

@@ -15,6 +15,20 @@ const { scheme, blocks } = settings.peek().document;
 /** The settings of the blocks, without those that are as by default. */
 export const chosen = signal(/** @type {Partial<BlockSettings>} */ (scheme === 'blocks' ? blocks ?? {} : {}));
 
+/** Forms of the result by the names of transformers.js. @typedef {'q4' | 'q4f16' | 'fp16' | 'quantized' | 'weights'} ResultForm */
+
+/** The schemes of the forms without blocks. @type {Partial<Record<ResultForm, Settings['scheme']>>} */
+const schemes = { fp16: 'float16', quantized: 'dynamic', weights: 'weights' };
+
+/** The form that the settings of the page name. */
+const initial = /** @type {ResultForm | undefined} */ (Object.entries(schemes).find(([, of]) => of === scheme)?.[0]);
+
+/** The form of the result. */
+export const form = signal(/** @type {ResultForm} */ (initial ?? 'q4'));
+
+/** True for the forms with weights in blocks. */
+export const inBlocks = computed(() => !schemes[form.value]);
+
 /** A size in the page's address, in units of 2²⁰ bytes as on the command line. */
 const given = Number(new URLSearchParams(location.search).get('pieces'));
 
@@ -28,7 +42,11 @@ export const limit = signal(limits[0]);
 export const place = signal(/** @type {Place} */ ({ folder: null }));
 
 /** @type {{ readonly value: Settings, peek(): Settings }} */
-export const document = computed(() => ({ scheme: 'blocks', blocks: chosen.value }));
+export const document = computed(() => {
+  const of = schemes[form.value];
+  if (of) return { scheme: of };
+  return { scheme: 'blocks', blocks: form.value === 'q4f16' ? { ...chosen.value, activations: 'float16' } : chosen.value };
+});
 
 /** The plan of these choices; without one and without a failure it is being made. @type {PlanSignal} */
 export const planned = signal(/** @type {any} */ ({ told: null, failure: '' }));

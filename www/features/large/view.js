@@ -14,7 +14,7 @@ import { effect, signal } from '../../library/signals.js';
 import { fact, table } from '../../library/table.js';
 import { large } from '../../state/page.js';
 import { canChooseFolder, chooseFolder, convert, discard, keepPlan, pace, stop } from './conversion.js';
-import { chosen, job, limit, limits, place, planned, removing, result, stage } from './state.js';
+import { chosen, form, inBlocks, job, limit, limits, place, planned, removing, result, stage } from './state.js';
 
 /** @import { BlockSettings, ModelSummary } from '../../types.js' */
 /** @import { PlannedStream } from '../../calls.js' */
@@ -118,22 +118,33 @@ function choice(text, id, value, options, changed) {
       ...options.map(([key, label]) => h('option', { value: key }, label))));
 }
 
+/** A sentence or two on each form. */
+const explained = {
+  q4: 'The large matrices get 2 to 8 bits, with a scale for each block. This is the form in which ONNX Runtime and transformers.js run language models.',
+  q4f16: 'As q4, and everything else is in half precision: for WebGPU.',
+  fp16: 'All weights and values are in half precision. Weights beyond its range stay as they are.',
+  quantized: 'Weights have 8 bits, and products measure their inputs while they run: for processors.',
+  weights: 'Weights have 8 bits and become floats while the model runs.',
+};
+
 function choices() {
   return h('section', { class: 'panel', 'aria-labelledby': 'large-choices' },
-    h('h2', { id: 'large-choices' }, 'Block-wise weights'),
-    h('p', { class: 'note' }, 'The large matrices get 2 to 8 bits, with a scale for each block. This is the form in which ONNX Runtime and transformers.js run language models. It needs no samples.'),
+    h('h2', { id: 'large-choices' }, 'Smaller weights'),
+    h('p', { class: 'note' }, () => explained[form.value]),
     h('fieldset', { disabled: busy },
       h('legend', { class: 'unseen' }, 'Quantization'),
       h('div', { class: 'columns' },
-        choice('Bits', 'large-bits', () => String(chosen.value.bits ?? 4), [['2', '2'], ['4', '4'], ['8', '8']], (value) => set('bits', Number(value), 4)),
-        choice('Block size', 'large-block', () => String(chosen.value.size ?? 32), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => set('size', Number(value), 32)),
-        choice('Method', 'large-method', () => String(chosen.value.method ?? 'rtn'), [['rtn', 'rtn: ONNX Runtime’s'], ['search', 'search: more accurate'], ['hqq', 'hqq: ignores outliers'], ['k_quant', 'k_quant: least squares']], (value) => set('method', /** @type {BlockSettings['method']} */ (value), 'rtn')),
+        choice('Form', 'large-form', () => form.value, [['q4', 'q4: blocks'], ['q4f16', 'q4f16: blocks between halves'], ['fp16', 'fp16: halves'], ['quantized', 'quantized: 8-bit products'], ['weights', 'weights: 8-bit weights, products of floats']], (value) => (form.value = /** @type {import('./state.js').ResultForm} */ (value))),
+        h('div', { class: 'columns', hidden: () => !inBlocks.value },
+          choice('Bits', 'large-bits', () => String(chosen.value.bits ?? 4), [['2', '2'], ['4', '4'], ['8', '8']], (value) => set('bits', Number(value), 4)),
+          choice('Block size', 'large-block', () => String(chosen.value.size ?? 32), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => set('size', Number(value), 32)),
+          choice('Method', 'large-method', () => String(chosen.value.method ?? 'rtn'), [['rtn', 'rtn: ONNX Runtime’s'], ['search', 'search: more accurate'], ['hqq', 'hqq: ignores outliers'], ['k_quant', 'k_quant: least squares']], (value) => set('method', /** @type {BlockSettings['method']} */ (value), 'rtn'))),
         choice('Files of weights', 'large-limit', () => String(limit.value), limits.map((size) => [String(size), size === Number.MAX_SAFE_INTEGER ? 'one file' : `up to ${bytes(size)}${size === chunk ? ', for browsers' : ''}`]), (value) => (limit.value = Number(value))),
       ),
-      h('label', { class: 'check' },
+      h('label', { class: 'check', hidden: () => !inBlocks.value },
         h('input', { type: 'checkbox', id: 'large-embeddings', checked: () => chosen.value.embeddings ?? false, onchange: (/** @type {Event} */ event) => set('embeddings', /** @type {HTMLInputElement} */ (event.target).checked, false) }),
         h('span', {}, 'Quantize embedding tables', h('span', { class: 'note' }, 'A table that is also the head is stored once. Not with hqq.'))),
-      h('label', { class: 'check' },
+      h('label', { class: 'check', hidden: () => !inBlocks.value },
         h('input', { type: 'checkbox', id: 'large-mixed', checked: () => chosen.value.mixed !== undefined, onchange: (/** @type {Event} */ event) => set('mixed', /** @type {HTMLInputElement} */ (event.target).checked ? 'k_quant_mixed' : undefined, undefined) }),
         h('span', {}, 'Eight bits for the layers that count most', h('span', { class: 'note' }, 'The head, and some value and down projections.'))),
     ),
