@@ -13,7 +13,7 @@ import { changedOperators, worksOn } from '../../www/features/settings/scheme-wo
 
 /** @param {string} name @param {OutputKind} kind @param {number} sqnr @param {Partial<OutputError>} [more] @returns {OutputError} */
 const output = (name, kind, sqnr, more) => ({
-  name, kind, apart: { sqnr, cosine: 0.9946, max: 1, mean: 0.1 }, top1: null, top5: null, accuracy: null, boxes: null, parts: null, weightsOnly: null, activationsOnly: null, ...more,
+  name, kind, apart: { sqnr, cosine: 0.9946, max: 1, mean: 0.1 }, top1: null, top5: null, tokens: null, accuracy: null, boxes: null, parts: null, weightsOnly: null, activationsOnly: null, ...more,
 });
 
 test('an output that passes its input through does not head the page', () => {
