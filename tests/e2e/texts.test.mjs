@@ -14,6 +14,9 @@ const tokenizer = {
 const json = Buffer.from(JSON.stringify(tokenizer));
 const texts = Buffer.from('the cat sat\n\non a mat\nthe dog\n');
 
+/** The number of samples in the data panel. */
+const data = '[aria-labelledby=data-title] .file';
+
 inBrowsers('texts as samples', (visit) => {
   test('they wait for the tokenizer, are shown as tokens and judge the model', () => visit({}, async (visit) => {
     const tokens = () => visit.tab.$$eval('.tokens li', (all) => all.map((one) => one.textContent));
@@ -22,7 +25,7 @@ inBrowsers('texts as samples', (visit) => {
     await visit.says('.text-note', /a\.txt: texts need the tokenizer\.json/);
     assert.equal(loaded(), 0);
     await visit.drop({ 'tokenizer.json': json });
-    await visit.says('.file', /3 samples/);
+    await visit.says(data, /3 samples/);
     await visit.tab.waitForSelector('.tokens li');
     assert.deepEqual(await tokens(), ['the2', 'cat3', 'sat4']);
     assert.ok(loaded() > 0);
@@ -36,16 +39,17 @@ inBrowsers('texts as samples', (visit) => {
     await visit.tab.waitForFunction(() => document.querySelectorAll('.tokens li').length === 2);
 
     await visit.drop({ 'b.jsonl': Buffer.from('{"id": 1, "text": "a cat"}\n') });
-    await visit.says('.file', /4 samples/);
+    await visit.says(data, /4 samples/);
     await visit.quantize();
+    await visit.press('Measure the error');
     await visit.says('.language', /logits: KL divergence \S+ nats, perplexity \S+ in float, \S+ quantized, over 8 positions/);
   }));
 
   test('a broken tokenizer is named, and the samples before it stay', () => visit({}, async (visit) => {
     await visit.drop({ 'm.onnx': languageModel(words.length), 'a.txt': texts, 'tokenizer.json': json });
-    await visit.says('.file', /3 samples/);
+    await visit.says(data, /3 samples/);
     await visit.drop({ 'tokenizer.json': Buffer.from('{}') });
     await visit.says('.problem .message', /tokenizer\.json is not a tokenizer/);
-    await visit.says('.file', /3 samples/);
+    await visit.says(data, /3 samples/);
   }));
 });
