@@ -133,6 +133,7 @@ inBrowsers('the studio', (visit, name) => {
     await small(visit);
     const { tab } = visit;
     await open(visit, 'layers');
+    await tab.waitForSelector('.virtual .link');
     await tab.click('.virtual .link');
     await tab.waitForSelector('.histogram .bars');
     const methods = await tab.$$eval('.methods tbody th', (cells) => cells.map((cell) => cell.textContent));
@@ -162,6 +163,7 @@ inBrowsers('the studio', (visit, name) => {
     await small(visit);
     const { tab } = visit;
     await open(visit, 'layers');
+    await tab.waitForSelector('.virtual .link');
     await tab.click('.virtual .link');
     const types = async (/** @type {string} */ id, /** @type {string} */ value, /** @type {number} */ results, /** @type {RegExp} */ said) => {
       await tab.select(`#${id}`, value);
