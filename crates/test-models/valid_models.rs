@@ -6,7 +6,7 @@ use crate::{RandomChoice, constant, node, typed_value};
 
 /// The value of an attribute.
 #[derive(Clone, Copy)]
-pub enum AttributeNumbers {
+pub enum AttributeChoice {
     /// An integer.
     Int(i64),
     /// A list of integers.
@@ -16,9 +16,9 @@ pub enum AttributeNumbers {
     /// A text.
     Text(&'static str),
 }
-use AttributeNumbers::{Float, Int, Ints, Text};
+use AttributeChoice::{Float, Int, Ints, Text};
 
-type Attributes = &'static [(&'static str, AttributeNumbers)];
+type Attributes = &'static [(&'static str, AttributeChoice)];
 
 /// Operators with their inputs; `v` has four channels of 6×6.
 pub const OPERATORS: &[(&str, &[&str], Attributes)] = &[
@@ -184,7 +184,7 @@ pub const OPERATORS: &[(&str, &[&str], Attributes)] = &[
 ];
 
 /// Makes an attribute with this value.
-pub fn attribute(name: &str, value: AttributeNumbers) -> AttributeProto {
+pub fn attribute(name: &str, value: AttributeChoice) -> AttributeProto {
     match value {
         Int(value) => AttributeProto::int(name, value),
         Ints(values) => AttributeProto::ints(name, values),

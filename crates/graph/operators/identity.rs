@@ -2,7 +2,7 @@
 
 use super::Operator;
 use super::Property::{CarriesIntegers, ChangesForm, ChangesType, KeepsIndices, MovesData};
-use super::opset_context::{Adapted, OpsetContext, set_input};
+use super::opset_context::{Adapted, OpsetContext};
 use super::quantization::IDLE;
 use crate::Node;
 use octet_onnx::schema::TensorProto;
@@ -30,7 +30,7 @@ fn ratio_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
     node.take("is_test");
     if let Some(ratio) = node.take("ratio").and_then(|a| a.as_float()) {
         let ratio = to.constant(&node, "ratio", TensorProto::from_f32("", &[], &[ratio]));
-        set_input(&mut node, 1, ratio);
+        node.set_input(1, ratio);
     }
     to.write(node);
     Ok(())

@@ -56,19 +56,11 @@ impl OpsetContext<'_> {
     }
 }
 
-/// Sets an input slot and fills missing slots before it with empty names.
-pub(super) fn set_input(node: &mut Node, slot: usize, name: String) {
-    if node.input.len() <= slot {
-        node.input.resize(slot + 1, String::new());
-    }
-    node.input[slot] = name;
-}
-
 /// Moves a list attribute to the second input.
 pub(super) fn as_input(to: &mut OpsetContext, mut node: Node, key: &str) -> Adapted {
     if let Some(attribute) = node.take(key) {
         let name = to.integers(&node, key, attribute.as_ints());
-        set_input(&mut node, 1, name);
+        node.set_input(1, name);
     }
     to.write(node);
     Ok(())

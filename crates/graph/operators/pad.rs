@@ -2,7 +2,7 @@
 
 use super::Property::{CarriesIntegers, KeepsRange};
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
-use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
+use super::opset_context::{Adapted, OpsetContext, limit_like};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -112,7 +112,7 @@ fn pads_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
         .or_else(|| node.take("paddings"))
         .ok_or("it has no pads")?;
     let pads = to.integers(&node, "pads", pads.as_ints());
-    set_input(&mut node, 1, pads);
+    node.set_input(1, pads);
     if let Some(value) = node
         .take("value")
         .and_then(|a| a.as_float())
@@ -120,7 +120,7 @@ fn pads_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
     {
         let value = limit_like(to, &node, value)?;
         let value = to.constant(&node, "value", value);
-        set_input(&mut node, 2, value);
+        node.set_input(2, value);
     }
     to.write(node);
     Ok(())

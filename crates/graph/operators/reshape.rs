@@ -6,7 +6,7 @@ use super::Property::{
 };
 use super::Treatment;
 use super::node_context::{NodeContext, Validation, ensure, refuse};
-use super::opset_context::{Adapted, OpsetContext, set_input};
+use super::opset_context::{Adapted, OpsetContext};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use crate::inferred_value::{InferredValue, count, sizes};
@@ -165,7 +165,7 @@ fn fits(ctx: &NodeContext) -> Validation {
 fn shape_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
     let shape = node.take("shape").ok_or("it has no shape")?;
     let shape = to.integers(&node, "shape", shape.as_ints());
-    set_input(&mut node, 1, shape);
+    node.set_input(1, shape);
     to.write(node);
     Ok(())
 }

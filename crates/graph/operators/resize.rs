@@ -3,7 +3,7 @@
 use super::Property::{CarriesIntegers, ResizesImages};
 use super::float16::POSITIONS;
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
-use super::opset_context::{Adapted, OpsetContext, set_input};
+use super::opset_context::{Adapted, OpsetContext};
 use super::properties::ChannelRole;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -166,7 +166,7 @@ fn write_asymmetric(
         node.set(Attribute::text("nearest_mode", rounding));
     }
     node.input.truncate(1);
-    set_input(&mut node, 2, scales);
+    node.set_input(2, scales);
     to.write(node);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::Property::{DataDependentShape, SelectsBoxes};
 use super::float16::{NOT_IN_EVERY_OPSET, POSITIONS};
 use super::node_context::{MAX_SIZE, NodeContext, Validation, ensure};
-use super::opset_context::{Adapted, OpsetContext, set_input};
+use super::opset_context::{Adapted, OpsetContext};
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
@@ -92,7 +92,7 @@ fn k_as_input(to: &mut OpsetContext, mut node: Node) -> Adapted {
         .and_then(|a| a.as_int())
         .ok_or("it has no k")?;
     let k = to.integers(&node, "k", &[k]);
-    set_input(&mut node, 1, k);
+    node.set_input(1, k);
     to.write(node);
     Ok(())
 }

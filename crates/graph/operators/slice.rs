@@ -3,7 +3,7 @@
 use super::Property::{CarriesIntegers, KeepsRange, MovesData, PassesInfinity, SelectsElements};
 use super::elements::{positions_of, strides};
 use super::node_context::{NodeContext, Validation, ensure};
-use super::opset_context::{Adapted, OpsetContext, set_input};
+use super::opset_context::{Adapted, OpsetContext};
 use super::shape_context::ShapeContext;
 use super::{Operator, Treatment};
 use crate::inferred_value::{InferredValue, LARGEST, count, positions};
@@ -114,7 +114,7 @@ fn bounds_as_inputs(to: &mut OpsetContext, mut node: Node) -> Adapted {
         match node.take(key) {
             Some(attribute) => {
                 let name = to.integers(&node, key, attribute.as_ints());
-                set_input(&mut node, slot, name);
+                node.set_input(slot, name);
             }
             None if key == "axes" => {}
             None => return Err(format!("it has no {key}")),

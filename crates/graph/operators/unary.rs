@@ -3,7 +3,7 @@
 use super::Property::{Activation, Gates, KeepsIndices, Squashes};
 use super::elements::{elementwise, one};
 use super::float16::NOT_IN_EVERY_OPSET;
-use super::opset_context::{Adapted, OpsetContext, limit_like, set_input};
+use super::opset_context::{Adapted, OpsetContext, limit_like};
 use super::properties::ChannelRole;
 use super::quantization::SHAPES;
 use super::shape_context::ShapeContext;
@@ -123,7 +123,7 @@ fn limits_as_inputs(to: &mut OpsetContext, mut node: Node) -> Adapted {
         }
         let limit = limit_like(to, &node, value)?;
         let name = to.constant(&node, key, limit);
-        set_input(&mut node, slot, name);
+        node.set_input(slot, name);
     }
     to.write(node);
     Ok(())

@@ -1,11 +1,11 @@
 //! ONNX Runtime's MatMulBnb4: a matrix of 4-bit floats, with the largest magnitude of each block.
 
-use super::matmul_nbits::add_bias;
+use super::matmul_nbits::add_product;
 use crate::blocks::{BlockSettings, FloatType};
 use crate::recipe::{MatrixLayout, RecipeKind, RecipeSummary};
 use crate::rewrite::Rewriter;
-use crate::{MICROSOFT, QuantizedTensor, TensorKind};
-use octet_graph::{Attribute, Node};
+use crate::{QuantizedTensor, TensorKind};
+use octet_graph::Node;
 use octet_kernels::block_weights::FourBitFloat;
 use octet_onnx::schema::DataType;
 
@@ -28,28 +28,17 @@ pub(super) fn multiply<'n>(
     [rows, columns]: [usize; 2],
     settings: &BlockSettings,
 ) {
-    let mut inputs = vec![node.input_at(0).unwrap_or_default()];
-    inputs.extend(weight);
-    let title = graph.fresh(&format!("{}_Bnb4", node.title()));
     let quant_type = match settings.float_type {
         FloatType::Fp4 => 0,
         FloatType::Nf4 => 1,
     };
-    add_bias(graph, node, |product| {
-        let mut multiply = Node {
-            domain: Some(MICROSOFT.to_owned()),
-            ..Node::new("MatMulBnb4", &title, &inputs, &[product])
-        };
-        for (key, value) in [
-            ("K", rows),
-            ("N", columns),
-            ("block_size", settings.size),
-            ("quant_type", quant_type),
-        ] {
-            multiply.set(Attribute::int(key, value as i64));
-        }
-        multiply
-    });
+    let attributes = [
+        ("K", rows),
+        ("N", columns),
+        ("block_size", settings.size),
+        ("quant_type", quant_type),
+    ];
+    add_product(graph, node, ("MatMulBnb4", "Bnb4"), weight, &attributes);
 }
 
 /// The report's entry for a weight.

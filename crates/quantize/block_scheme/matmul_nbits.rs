@@ -54,39 +54,45 @@ pub(super) fn multiply<'n>(
     [rows, columns]: [usize; 2],
     settings: &BlockSettings,
 ) {
-    let mut inputs = vec![node.input_at(0).unwrap_or_default()];
-    inputs.extend(weight);
-    let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
-    let attributes = [
+    let mut attributes = vec![
         ("K", rows),
         ("N", columns),
         ("bits", settings.bits.into()),
         ("block_size", settings.size),
-        ("accuracy_level", settings.accuracy_level.into()),
     ];
-    add_bias(graph, node, |product| {
-        let mut multiply = Node {
-            domain: Some(MICROSOFT.to_owned()),
-            ..Node::new("MatMulNBits", &title, &inputs, &[product])
-        };
-        for (key, value) in attributes {
-            // Some runtimes reject the accuracy level, so 0 leaves it out.
-            if key != "accuracy_level" || value > 0 {
-                multiply.set(Attribute::int(key, value as i64));
-            }
-        }
-        multiply
-    });
+    // Some runtimes reject the accuracy level, so 0 leaves it out.
+    if settings.accuracy_level > 0 {
+        attributes.push(("accuracy_level", settings.accuracy_level.into()));
+    }
+    let suffix = format!("Q{}", settings.bits);
+    add_product(graph, node, ("MatMulNBits", &suffix), weight, &attributes);
 }
 
-/// Adds the product that `multiply` makes for the name of its output, and the Add of a Gemm's bias.
-pub(super) fn add_bias(graph: &mut Rewriter, node: &Node, multiply: impl FnOnce(&str) -> Node) {
+/// Adds a product of ONNX Runtime's by a weight in blocks, and the Add of a Gemm's bias. The
+/// operator has a suffix for the name of the node.
+pub(super) fn add_product<'n>(
+    graph: &mut Rewriter,
+    node: &'n Node,
+    (operator, suffix): (&str, &str),
+    weight: impl Iterator<Item = &'n str>,
+    attributes: &[(&str, usize)],
+) {
+    let mut inputs = vec![node.input_at(0).unwrap_or_default()];
+    inputs.extend(weight);
+    let title = graph.fresh(&format!("{}_{suffix}", node.title()));
     let output = node.output.first().map_or("", String::as_str);
     let product = match node.input_at(2) {
         Some(_) => graph.fresh(&format!("{output}_MatMul")),
         None => output.to_owned(),
     };
-    graph.push(multiply(&product));
+    let mut multiply = Node {
+        domain: Some(MICROSOFT.to_owned()),
+        ..Node::new(operator, &title, &inputs, &[&product])
+    };
+    for &(key, value) in attributes {
+        multiply.set(Attribute::int(key, value as i64));
+    }
+    graph.push(multiply);
     if let Some(bias) = node.input_at(2) {
         let title = graph.fresh(&format!("{}_Add", node.title()));
         graph.push(Node::new("Add", &title, &[&product, bias], &[output]));

@@ -6,7 +6,7 @@ use octet_onnx::schema::*;
 use prost::Message;
 
 use crate::RandomChoice;
-use crate::valid_models::AttributeNumbers::{self, Float, Int, Ints, Text};
+use crate::valid_models::AttributeChoice::{self, Float, Int, Ints, Text};
 use crate::valid_models::{OPERATORS, attribute};
 use wiring::rewire;
 
@@ -50,7 +50,7 @@ const NAMES: &[&str] = &[
     "value",
 ];
 
-const ATTRIBUTE_VALUES: &[AttributeNumbers] = &[
+const ATTRIBUTE_VALUES: &[AttributeChoice] = &[
     Int(0),
     Int(-1),
     Int(1),
