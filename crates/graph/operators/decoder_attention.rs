@@ -173,6 +173,12 @@ fn heads(ctx: &NodeContext, key: &str) -> Result<i64, Refusal> {
     ensure(heads < 1 << 20, key, heads, expected).map(|()| heads)
 }
 
+/// The width of each of the `heads` that share the last axis of an input.
+fn width_of_a_head(slot: usize, wide: i64, heads: i64, expected: &str) -> Result<i64, Refusal> {
+    let what = format!("the last size of its input {slot}");
+    ensure(wide % heads == 0 && wide > 0, &what, wide, expected).map(|()| wide / heads)
+}
+
 fn group_query(ctx: &NodeContext) -> Validation {
     let (all, shared) = (heads(ctx, "num_heads")?, heads(ctx, "kv_num_heads")?);
     let expected = format!("a multiple of its kv_num_heads, {shared}");
@@ -200,13 +206,7 @@ fn group_query(ctx: &NodeContext) -> Validation {
     let mut width = None;
     if let Some(wide) = wide {
         let expected = format!("a multiple of {parts}, the number of its heads");
-        ensure(
-            wide % parts == 0 && wide > 0,
-            "the last size of its input 0",
-            wide,
-            expected,
-        )?;
-        width = Some(wide / parts);
+        width = Some(width_of_a_head(0, wide, parts, &expected)?);
     }
     if !packed {
         for slot in [1, 2] {
@@ -261,16 +261,10 @@ fn multi_head(ctx: &NodeContext) -> Validation {
     ranks(0, if has_key { &[3] } else { &[5] })?;
     ranks(1, if has_value { &[3, 4] } else { &[5] })?;
     let batch = ctx.size(0, 0);
+    let of_heads = format!("a multiple of its num_heads, {heads}");
     let mut width = ctx.size(0, 4);
     if let (Some(3), Some(wide)) = (rank(0), ctx.size(0, 2)) {
-        let expected = format!("a multiple of its num_heads, {heads}");
-        ensure(
-            wide % heads == 0 && wide > 0,
-            "the last size of its input 0",
-            wide,
-            expected,
-        )?;
-        width = Some(wide / heads);
+        width = Some(width_of_a_head(0, wide, heads, &of_heads)?);
     }
     let whole = width.map(|width| width * heads);
     let mut keys = ctx.size(0, 1);
@@ -294,16 +288,7 @@ fn multi_head(ctx: &NodeContext) -> Validation {
     if has_value {
         ranks(2, &[3, 4])?;
         deep = match (rank(2), ctx.size(2, 2)) {
-            (Some(3), Some(wide)) => {
-                let expected = format!("a multiple of its num_heads, {heads}");
-                ensure(
-                    wide % heads == 0 && wide > 0,
-                    "the last size of its input 2",
-                    wide,
-                    expected,
-                )?;
-                Some(wide / heads)
-            }
+            (Some(3), Some(wide)) => Some(width_of_a_head(2, wide, heads, &of_heads)?),
             (Some(3), None) => None,
             _ => ctx.size(2, 3),
         };
