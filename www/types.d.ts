@@ -141,6 +141,11 @@ export interface Comparison {
   samples: number;
   /** Values of the float model without a counterpart in the quantized one. */
   unpaired: string[];
+  /**
+   * Advice on whether the quantized model can replace the float model; `None` if no output can be
+   * judged.
+   */
+  verdict: Verdict | null;
   /** Conspicuous findings with their causes. */
   warnings: Warning[];
   /** Titles of the layers that add most error, the worst first. */
@@ -154,6 +159,14 @@ export interface DataFile {
   /** Path that the model states, relative to its own. */
   name: string;
 }
+
+/**
+ * The advice of a verdict.
+ * - "ship": The quantized model is as good as required.
+ * - "look": It is between the limits, or the samples are too few to decide.
+ * - "dont": It is worse than acceptable.
+ */
+export type Decision = 'ship' | 'look' | 'dont';
 
 /**
  * SQNR of box coordinates and scores in one output, in decibels. Coordinates are large and would
@@ -536,6 +549,36 @@ export interface ModelSummary {
   warnings: string[];
 }
 
+/**
+ * A remedy, from the settings or the samples.
+ * - "addSamples": Compare on at least this many samples: if they are like these, they decide.
+ * - "widerActivations": Give the activations of these layers 16 bits.
+ * - "keepFloat": Keep these layers float.
+ * - "autoRanges": Choose the range of each tensor by the measured error: the method `auto`.
+ * - "widerModel": Give all activations 16 bits.
+ */
+export type NextStep = {
+  /** Number of samples in all. */
+  samples: number;
+  step: 'addSamples';
+} | {
+  /** Titles of the layers, the worst first. */
+  layers: string[];
+  /** Their share of the error. */
+  share: number;
+  step: 'widerActivations';
+} | {
+  /** Titles of the layers, the worst first. */
+  layers: string[];
+  /** Their share of the error. */
+  share: number;
+  step: 'keepFloat';
+} | {
+  step: 'autoRanges';
+} | {
+  step: 'widerModel';
+};
+
 /** The decision about a node. */
 export interface NodeChoice {
   /** The role for which its weight has more bits than others, in the scheme `blocks`. */
@@ -641,6 +684,17 @@ export interface Proposal {
 
 /** A part of a proposal. */
 export type ProposalPart = 'size' | 'resize' | 'values' | 'layout';
+
+/**
+ * The measure that judges an output.
+ * - "accuracyChange": Change of the share of right answers, of samples with labels.
+ * - "agreement": Share of answers that equal the float model's.
+ * - "boxes": Share of confident boxes, of both models, that match.
+ * - "perplexityRatio": Perplexity of the next token, relative to the float model's.
+ * - "cosine": Cosine to the float model's vector, mean over the samples.
+ * - "sqnr": SQNR in decibels, mean over the samples.
+ */
+export type QualityMeasure = 'accuracyChange' | 'agreement' | 'boxes' | 'perplexityRatio' | 'cosine' | 'sqnr';
 
 /** Summary of a quantization. */
 export interface QuantizationSummary {
@@ -1004,6 +1058,30 @@ export interface ValueView {
   element: string;
   /** Shape, such as `1×3×224×224`. */
   shape: string;
+}
+
+/** The answer to the question whether the quantized model can replace the float model. */
+export interface Verdict {
+  /** Its advice. */
+  decision: Decision;
+  /** The interval that holds the true value with a confidence of 95 %; `None` for one sample. */
+  interval: [number, number] | null;
+  /** The measure of that output. */
+  measure: QualityMeasure;
+  /** Steps to try next, the best first. */
+  next: NextStep[];
+  /** The output that decides. */
+  output: string;
+  /** The reason in words. */
+  reason: string;
+  /** The value that is not acceptable. */
+  refused: number;
+  /** The value that is required to ship. */
+  required: number;
+  /** Number of samples that show this measure. */
+  samples: number;
+  /** The value that was measured. */
+  value: number;
 }
 
 /** A conspicuous finding. */

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::boxes::OutputTensor;
+use super::evidence::Evidence;
 use crate::graph::{Model, tensor_type_of};
 use crate::samples::{self, InputSpec};
 use crate::tensor::{Tensor, Values};
@@ -126,15 +127,15 @@ pub(super) struct TokenSums {
 }
 
 impl TokenSums {
-    /// Adds the scores of a sample.
-    pub(super) fn add(
-        &mut self,
+    /// The sums of one sample's scores.
+    pub(super) fn of_sample(
         (float, shape): OutputTensor<'_>,
         quantized: &[f32],
         text: &SampleText,
-    ) {
+    ) -> TokenSums {
+        let mut sums = TokenSums::default();
         let (&[_, length, classes], false) = (shape, text.ids.is_empty()) else {
-            return;
+            return sums;
         };
         let positions: Vec<usize> = (0..text.ids.len())
             .filter(|&at| text.attended[at])
@@ -147,16 +148,28 @@ impl TokenSums {
         };
         // The order of the sum does not depend on threads.
         let each: Vec<TokenSums> = positions.par_iter().map(one).collect();
-        for one in each {
-            self.positions += one.positions;
-            self.same += one.same;
-            self.among += one.among;
-            self.kl += one.kl;
-            self.followed += one.followed;
-            self.float += one.float;
-            self.quantized += one.quantized;
-            self.own += one.own;
+        for one in &each {
+            sums.add(one);
         }
+        sums
+    }
+
+    /// Adds the sums of other positions.
+    pub(super) fn add(&mut self, other: &TokenSums) {
+        self.positions += other.positions;
+        self.same += other.same;
+        self.among += other.among;
+        self.kl += other.kl;
+        self.followed += other.followed;
+        self.float += other.float;
+        self.quantized += other.quantized;
+        self.own += other.own;
+    }
+
+    /// Adds what these positions say as one sample.
+    pub(super) fn testify(&self, evidence: &mut Evidence) {
+        evidence.add_share(self.same, self.positions);
+        evidence.add_loss(self.quantized - self.float, self.followed);
     }
 
     fn of_position(float: &[f32], quantized: &[f32], own: usize, next: Option<usize>) -> TokenSums {
@@ -257,9 +270,7 @@ mod tests {
     }
 
     fn sums(float: [f64; 4], quantized: [f64; 4]) -> TokenSums {
-        let mut sums = TokenSums::default();
-        sums.add((&scores(float), &[2, 2, 2]), &scores(quantized), &text());
-        sums
+        TokenSums::of_sample((&scores(float), &[2, 2, 2]), &scores(quantized), &text())
     }
 
     #[test]

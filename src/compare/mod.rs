@@ -9,14 +9,18 @@ mod boxes;
 mod combine;
 mod difference;
 mod error_split;
+mod evidence;
 mod fake_quantization;
+mod interval;
 mod language;
+mod next_step;
 mod node_order;
 mod output_kinds;
 mod outputs;
 mod restore_names;
 mod simulate;
 mod value_statistics;
+mod verdict;
 mod warnings;
 
 use serde::Serialize;
@@ -24,8 +28,10 @@ use serde::Serialize;
 pub use boxes::{BoxMatches, DetectionErrors};
 pub use difference::{Difference, DifferenceMetrics};
 pub use language::TokenErrors;
+pub use next_step::NextStep;
 pub use output_kinds::OutputKind;
 pub use outputs::OutputError;
+pub use verdict::{Decision, QualityMeasure, Verdict};
 pub use warnings::{Warning, WarningKind, slower};
 
 use crate::graph::Model;
@@ -106,6 +112,9 @@ pub struct Comparison {
     pub samples: usize,
     /// Errors of the outputs.
     pub outputs: Vec<OutputError>,
+    /// Advice on whether the quantized model can replace the float model; `None` if no output can be
+    /// judged.
+    pub verdict: Option<Verdict>,
     /// The output with the lowest SQNR, among those that can be judged.
     pub headline: Option<String>,
     /// Layers in the order of the float model; empty if they could not be compared.
@@ -252,7 +261,7 @@ impl Comparing {
     pub fn finish(self) -> Comparison {
         let mut outputs = self.outputs.finish();
         let errors = self.split.iter().flat_map(ErrorSplit::finish);
-        for (output, (weights, activations)) in outputs.iter_mut().zip(errors) {
+        for ((output, _), (weights, activations)) in outputs.iter_mut().zip(errors) {
             output.weights_only = Some(weights);
             output.activations_only = Some(activations);
         }
@@ -277,8 +286,11 @@ impl Comparing {
             .map(|l| l.layer.clone())
             .collect();
         let warnings = warnings::find(&self.float, &simulated, &layers, &self.inputs);
+        let verdict = verdict::judge(&outputs, &layers);
+        let outputs: Vec<OutputError> = outputs.into_iter().map(|(output, _)| output).collect();
         Comparison {
             samples: self.samples,
+            verdict,
             headline: outputs::headline(&outputs),
             outputs,
             layers,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::boxes::{BoxMatches, DetectionErrors, Detector, OutputTensor};
 use super::difference::{Difference, DifferenceMetrics};
+use super::evidence::Evidence;
 use super::language::{SampleText, TokenErrors, TokenSums};
 use super::output_kinds::{OutputKind, OutputTraits, shape_of_rows};
 use crate::graph::Model;
@@ -73,6 +74,7 @@ struct OutputAccumulator {
     labelled: u64,
     right: (u64, u64),
     tokens: TokenSums,
+    evidence: Evidence,
 }
 
 impl OutputAccumulators {
@@ -126,18 +128,25 @@ impl OutputAccumulators {
             output.add(a, b, text, label);
         }
         if let Some(detector) = detector {
-            detector.add(&first, &second);
+            let boxes = detector.add(&first, &second);
+            let is_boxes = |output: &&mut OutputAccumulator| output.kind == Some(OutputKind::Boxes);
+            for output in self.all.iter_mut().filter(is_boxes) {
+                let (matched, either) = (boxes.matched, boxes.confident + boxes.extra);
+                output.evidence.add_share(matched, either);
+            }
         }
     }
 
-    pub(super) fn finish(self) -> Vec<OutputError> {
+    /// The errors, and what each sample says of the output.
+    pub(super) fn finish(self) -> Vec<(OutputError, Evidence)> {
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let detector = self.detector.flatten();
         let caches = self.caches;
         let finish = |(at, output): (usize, OutputAccumulator)| {
             let (boxes, parts) = detector.as_ref().map_or((None, None), |one| one.finish(at));
             let agreement = output.tokens.agreement();
-            OutputError {
+            let evidence = output.evidence;
+            let error = OutputError {
                 name: output.name,
                 kind: output.kind.unwrap_or_default(),
                 apart: output.sum.metrics(),
@@ -150,7 +159,8 @@ impl OutputAccumulators {
                 parts,
                 weights_only: None,
                 activations_only: None,
-            }
+            };
+            (error, evidence)
         };
         self.all.into_iter().enumerate().map(finish).collect()
     }
@@ -171,10 +181,13 @@ impl OutputAccumulator {
         label: Option<usize>,
     ) {
         self.sum.add(first, second);
+        self.evidence.add_values(first, second);
         if self.kind == Some(OutputKind::Tokens) {
             let text = text.filter(|text| shape == other && text.is_scored_by(shape));
             if let Some(text) = text {
-                self.tokens.add((first, shape), second, text);
+                let sample = TokenSums::of_sample((first, shape), second, text);
+                sample.testify(&mut self.evidence);
+                self.tokens.add(&sample);
             }
             return;
         }
@@ -187,6 +200,7 @@ impl OutputAccumulator {
         if classes < 2 || shape != other {
             return;
         }
+        let before = (self.same, self.rows);
         for (a, b) in first.chunks(classes).zip(second.chunks(classes)) {
             let (best, other) = (greatest(a), greatest(b));
             self.rows += 1;
@@ -197,8 +211,11 @@ impl OutputAccumulator {
                 self.labelled += 1;
                 self.right.0 += u64::from(best == label);
                 self.right.1 += u64::from(other == label);
+                self.evidence.add_label(best == label, other == label);
             }
         }
+        let (same, rows) = (self.same - before.0, self.rows - before.1);
+        self.evidence.add_share(same, rows);
     }
 }
 
@@ -250,6 +267,11 @@ mod tests {
         }
     }
 
+    fn errors(outputs: OutputAccumulators) -> Vec<OutputError> {
+        let all = outputs.finish().into_iter();
+        all.map(|(error, _)| error).collect()
+    }
+
     #[test]
     fn the_worst_output_that_tells_anything_is_the_headline() {
         let whole = Tensor::new(vec![1, 3], Values::I64(vec![7, 8, 9])).unwrap();
@@ -258,7 +280,7 @@ mod tests {
         outputs.all[0].kind = Some(OutputKind::Integers);
         let float = [whole, right.clone(), right.clone()];
         outputs.add(&float, &[float[0].clone(), wrong, right], None, None);
-        let errors = outputs.finish();
+        let errors = errors(outputs);
         assert_eq!(errors[0].top1, None);
         assert_eq!(headline(&errors).as_deref(), Some("sentence_embedding"));
         assert_eq!(headline(&errors[..1]), None);
@@ -276,7 +298,7 @@ mod tests {
         // … and last here.
         let last = row(&[0.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         outputs.add(float, &[last], None, None);
-        let errors = outputs.finish();
+        let errors = errors(outputs);
         assert_eq!(errors[0].top1, Some(1.0 / 3.0));
         assert_eq!(errors[0].top5, Some(2.0 / 3.0));
         assert_eq!(errors[0].accuracy, Some((0.5, 1.0)));

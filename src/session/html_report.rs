@@ -55,6 +55,7 @@ pub(super) fn write(report: &HtmlReport<'_>) -> String {
     );
     summary(&mut out, report.summary);
     if let Some(comparison) = report.comparison {
+        verdict(&mut out, comparison);
         warnings(&mut out, comparison);
         outputs(&mut out, comparison);
         errors(&mut out, comparison);
@@ -105,6 +106,26 @@ fn summary(out: &mut String, summary: &ModelSummary) {
         let _ = write!(out, "<dt>{term}</dt><dd>{}</dd>", escaped(&text));
     }
     out.push_str("</dl>");
+}
+
+fn verdict(out: &mut String, comparison: &Comparison) {
+    let Some(verdict) = &comparison.verdict else {
+        return;
+    };
+    let _ = write!(
+        out,
+        "<h2>Verdict: {}</h2><p><code>{}</code>: {}.</p>",
+        escaped(&verdict.decision.to_string()),
+        escaped(&verdict.output),
+        escaped(&verdict.reason)
+    );
+    if !verdict.next.is_empty() {
+        out.push_str("<p>To try:</p><ul>");
+        for step in &verdict.next {
+            let _ = write!(out, "<li>{}</li>", escaped(&step.to_string()));
+        }
+        out.push_str("</ul>");
+    }
 }
 
 fn warnings(out: &mut String, comparison: &Comparison) {

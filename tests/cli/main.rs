@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(feature = "cli")]
 
+mod comparison;
 mod example;
 mod files;
 mod models;

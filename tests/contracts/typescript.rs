@@ -78,11 +78,13 @@ fn comment(schema: &Value, indent: &str) -> String {
     let values = schema["oneOf"].as_array().into_iter().flatten();
     for value in values.filter(|value| value["description"].is_string()) {
         let meaning = value["description"].as_str().unwrap_or_default();
-        // A choice with a value of its own is an object with one key.
-        let keys = value["properties"].as_object();
-        let name = match keys.and_then(|keys| keys.keys().next()) {
-            Some(key) => format!("{key:?}"),
-            None => value["const"].to_string(),
+        // A choice with values of its own is an object with one key, or with a key for its name.
+        let keys = || value["properties"].as_object().into_iter().flatten();
+        let named = keys().find_map(|(_, one)| one.get("const"));
+        let name = match (named, keys().next()) {
+            (Some(name), _) => name.to_string(),
+            (None, Some((key, _))) => format!("{key:?}"),
+            (None, None) => value["const"].to_string(),
         };
         text += &format!("\n- {name}: {meaning}");
     }

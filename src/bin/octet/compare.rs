@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use octet::compare::{Comparison, LayerError, slower};
+use clap::{Args, ValueEnum};
+use octet::compare::{Comparison, Decision, LayerError, Verdict, slower};
 use octet::profile::Repeats;
 use octet::samples::{self, Skipped};
 use octet::session::{Runner, Session, compare_sample};
@@ -43,6 +43,9 @@ pub struct CompareOptions {
     /// activations
     #[arg(long)]
     split: bool,
+    /// End with the exit code 4 if the verdict is worse than this
+    #[arg(long, value_name = "VERDICT")]
+    require: Option<Requirement>,
     /// Print the whole result as JSON
     #[arg(long)]
     json: bool,
@@ -57,6 +60,18 @@ pub struct CompareOptions {
     images: ImageOptions,
     #[command(flatten)]
     texts: TextOptions,
+}
+
+/// Limit on the steps that the text names.
+const MAX_STEPS: usize = 2;
+
+/// The worst verdict that is accepted.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Requirement {
+    /// The quantized model is as good as required
+    Ship,
+    /// It is not known to be worse than acceptable
+    Look,
 }
 
 /// Runs the command.
@@ -141,7 +156,35 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     files::print(&match options.json {
         true => serde_json::to_string_pretty(&comparison)? + "\n",
         false => text(&comparison, options.top)?,
-    })
+    })?;
+    match options.require {
+        Some(required) => check(comparison.verdict.as_ref(), required),
+        None => Ok(()),
+    }
+}
+
+/// Fails if the verdict is worse than required.
+fn check(verdict: Option<&Verdict>, required: Requirement) -> Result<(), Failure> {
+    let Some(verdict) = verdict else {
+        return Err(Failure::requirement(
+            "no output is a computed float, so there is no verdict: remove --require",
+        ));
+    };
+    let worst = match required {
+        Requirement::Ship => Decision::Ship,
+        Requirement::Look => Decision::Look,
+    };
+    if verdict.decision <= worst {
+        return Ok(());
+    }
+    let next = verdict.next.first().map(|step| format!("; next: {step}"));
+    Err(Failure::requirement(format!(
+        "the verdict on `{}` is: {}, worse than --require allows. {}{}",
+        verdict.output,
+        verdict.decision,
+        verdict.reason,
+        next.unwrap_or_default()
+    )))
 }
 
 /// A warning with the slower layers, if the quantized model is slower.
@@ -207,7 +250,13 @@ fn label_of(labels: &HashMap<String, usize>, sample: &str) -> Option<usize> {
 
 fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {
     let mut out = String::new();
-    writeln!(out, "{} samples", comparison.samples)?;
+    match comparison.samples {
+        1 => writeln!(out, "1 sample")?,
+        several => writeln!(out, "{several} samples")?,
+    }
+    if let Some(verdict) = &comparison.verdict {
+        write_verdict(&mut out, verdict)?;
+    }
     match &comparison.headline {
         Some(name) => writeln!(out, "worst output: {name}")?,
         None => writeln!(
@@ -289,6 +338,18 @@ fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {
         writeln!(out, "\n{}", warning.message)?;
     }
     Ok(out)
+}
+
+fn write_verdict(out: &mut String, verdict: &Verdict) -> Result<(), Failure> {
+    writeln!(out, "verdict: {}", verdict.decision)?;
+    writeln!(out, "  {}: {}", verdict.output, verdict.reason)?;
+    for step in verdict.next.iter().take(MAX_STEPS) {
+        match step.settings() {
+            Some(settings) => writeln!(out, "  to try: {step} (--config '{settings}')")?,
+            None => writeln!(out, "  to try: {step}")?,
+        }
+    }
+    Ok(())
 }
 
 /// The layers with the largest own error, as a table.

@@ -16,6 +16,7 @@ Exit codes:
   1   not finished: a file can't be written, the disk is full
   2   an invalid command line or settings document
   3   an invalid model, sample or other input file
+  4   the result is worse than required
   70  an internal error; please report it";
 
 /// The kind of a failure; its number is the exit code.
@@ -27,6 +28,8 @@ pub enum FailureKind {
     Usage = 2,
     /// An input file can't be used.
     Input = 3,
+    /// The result is worse than required.
+    Requirement = 4,
     /// A bug in Octet.
     Internal = 70,
 }
@@ -52,6 +55,11 @@ impl Failure {
     /// A failure to finish the work.
     pub fn unfinished(line: impl Into<String>) -> Failure {
         Failure::new(FailureKind::Unfinished, line)
+    }
+
+    /// A result that is worse than required.
+    pub fn requirement(line: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Requirement, line)
     }
 
     fn new(kind: FailureKind, line: impl Into<String>) -> Failure {

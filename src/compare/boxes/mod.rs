@@ -84,8 +84,12 @@ impl Detector {
         }
     }
 
-    /// Adds a sample.
-    pub(super) fn add(&mut self, float: &[OutputTensor<'_>], quantized: &[OutputTensor<'_>]) {
+    /// Adds a sample and returns its matches.
+    pub(super) fn add(
+        &mut self,
+        float: &[OutputTensor<'_>],
+        quantized: &[OutputTensor<'_>],
+    ) -> BoxMatches {
         self.add_differences(float, quantized);
         let decoding = BoxDecoding::new(self.layout, float);
         let confident = |outputs: &[OutputTensor<'_>]| {
@@ -102,9 +106,15 @@ impl Detector {
                 .filter(|other| (other.item, other.class) == (one.item, one.class));
             same.any(|other| iou(one.coordinates, other.coordinates) >= MIN_IOU)
         };
-        self.matches.confident += first.len() as u64;
-        self.matches.matched += first.iter().filter(|one| is_among(one, &second)).count() as u64;
-        self.matches.extra += second.iter().filter(|one| !is_among(one, &first)).count() as u64;
+        let sample = BoxMatches {
+            confident: first.len() as u64,
+            matched: first.iter().filter(|one| is_among(one, &second)).count() as u64,
+            extra: second.iter().filter(|one| !is_among(one, &first)).count() as u64,
+        };
+        self.matches.confident += sample.confident;
+        self.matches.matched += sample.matched;
+        self.matches.extra += sample.extra;
+        sample
     }
 
     fn add_differences(&mut self, float: &[OutputTensor<'_>], quantized: &[OutputTensor<'_>]) {

@@ -11,9 +11,10 @@ import { batch } from '../../library/signals.js';
 import { table } from '../../library/table.js';
 import { sentence } from '../../state/messages.js';
 import { comparison, measuring, run, samples, selected, settings, tab, timing } from '../../state/page.js';
-import { change } from '../settings/undo.js';
+import { adopt, change } from '../settings/undo.js';
 import { measureError, measureTime } from './measure.js';
 import { decibels, kindNames, languageNote } from './outputs.js';
+import { withAll } from './remedies.js';
 import { compareTimes } from './significance.js';
 import { unmeasured } from './state.js';
 
@@ -129,10 +130,7 @@ function mend(layer) {
 }
 
 /** @param {string[]} layers */
-function keepAll(layers) {
-  const { by_node = {} } = settings.peek().document;
-  change(['by_node'], { ...by_node, ...Object.fromEntries(layers.map((name) => [name, { ...by_node[name], float: true }])) }, { now: true });
-}
+const keepAll = (layers) => adopt(withAll(settings.peek().document, layers, { float: true }), { now: true });
 
 /** @param {string} layer */
 function look(layer) {

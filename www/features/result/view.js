@@ -16,6 +16,7 @@ import { wantsRun } from '../settings/undo.js';
 import { accuracy, latency } from './accuracy.js';
 import { headlines } from './headlines.js';
 import { recognizedText } from './recognized-text.js';
+import { verdict } from './verdict.js';
 
 /** @import { Done } from '../../state/page.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../../types.js' */
@@ -41,6 +42,7 @@ export function resultPanel(done) {
       h('button', { type: 'button', class: 'small', id: 'again', disabled: () => blocked.value !== '', onclick: () => void quantize() }, 'Quantize again')),
     seen < usable && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(usable, 'sample')}: the ranges come from these. “Quantize again” runs all of them.`),
     leftOut(skipped),
+    () => verdict(done),
     ...headlines(done),
     h('div', { class: 'row downloads' },
       download(done.result.file, 'application/octet-stream', fileName, 'Download model', 'primary'),
