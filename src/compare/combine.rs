@@ -29,8 +29,8 @@ pub(super) struct ValuePair {
     pub(super) added: Option<usize>,
     pub(super) weights: Option<usize>,
     pub(super) activations: Option<usize>,
-    /// Range of the integers in the quantized model.
-    pub(super) range: Option<(f32, f32)>,
+    /// Rounding to integers in the quantized model.
+    pub(super) rounding: Option<FakeQuantization>,
     /// Bounds of the Relu or Clip that alone reads the value: its integers need no wider range.
     pub(super) reader_clamp: Option<(f32, f32)>,
 }
@@ -297,7 +297,7 @@ impl<'a> CombinedBuilder<'a> {
             added,
             weights,
             activations,
-            range: rounding.map(FakeQuantization::range),
+            rounding: rounding.cloned(),
             reader_clamp: rounding.and_then(|_| self.reader_clamp(value)),
         };
         Some((pair, beside))

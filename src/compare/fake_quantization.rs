@@ -27,6 +27,8 @@ impl FakeQuantization {
             None => (DataType::Uint8, vec![0]),
         };
         let (low, high) = match element {
+            DataType::Uint4 => (0, 15),
+            DataType::Int4 => (-8, 7),
             DataType::Uint8 => (0, 255),
             DataType::Int8 => (-128, 127),
             DataType::Uint16 => (0, 65_535),
@@ -43,9 +45,24 @@ impl FakeQuantization {
         })
     }
 
+    /// Rounding to the integers of this range, with this scale.
+    #[cfg(test)]
+    pub(super) fn of(scale: f32, (low, high): (f32, f32)) -> FakeQuantization {
+        FakeQuantization { scale, low, high }
+    }
+
     /// The range of reals that the integers represent.
     pub(super) fn range(&self) -> (f32, f32) {
         (self.low * self.scale, self.high * self.scale)
+    }
+
+    /// A test for values that none of the integers is near: values up to half a step beyond an end
+    /// still round to it.
+    pub(super) fn outside(&self) -> impl Fn(f32) -> bool + use<> {
+        let (low, high) = self.range();
+        // The ends are products in float32, which are slightly off.
+        let slack = self.scale * 0.5 + (high - low) * 1e-6;
+        move |value| value < low - slack || value > high + slack
     }
 
     /// Nodes that round `input` into `output`. Adds their constants to the model.

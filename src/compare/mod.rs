@@ -42,6 +42,7 @@ use crate::runtime::{Engine, EngineError};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
 use error_split::ErrorSplit;
+use fake_quantization::FakeQuantization;
 use language::TextPlaces;
 use outputs::OutputAccumulators;
 use simulate::simulate;
@@ -325,7 +326,7 @@ impl Layers {
                 .as_ref()
                 .map(|all| all.iter().map(Vec::as_slice).collect());
             let values = passed.as_deref().unwrap_or(values);
-            sums.observe(values[0], pair.range);
+            sums.observe(values[0], pair.rounding.as_ref());
             sums.accumulated.add(values[0], values[pair.accumulated]);
             for (place, sum) in [
                 (pair.added, &mut sums.added),
@@ -352,7 +353,7 @@ impl Layers {
                     layer: pair.layer.clone(),
                     operator: pair.operator.clone(),
                     value: pair.value.clone(),
-                    rounded: pair.range.is_some(),
+                    rounded: pair.rounding.is_some(),
                     accumulated: sums.accumulated.metrics(),
                     added: pair.added.filter(|_| !moves).map(|_| sums.added.metrics()),
                     weights_only: pair.weights.map(|_| sums.weights.metrics().sqnr),
@@ -360,7 +361,7 @@ impl Layers {
                     clipped: sums.outside as f64 / sums.count.max(1) as f64,
                     min: sums.ends.map_or(0.0, |(min, _)| min),
                     max: sums.ends.map_or(0.0, |(_, max)| max),
-                    range: pair.range,
+                    range: pair.rounding.as_ref().map(FakeQuantization::range),
                     harm: match moves {
                         true => 0.0,
                         // The float value is always zero, so the share is infinite. A cap of 100

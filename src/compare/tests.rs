@@ -1,4 +1,3 @@
-use super::value_statistics::outside;
 use super::*;
 use crate::graph::{Dim, TensorType};
 use crate::onnx::schema::{DataType, GraphProto, ModelProto, NodeProto, ValueInfoProto};
@@ -6,11 +5,10 @@ use crate::tensor::Values;
 
 #[test]
 fn what_rounds_to_an_end_is_not_outside() {
-    // The ends of a range are an integer times a scale, so they are slightly off. Values at the
-    // ends of the grid are not outside.
-    let outside = outside((-0.99999994, 0.99999));
-    let result = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
-    assert_eq!(result, [false, false, false, true, true]);
+    // Steps of 1/127 from -1.008 to 1: values up to half a step beyond an end round to it.
+    let outside = FakeQuantization::of(1.0 / 127.0, (-128.0, 127.0)).outside();
+    let result = [-1.0, 1.0, 1.003, -1.011, 1.005, -1.013, f32::INFINITY].map(outside);
+    assert_eq!(result, [false, false, false, false, true, true, true]);
 }
 
 /// A model of one operator on four floats.

@@ -1,6 +1,7 @@
 //! Statistics of one value of the float model and of its counterparts.
 
 use super::difference::Difference;
+use super::fake_quantization::FakeQuantization;
 
 /// Accumulated differences and statistics of one value.
 #[derive(Default)]
@@ -19,7 +20,7 @@ pub(super) struct ValueStatistics {
 
 impl ValueStatistics {
     /// Updates the statistics of the float values.
-    pub(super) fn observe(&mut self, values: &[f32], range: Option<(f32, f32)>) {
+    pub(super) fn observe(&mut self, values: &[f32], rounding: Option<&FakeQuantization>) {
         let (mut min, mut max) = self.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
         for &value in values {
             min = min.min(value);
@@ -27,8 +28,7 @@ impl ValueStatistics {
         }
         self.ends = (min <= max).then_some((min, max));
         self.count += values.len() as u64;
-        if let Some(range) = range {
-            let outside = outside(range);
+        if let Some(outside) = rounding.map(FakeQuantization::outside) {
             self.outside += values.iter().filter(|&&value| outside(value)).count() as u64;
         }
     }
@@ -45,12 +45,4 @@ pub(super) fn clamp_all(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f
         .iter()
         .map(|values| values.iter().map(clamp).collect());
     each.collect()
-}
-
-/// A test for values outside a range.
-pub(super) fn outside((low, high): (f32, f32)) -> impl Fn(f32) -> bool {
-    // Values up to half a step beyond an end still round to it; a step is at least 1/65,535 of the
-    // range.
-    let slack = (high - low) / 131_070.0;
-    move |value| value < low - slack || value > high + slack
 }

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::LayerError;
 use super::fake_quantization::FakeQuantization;
 use super::simulate::Simulated;
-use super::value_statistics::outside;
 use crate::graph::{Model, Node};
 use crate::quantize;
 use crate::tensor::Tensor;
@@ -89,10 +88,7 @@ impl InputStatistics {
             input.picture |=
                 matches!(tensor.shape(), [_, 1 | 3, h, w] | [_, h, w, 1 | 3] if *h > 7 && *w > 7);
             let (mut min, mut max) = input.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
-            let outside = input
-                .rounding
-                .as_ref()
-                .map(|rounding| outside(rounding.range()));
+            let outside = input.rounding.as_ref().map(FakeQuantization::outside);
             for &value in values {
                 min = min.min(value);
                 max = max.max(value);

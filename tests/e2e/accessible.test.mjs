@@ -63,7 +63,7 @@ inBrowsers('accessibility', (visit) => {
     if (await tab.$('.problem')) await visit.press('Close');
     await tab.$eval('#close-inspector', (button) => /** @type {HTMLElement} */ (button).click());
     await tab.click('#tab-overview');
-    await tab.$eval('#measure-both', (button) => /** @type {HTMLElement} */ (button).click());
+    await visit.measureBoth();
     await visit.says('[aria-labelledby=latency-title]', /10 runs each/);
     await tab.$eval('#split', (button) => /** @type {HTMLElement} */ (button).click());
     await tab.waitForSelector('#split-table');

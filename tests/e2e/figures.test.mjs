@@ -34,7 +34,7 @@ inBrowsers('figures', (visit) => {
   test('an output that is passed through heads nothing; the worst of the others does, until another is chosen', () => visit({}, async (visit) => {
     const { tab } = visit;
     await visit.quantized(encoder(), [0, 1, 2].map(vector));
-    await tab.click('#measure-both');
+    await visit.measureBoth();
     await visit.says('.headlines', /ms in float/);
     const outputs = await tab.$$eval('#headline-output option', (all) => all.map((one) => one.textContent));
     assert.deepEqual(outputs, ['embedding (embedding)', 'probabilities (classes)']);
@@ -54,6 +54,8 @@ inBrowsers('figures', (visit) => {
   test('one measurement has one figure: the timeline says of a run what the overview says', () => visit({}, async (visit) => {
     const { tab } = visit;
     await visit.quantized(convolution(), [picture(0)]);
+    await visit.judged();
+    await tab.waitForSelector('#measure-time:not([disabled])');
     await tab.click('#measure-time');
     await visit.says('.headlines', /ms in float/);
     const { value, text } = await headline(visit, 'Inference time');
@@ -80,9 +82,9 @@ inBrowsers('figures', (visit) => {
   for (const [half, call, other] of [['error', 'compare', 'Inference time'], ['time', 'run', 'Accuracy']]) {
     test(`where the ${half} can’t be measured the other half is, and it is said at its place`, () => visit({}, async (visit) => {
       const { tab } = visit;
-      await visit.quantized(convolution(), [picture(0)]);
       await meddle(visit, call, 'failed');
-      await tab.click('#measure-both');
+      await visit.quantized(convolution(), [picture(0)]);
+      await visit.measureBoth();
       await visit.says(`#unmeasured-${half}`, /could not be measured: ./);
       await tab.waitForFunction((title) => [...document.querySelectorAll('.headline')].some((one) => one.textContent?.startsWith(title) && /\d/.test(one.querySelector('strong')?.textContent ?? '')), {}, other);
       assert.equal(await tab.$('.problem'), null);
@@ -92,7 +94,6 @@ inBrowsers('figures', (visit) => {
   test('where layers can’t be compared the outputs are told alone, with the reason', () => visit({}, async (visit) => {
     const { tab } = visit;
     await visit.quantized(convolution(), [picture(0)]);
-    await tab.click('#measure');
     await visit.says('[aria-labelledby=accuracy-title]', /The layers that add most/);
     await tab.evaluate(async () => {
       const { comparison } = await import(/** @type {string} */ ('./www/state/page.js'));
@@ -107,9 +108,8 @@ inBrowsers('figures', (visit) => {
 
   test('measuring locks nothing, and the next edit ends it', () => visit({}, async (visit) => {
     const { tab } = visit;
-    await visit.quantized(convolution(), [picture(0)]);
     await meddle(visit, 'compare', 'held');
-    await tab.click('#measure');
+    await visit.quantized(convolution(), [picture(0)]);
     await visit.says('.status-stage', /Comparing/);
     assert.equal(await tab.$eval('#run', (button) => button.getAttribute('aria-disabled')), null);
     assert.equal(await tab.$eval('.side fieldset', (set) => /** @type {HTMLFieldSetElement} */ (set).disabled), false);
@@ -118,7 +118,8 @@ inBrowsers('figures', (visit) => {
     await tab.waitForSelector('[aria-label="Keep conv float"]:not([disabled])');
     await tab.click('[aria-label="16 bits for conv"]');
     await visit.shows(2);
-    await visit.says('.status-stage', /Done/);
+    // The next result is measured, too.
+    await visit.says('.status-stage', /Comparing/);
     assert.equal(await tab.$('.problem'), null);
   }));
 
@@ -126,7 +127,6 @@ inBrowsers('figures', (visit) => {
     const { tab } = visit;
     await visit.quantized(convolution(), [picture(0)]);
     const first = await visit.downloaded('.onnx');
-    await tab.click('#measure');
     await visit.says('[aria-labelledby=accuracy-title]', /Measured on the loaded sample/);
     await tab.select('#activations', 'u16');
     await visit.shows(2);

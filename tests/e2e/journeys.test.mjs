@@ -63,7 +63,7 @@ inBrowsers('a journey', (visit, name) => {
       await visit.says('#run-why', /Your file is not changed/);
       await choose?.(visit);
       await visit.quantize();
-      await tab.click('#measure-both');
+      await visit.measureBoth();
       await visit.says('.headlines', told);
       await visit.says('[aria-labelledby=latency-title]', /10 runs each/);
       // Every layer was compared without a failure.

@@ -76,8 +76,10 @@ inBrowsers('the page', (visit, name) => {
       await tab.keyboard.press('Enter');
       await visit.finished();
       await tab.waitForFunction(() => document.activeElement?.id === 'done-title');
+      await visit.judged();
+      await tab.waitForSelector('#measure-both:not([disabled])');
       await tab.keyboard.press('Tab');
-      assert.match(await tab.evaluate(() => document.activeElement?.textContent ?? ''), /Measure accuracy and time/);
+      assert.match(await tab.evaluate(() => document.activeElement?.textContent ?? ''), /Measure the time/);
       await tab.keyboard.press('Tab');
       assert.match(await tab.evaluate(() => document.activeElement?.textContent ?? ''), /Download model/);
       await tab.keyboard.press('Enter');

@@ -36,7 +36,7 @@ inBrowsers('the pictures', (visit) => {
       t.diagnostic(`${file}: ${size} bytes`);
       assert.ok(size > least, `${size} bytes`);
     };
-    await tab.click('#measure-both');
+    await visit.measureBoth();
     await visit.says('[aria-labelledby=latency-title]', /10 runs each/);
     await take('page', 60_000);
     await tab.click('#tab-layers');

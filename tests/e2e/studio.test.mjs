@@ -81,8 +81,6 @@ inBrowsers('the studio', (visit, name) => {
     const { tab } = visit;
     tab.setDefaultTimeout(60_000);
     const section = '[aria-labelledby=accuracy-title]';
-    assert.match(await visit.text(section), /Not measured yet/);
-    await tab.click('#measure');
     await visit.says(section, /Top-1 agreement.*_fc_out.*dB.*%.*Measured on the 2 loaded samples/s);
     assert.equal((await tab.$$(`${section} button[aria-label^="Keep "]`)).length, 10);
     assert.match((await visit.downloaded('.yaml')).toString(), /comparison/i);
@@ -90,6 +88,8 @@ inBrowsers('the studio', (visit, name) => {
     await tab.click(`${section} button[aria-label^="Keep "]`);
     // The next result is measured automatically; the worst layer before is no longer listed.
     await tab.waitForFunction((where, gone) => document.querySelector(`${where} table`) && !document.querySelector(`[aria-label="${gone}"]`), {}, section, worst);
+    await visit.judged();
+    await tab.waitForSelector('#measure-time:not([disabled])');
     await tab.click('#measure-time');
     await visit.says('[aria-labelledby=latency-title]', /float model’s time.*Float.*ms.*Quantized.*ms.*10 runs each/s);
     await open(visit, 'layers');
@@ -193,8 +193,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.select('#preset', 'lite');
     await tab.waitForFunction(() => !/Pixel values are/.test(document.querySelector('.preflight')?.textContent ?? ''));
     await visit.quantize();
-    assert.match(await visit.text('.headlines'), /not measured yet.*not measured yet/s);
-    await tab.click('#measure-both');
+    await visit.measureBoth();
     await visit.says('.headlines', /accuracy; [\d.]+ % in float.*on 3 samples.*ms in float: (slower|faster|no significant difference)/s);
     assert.equal(await tab.$('#measure-both'), null);
     await tab.$eval('#more-files', (details) => details.setAttribute('open', ''));
@@ -284,7 +283,6 @@ inBrowsers('the studio', (visit, name) => {
     assert.equal(await tab.$eval('th:has([data-linked-sort=difference])', (head) => head.getAttribute('aria-sort')), 'descending');
     // Columns of measurements appear with the first figures.
     await open(visit, 'overview');
-    await tab.$eval('#measure', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.says('[aria-labelledby=accuracy-title]', /Measured on the loaded sample/);
     await open(visit, 'compare');
     await tab.select('#compare-left', '-1');

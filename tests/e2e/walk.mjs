@@ -224,6 +224,18 @@ export class Visit {
     assert.equal(await this.tab.$eval('.problem .message', (said) => said.textContent).catch(() => null), null);
   }
 
+  /** Waits until the error of the result is measured, which happens after each run. */
+  async judged() {
+    await this.tab.waitForSelector('[aria-labelledby=accuracy-title] table, #unmeasured-error');
+  }
+
+  /** Measures the time as well, after the error. */
+  async measureBoth() {
+    await this.judged();
+    await this.tab.waitForSelector('#measure-both:not([disabled])');
+    await this.tab.$eval('#measure-both', (button) => /** @type {HTMLElement} */ (button).click());
+  }
+
   /**
    * Opens a model with one input, adds samples and quantizes it.
    *

@@ -32,8 +32,8 @@ export function headlines(done) {
     ...advice.map((text, index) => h('p', { class: `callout ${grew && index === 0 ? 'bad' : 'fair'}`, 'data-advice': true }, sentence(text))),
     () => (comparison.value?.id === done.id && timing.value?.id === done.id ? null
       : h('div', { class: 'row' },
-        h('button', { type: 'button', id: 'measure-both', disabled: () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0, onclick: () => void measureBoth() }, 'Measure accuracy and time'),
-        h('span', { class: 'note' }, samples.value.refs.length === 0 ? 'Needs samples: add some.' : `Runs both models here, on the ${samples.value.refs.length === 1 ? 'sample' : plural(samples.value.refs.length, 'sample')} above.`))),
+        h('button', { type: 'button', id: 'measure-both', disabled: () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0, onclick: () => void measureBoth() }, () => (comparison.value?.id === done.id ? 'Measure the time' : 'Measure accuracy and time')),
+        h('span', { class: 'note' }, samples.value.refs.length === 0 ? 'Needs samples: add some.' : comparison.value?.id === done.id ? 'Runs both models here on the first sample.' : `Runs both models here, on the ${samples.value.refs.length === 1 ? 'sample' : plural(samples.value.refs.length, 'sample')} above.`))),
   ];
 }
 

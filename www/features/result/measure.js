@@ -9,7 +9,7 @@ import { inBackground } from '../../state/background-task.js';
 import { say, sentence } from '../../state/messages.js';
 import { comparison, done, imageSettings, measuring, model, run, runHistory, samples, timing } from '../../state/page.js';
 import { start } from '../../state/session.js';
-import { inSession, replaced } from '../run/run.js';
+import { finished, inSession, replaced } from '../run/run.js';
 import { errorsByNode, mergeFigures } from './figures.js';
 import { layerTimes, timesByNode } from './layer-times.js';
 import { readLines, recognized } from './ocr.js';
@@ -142,10 +142,13 @@ function settled(id, half) {
   return known?.id === id || (unmeasured.peek().id === id && unmeasured.peek()[half] !== '');
 }
 
-// If the previous result was measured, measure the new one as well.
+// Each run is followed by its error and its verdict; the time is measured on request.
+finished.push(() => measureError());
+
+// The error of another result is measured as well, and its time if the previous one was timed.
 replaced.push(async (id) => {
-  const [error, time] = [comparison.peek(), timing.peek()];
-  if (error && error.id !== id) {
+  const time = timing.peek();
+  if (comparison.peek()?.id !== id) {
     await measureError();
     if (!settled(id, 'error')) return;
   }

@@ -165,6 +165,7 @@ export async function quantize({ quick = false } = {}) {
   const image = imageSettings();
   const started = performance.now();
   const former = done.peek();
+  let made = false;
   batch(() => {
     problem.value = null;
     if (!quick) done.value = null;
@@ -220,6 +221,7 @@ export async function quantize({ quick = false } = {}) {
         name: open.name,
       };
     });
+    made = true;
     say(`Done in ${duration(took)}: ${bytes(result.summary.bytesBefore)} before, ${bytes(result.summary.bytesAfter)} after.`);
   } catch (error) {
     batch(() => {
@@ -238,12 +240,16 @@ export async function quantize({ quick = false } = {}) {
     if (running === mine) [running, enough] = [null, null];
   }
   if (quick) notifyReplaced();
+  else if (made) for (const one of finished) one();
 }
 
 function notifyReplaced() {
   const id = done.peek()?.id;
   if (id !== undefined) for (const one of replaced) one(id);
 }
+
+/** Listeners that are called after a run with the button. @type {(() => unknown)[]} */
+export const finished = [];
 
 /** Listeners that are called when a result replaces another. @type {((id: number) => unknown)[]} */
 export const replaced = [];
