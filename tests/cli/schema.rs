@@ -37,6 +37,11 @@ fn matches(value: &Value, schema: &Value, root: &Value, place: &str) -> Result<(
                     return Err(format!("{place}: {value} is no {wanted}"));
                 }
             }
+            "enum" => {
+                if !wanted.as_array().unwrap().contains(value) {
+                    return Err(format!("{place}: {value} is none of {wanted}"));
+                }
+            }
             "items" => {
                 for (i, item) in value.as_array().into_iter().flatten().enumerate() {
                     matches(item, wanted, root, &format!("{place}[{i}]"))?;
