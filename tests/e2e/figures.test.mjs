@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { convolution, encoder, npy } from './model.mjs';
+import { convolution, depthwise, encoder, npy } from './model.mjs';
 import { inBrowsers } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
@@ -104,6 +104,57 @@ inBrowsers('figures', (visit) => {
     assert.match(await visit.text('[aria-labelledby=accuracy-title]'), /yvalues[\d.]+ dB/);
     assert.doesNotMatch(await visit.text('[aria-labelledby=accuracy-title]'), /The layers that add most/);
     assert.match((await headline(visit, 'Accuracy')).value, /dB/);
+  }));
+
+  test('figures that arrive leave what is in use as it is: the focus, a download, a picture that is dragged', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    await tab.evaluate(() => {
+      const post = Worker.prototype.postMessage;
+      Worker.prototype.postMessage = function (/** @type {any[]} */ ...args) {
+        const send = () => post.apply(this, /** @type {any} */ (args));
+        if (args[0]?.call === 'compare') /** @type {any} */ (window).letThrough = send;
+        else send();
+      };
+    });
+    const inUse = {
+      overview: ['#done-title', '#measure-both', 'a[download$=".onnx"]', 'a[download$=".yaml"]', '#more-files'],
+      layers: ['[data-sort=name]', '[data-row=conv]', '[data-key="open conv"]', '[data-key="method conv"]', '.grip', '#type-layer', '.inspector [data-key="wide conv"]'],
+    };
+    await visit.quantized(convolution(), [picture(0), picture(1)]);
+    for (const [name, focused] of [['overview', 'a[download$=".onnx"]'], ['layers', '[data-key="method conv"]']]) {
+      const selectors = inUse[/** @type {'overview' | 'layers'} */ (name)];
+      await tab.click(`#tab-${name}`);
+      if (name === 'layers') await (await tab.waitForSelector('[data-key="open conv"]'))?.click();
+      for (const selector of selectors) await tab.waitForSelector(selector);
+      await visit.says('.status-stage', /Comparing/);
+      await tab.evaluate((all, focus) => {
+        /** @type {any} */ (window).before = all.map((selector) => document.querySelector(selector));
+        /** @type {HTMLElement | null} */ (document.querySelector(focus))?.focus();
+        /** @type {any} */ (window).letThrough();
+      }, selectors, focused);
+      await visit.judged();
+      await tab.waitForFunction(() => document.querySelector('.status-stage')?.textContent === 'Done');
+      const gone = await tab.evaluate((all) => all.filter((selector, index) => document.querySelector(selector) !== /** @type {any} */ (window).before[index]), selectors);
+      assert.deepEqual(gone, []);
+      assert.equal(await tab.evaluate((focus) => document.activeElement === document.querySelector(focus), focused), true);
+      // The columns of the figures are there, between those that stayed.
+      if (name === 'layers') assert.ok(await tab.$('[data-sort=sqnr]'));
+      else await tab.select('#activations', 'u16');
+      if (name === 'overview') await visit.shows(2);
+    }
+  }));
+
+  test('after a step from the result the focus is on the heading of the next', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    await visit.quantized(depthwise({ layers: 2, channels: 3, size: 4, kernel: 3, dilation: 1 }), [picture(0)]);
+    const step = '[aria-labelledby=accuracy-title] button[aria-label^="Keep float"]';
+    await tab.waitForSelector(step);
+    await tab.focus(step);
+    await tab.keyboard.press('Enter');
+    await visit.shows(2);
+    await tab.waitForFunction(() => document.activeElement?.id === 'done-title');
+    await visit.judged();
+    assert.equal(await tab.evaluate(() => document.activeElement?.id), 'done-title');
   }));
 
   test('measuring locks nothing, and the next edit ends it', () => visit({}, async (visit) => {

@@ -22,7 +22,7 @@ import { computed, signal } from '../library/signals.js';
 
 /**
  * @typedef {object} Done
- * @property {Omit<Result, 'model'>} result
+ * @property {Omit<Result, 'model' | 'report'>} result
  * @property {Calibration | null} calibration `null` where the scheme needs none
  * @property {number} took
  * @property {Memory | null} memory
@@ -117,6 +117,11 @@ export const run = signal(/** @type {any} */ (null));
 export const measuring = signal(/** @type {any} */ (null));
 /** @type {import('../library/signals.js').Signal<Done | null>} */
 export const done = signal(/** @type {any} */ (null));
+/**
+ * The report of the result. It is apart from `done`, as a comparison adds to it while the result
+ * stays on the page.
+ */
+export const report = signal('');
 /**
  * The comparison with the float model; `id` is that of the result in `runHistory`.
  *

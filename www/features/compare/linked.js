@@ -56,6 +56,7 @@ export function linkedLayers(names) {
     columns: () => ({ head: heading(names), widths: [3.25, 13, 6.5, 11, 11, 8] }),
     rows: () => (void selected.value, void most.value, lines.value),
     draw: row,
+    key: ({ name }) => name,
     empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (linked.value.length > 0 ? 'All layers have the same types and scales.' : 'Reading the graph.')),
   });
   effect(() => {

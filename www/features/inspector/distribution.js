@@ -46,12 +46,14 @@ export function distributionView(row) {
       (error) => what.value === mine && (found.value = { value, seen: null, failure: sentence(error.message) }),
     );
   });
+  // A measurement makes another row of the same tensor: the picture stays, and so does a drag.
+  const tensor = computed(() => row.value?.tensor ?? null);
+  const output = computed(() => row.value?.output ?? '');
   return h('div', {}, () => {
-    const now = found.value;
-    const tensor = row.value?.tensor;
-    if (!now || !tensor || row.value?.output !== now.value) return null;
+    const [now, has] = [found.value, tensor.value];
+    if (!now || !has || output.value !== now.value) return null;
     if (!now.seen) return h('p', { class: 'note' }, now.failure || 'Calibration has no statistics of this tensor: it shares the scale of another one.');
-    return histogram(now.value, now.seen, [tensor.min, tensor.max]);
+    return histogram(now.value, now.seen, [has.min, has.max]);
   });
 }
 

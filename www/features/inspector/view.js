@@ -2,11 +2,12 @@
 /** The selected layer: its state and the reason, controls, and the distribution of its values. */
 
 import { h } from '../../library/dom.js';
+import { keepFocus } from '../../library/focus.js';
 import { count, real } from '../../library/format.js';
 import { computed } from '../../library/signals.js';
 import { fact } from '../../library/table.js';
 import { floatGraph } from '../../state/graphs.js';
-import { run, selected } from '../../state/page.js';
+import { run, selected, settings } from '../../state/page.js';
 import { keepFloat, methodChoice, sixteenBits, typeChoices } from '../layers/actions.js';
 import { measures, rows } from '../layers/rows.js';
 import { channelRanges } from './channel-ranges.js';
@@ -17,19 +18,35 @@ import { distributionView } from './distribution.js';
 
 export function view() {
   const row = computed(() => rows.value.find((one) => one.name === selected.value) ?? null);
+  /** @type {Row | null} */
+  let kept = null;
+  // A measurement changes the figures, but not the controls, which may be in use.
+  const still = computed(() => (kept = row.value && kept && sameButFigures(row.value, kept) ? kept : row.value));
+  const figures = () => Object.entries(row.value?.measured ?? {}).flatMap(([name, value]) => fact(measures[name] ?? name, real(value)));
+  /** @type {HTMLElement | undefined} */
+  let box;
+  box = h('div', {}, () => {
+    void run.value;
+    void settings.value;
+    keepFocus(box);
+    return still.value ? about(still.value, figures) : h('p', { class: 'note' }, 'Reading the graph.');
+  });
   return h('div', { class: 'panel inspector' },
     h('div', { class: 'row spread' },
       h('h2', {}, 'Selected layer'),
       h('button', { type: 'button', class: 'small', id: 'close-inspector', onclick: close }, 'Close'),
     ),
-    () => {
-      void run.value;
-      return row.value ? about(row.value) : h('p', { class: 'note' }, 'Reading the graph.');
-    },
+    box,
     distributionView(row),
     channelRanges(row),
     () => row.value && neighbours(row.value),
   );
+}
+
+/** True if two rows are equal but for what was measured. @param {Row} one @param {Row} other */
+function sameButFigures(one, other) {
+  const keys = /** @type {(keyof Row)[]} */ (Object.keys(one));
+  return keys.every((key) => key === 'measured' || key === 'kernel' || one[key] === other[key]);
 }
 
 function close() {
@@ -38,8 +55,8 @@ function close() {
   /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${CSS.escape(`open ${name}`)}"]`))?.focus();
 }
 
-/** @param {Row} row */
-function about(row) {
+/** @param {Row} row @param {() => Element[]} figures read live */
+function about(row, figures) {
   return h('div', { class: 'gap' },
     h('p', { class: 'file' }, h('strong', {}, row.name), h('span', { class: 'note' }, ` ${row.operator}`)),
     row.state === 'float' && h('p', { class: 'callout fair' }, `Stays float: ${row.reason || 'no reason was given'}.`),
@@ -53,7 +70,7 @@ function about(row) {
       ...tensorFacts(row.tensor),
       ...(row.weight ? [...fact('Weight', row.weight.element.toLowerCase()), ...fact('Weight scales', count(row.weight.scales)), ...fact('Largest weight scale', real(row.weight.scale))] : []),
       ...(row.weightShape ? fact('Weight shape', row.weightShape) : []),
-      ...Object.entries(row.measured).flatMap(([name, value]) => fact(measures[name] ?? name, real(value))),
+      figures,
     ),
   );
 }

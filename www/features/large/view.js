@@ -250,7 +250,7 @@ function finished() {
       ? h('p', { id: 'large-written' }, `The folder ${folder} has ${files.map(({ name }) => name).join(', ')}.`)
       : [
         h('p', {}, 'Download all of these into one folder:'),
-        h('ul', { class: 'files' }, ...files.map(({ name, blob }) => blob && h('li', {}, download(blob, 'application/octet-stream', name, name, '')))),
+        h('ul', { class: 'files' }, ...files.map(({ name, blob }) => blob && h('li', {}, download(() => blob, 'application/octet-stream', name, name, '')))),
         h('p', { class: 'note' }, 'This browser keeps them until you remove them.'),
         h('div', { class: 'row' }, h('button', { type: 'button', id: 'discard', disabled: busy, onclick: () => void discard() }, 'Remove them from this browser')),
       ],

@@ -1,5 +1,8 @@
 // @ts-check
-/** Controls that change one layer, for the table and the inspector. */
+/**
+ * Controls that change one layer, for the table and the inspector. Their attributes say all that
+ * their listeners use, so that the table may keep those that look the same.
+ */
 
 import { methods } from '../../methods.js';
 import { get } from '../../settings-document.js';
@@ -30,7 +33,7 @@ export function sixteenBits(row) {
   const path = ['by_node', row.name, 'activations', 'type'];
   const wide = /16/.test(get(settings.peek().document, path) ?? '');
   return h('button', {
-    type: 'button', class: 'small', 'data-key': `wide ${row.name}`, 'aria-pressed': String(wide), 'aria-label': `16 bits for ${row.name}`,
+    type: 'button', class: 'small', 'data-key': `wide ${row.name}`, 'data-type': wideType(row), 'aria-pressed': String(wide), 'aria-label': `16 bits for ${row.name}`,
     disabled: busy() || !isStatic() || (!wide && (row.state === 'float' || /16/.test(row.tensor?.element ?? ''))),
     onclick: (/** @type {Event} */ event) => (event.stopPropagation(), change(path, wide ? undefined : wideType(row), now)),
   }, '16 bits');
@@ -65,8 +68,8 @@ export function methodChoice(row) {
   const values = methods.map(([value]) => value);
   const known = own === '' || values.includes(own) ? values : [...values, own];
   return h('select', {
-    class: 'small', 'data-key': `method ${row.name}`, 'aria-label': `Range method of ${row.name}`, disabled: busy() || !isStatic() || row.tensor?.kind !== 'activation', value: own,
+    class: 'small', 'data-key': `method ${row.name}`, 'data-tensor': row.output, 'aria-label': `Range method of ${row.name}`, disabled: busy() || !isStatic() || row.tensor?.kind !== 'activation', value: own,
     onclick: (/** @type {Event} */ event) => event.stopPropagation(),
     onchange: (/** @type {Event} */ event) => change(path, /** @type {HTMLSelectElement} */ (event.target).value || undefined, now),
-  }, h('option', { value: '' }, 'default'), ...known.map((method) => h('option', { value: method }, method)));
+  }, h('option', { value: '' }, 'default'), ...known.map((method) => h('option', { value: method, selected: method === own }, method)));
 }

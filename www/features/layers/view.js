@@ -56,6 +56,7 @@ export function view() {
     columns: () => ({ head: heading(visible.value), widths: [...visible.value.map((column) => column.width), 17.5] }),
     rows: () => (void visible.value, void selected.value, void run.value, lines.value),
     draw: (line) => ('group' in line ? groupRow(line) : layerRow(line)),
+    key: (line) => ('group' in line ? `group ${line.group}` : line.name),
     empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (rows.value.length > 0 ? 'No layer matches the filter.' : 'Reading the graph.')),
   });
   table.element.addEventListener('keydown', (event) => walk(event, table));

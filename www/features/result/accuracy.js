@@ -126,7 +126,7 @@ const advice = (weights, activations) => (Math.abs(weights - activations) < 3 ? 
 function mend(layer) {
   const path = ['by_node', layer, 'float'];
   if (get(settings.peek().document, path) === true) return h('span', { class: 'note' }, 'kept float');
-  return h('button', { type: 'button', class: 'small', disabled: locked, 'aria-label': `Keep ${layer} float, and quantize again`, onclick: () => change(path, true, { now: true }) }, 'Keep float');
+  return h('button', { type: 'button', class: 'small', disabled: locked, 'aria-label': `Keep float: ${layer}, and quantize again`, onclick: () => change(path, true, { now: true }) }, 'Keep float');
 }
 
 /** @param {string[]} layers */

@@ -6,6 +6,7 @@
 
 import { h } from '../../library/dom.js';
 import { bytes, milliseconds, percent, plural, real } from '../../library/format.js';
+import { computed } from '../../library/signals.js';
 import { sentence } from '../../state/messages.js';
 import { comparison, measuring, run, runHistory, samples, timing } from '../../state/page.js';
 import { chooseOutput, measureBoth } from './measure.js';
@@ -21,20 +22,33 @@ import { chosenOutput } from './state.js';
 export function headlines(done) {
   const { bytesBefore, bytesAfter, advice } = done.result.summary;
   const grew = bytesAfter > bytesBefore;
+  const compared = computed(() => comparison.value?.id === done.id);
+  const measured = computed(() => compared.value && timing.value?.id === done.id);
   return [
     h('div', { class: 'headlines' },
-      headline('Size', bytes(bytesAfter), `from ${bytes(bytesBefore)}`, grew ? 'larger than the float model' : `${(bytesAfter / bytesBefore).toFixed(2)} × the float size`,
+      () => headline('Size', bytes(bytesAfter), `from ${bytes(bytesBefore)}`, grew ? 'larger than the float model' : `${(bytesAfter / bytesBefore).toFixed(2)} × the float size`,
         against(done, (one) => one.summary.bytesAfter, { text: bytes, moreIsBetter: false }), grew ? 'bad' : ''),
       () => accuracy(done),
       () => latency(done),
     ),
     // The first advice explains the growth, if the model grew.
     ...advice.map((text, index) => h('p', { class: `callout ${grew && index === 0 ? 'bad' : 'fair'}`, 'data-advice': true }, sentence(text))),
-    () => (comparison.value?.id === done.id && timing.value?.id === done.id ? null
-      : h('div', { class: 'row' },
-        h('button', { type: 'button', id: 'measure-both', disabled: () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0, onclick: () => void measureBoth() }, () => (comparison.value?.id === done.id ? 'Measure the time' : 'Measure accuracy and time')),
-        h('span', { class: 'note' }, samples.value.refs.length === 0 ? 'Needs samples: add some.' : comparison.value?.id === done.id ? 'Runs both models here on the first sample.' : `Runs both models here, on the ${samples.value.refs.length === 1 ? 'sample' : plural(samples.value.refs.length, 'sample')} above.`))),
+    () => !measured.value && measureButton(compared),
   ];
+}
+
+/** The button that measures the rest; it stays when the error is known. @param {{ readonly value: boolean }} compared */
+function measureButton(compared) {
+  const note = () => {
+    const { length } = samples.value.refs;
+    if (length === 0) return 'Needs samples: add some.';
+    return compared.value ? 'Runs both models here on the first sample.' : `Runs both models here, on the ${length === 1 ? 'sample' : plural(length, 'sample')} above.`;
+  };
+  return h('div', { class: 'row' },
+    h('button', {
+      type: 'button', id: 'measure-both', disabled: () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0, onclick: () => void measureBoth(),
+    }, () => (compared.value ? 'Measure the time' : 'Measure accuracy and time')),
+    h('span', { class: 'note' }, note));
 }
 
 /** @param {Done} done */

@@ -7,7 +7,7 @@
 import { batch } from '../../library/signals.js';
 import { inBackground } from '../../state/background-task.js';
 import { say, sentence } from '../../state/messages.js';
-import { comparison, done, imageSettings, measuring, model, run, runHistory, samples, timing } from '../../state/page.js';
+import { comparison, done, imageSettings, measuring, model, report, run, runHistory, samples, timing } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { finished, inSession, replaced } from '../run/run.js';
 import { errorsByNode, mergeFigures } from './figures.js';
@@ -61,10 +61,10 @@ export async function measureError({ split = false } = {}) {
     gently.throwIfAborted();
     const found = await open.compare(shown.result.file, files, { samples: { image: imageSettings() }, labels: numbers, split, gently }, onProgress);
     // From now on the report contains the comparison.
-    const report = mine ? await open.report() : shown.result.report;
+    const reported = mine ? await open.report() : report.peek();
     gently.throwIfAborted();
     batch(() => {
-      if (done.peek() === shown) done.value = { ...shown, result: { ...shown.result, report } };
+      report.value = reported;
       comparison.value = { id: shown.id, found };
       note(shown.id, (one) => noted(one, found));
     });

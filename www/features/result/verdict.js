@@ -28,17 +28,27 @@ export function verdict(done) {
   return h('section', { class: `callout ${kind}`, id: 'verdict', 'data-decision': judged.decision, 'aria-labelledby': 'verdict-title' },
     h('h3', { id: 'verdict-title' }, title),
     h('p', {}, h('code', {}, judged.output), ': ', sentence(judged.reason)),
-    nextStep(judged.next));
+    nextStep(judged.next, done.document));
 }
 
-/** The best step that the settings don't hold yet. @param {NextStep[]} steps */
-function nextStep(steps) {
+/**
+ * The best step that the result's settings don't hold yet. It is applied to the current settings,
+ * which may have changed since.
+ *
+ * @param {NextStep[]} steps
+ * @param {Settings} made the settings of the result
+ */
+function nextStep(steps, made) {
   for (const step of steps) {
     if (step.step === 'addSamples') return h('p', {}, `Next: compare on at least ${step.samples} samples that are like those of real use.`);
-    const remedy = remedyOf(step, settings.value.document);
+    const remedy = remedyOf(step, made);
     if (!remedy) continue;
+    const apply = () => {
+      const now = remedyOf(step, settings.peek().document);
+      if (now) adopt(now.document, { now: true });
+    };
     return h('div', { class: 'row' },
-      h('button', { type: 'button', id: 'next-step', disabled: () => run.value !== null && !run.value.quick, onclick: () => adopt(remedy.document, { now: true }) }, remedy.title),
+      h('button', { type: 'button', id: 'next-step', disabled: () => run.value !== null && !run.value.quick, onclick: apply }, remedy.title),
       remedy.why && h('span', { class: 'note' }, remedy.why));
   }
   return null;

@@ -6,7 +6,7 @@ import { download, save } from '../../library/download.js';
 import { bytes, count, duration, plural, real } from '../../library/format.js';
 import { fact, table } from '../../library/table.js';
 import { fail } from '../../state/messages.js';
-import { model, run, tab } from '../../state/page.js';
+import { model, report, run, tab } from '../../state/page.js';
 import { leftOut } from '../data/unusable-samples.js';
 import { forecastAndActual } from '../run/forecast-view.js';
 import { inSession, quantize } from '../run/run.js';
@@ -25,7 +25,7 @@ const shown = 300;
 
 /** @param {Done} done */
 export function resultPanel(done) {
-  const { summary, report } = done.result;
+  const { summary } = done.result;
   const { fileName } = summary;
   const stem = fileName.replace(/\.onnx$/i, '');
   const memory = done.memory;
@@ -45,8 +45,8 @@ export function resultPanel(done) {
     () => verdict(done),
     ...headlines(done),
     h('div', { class: 'row downloads' },
-      download(done.result.file, 'application/octet-stream', fileName, 'Download model', 'primary'),
-      download(report, 'text/yaml', `${stem}.yaml`, 'Download report', ''),
+      download(() => done.result.file, 'application/octet-stream', fileName, 'Download model', 'primary'),
+      download(() => report.value, 'text/yaml', `${stem}.yaml`, 'Download report', ''),
       h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'View the layers'),
     ),
     moreFiles(stem),

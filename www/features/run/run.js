@@ -9,7 +9,7 @@ import { bytes, duration } from '../../library/format.js';
 import { batch, effect } from '../../library/signals.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { aborted, fail, problem, say } from '../../state/messages.js';
-import { comparison, done, imageSettings, model, randomData, run, runHistory, samples, settings, timing } from '../../state/page.js';
+import { comparison, done, imageSettings, model, randomData, report, run, runHistory, samples, settings, timing } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { setAside } from '../data/sample-check.js';
 import { blocked, forecast } from './state.js';
@@ -26,7 +26,7 @@ const mostBytes = 5e8;
 /**
  * Cached results with their inputs, by id.
  *
- * @type {Map<number, { done: Done, files: NamedFile[], reading: string, comparison: typeof comparison.value, timing: typeof timing.value }>}
+ * @type {Map<number, { done: Done, report: string, files: NamedFile[], reading: string, comparison: typeof comparison.value, timing: typeof timing.value }>}
  */
 const results = new Map();
 /**
@@ -41,11 +41,11 @@ effect(() => {
   results.clear();
 });
 effect(() => {
-  const [shown, compared, timed] = [done.value, comparison.value, timing.value];
+  const [shown, reported, compared, timed] = [done.value, report.value, comparison.value, timing.value];
   if (!shown) return;
   const before = results.get(shown.id) ?? { files: samples.peek().files, reading: reading(), comparison: null, timing: null };
   results.set(shown.id, {
-    ...before, done: shown, comparison: compared?.id === shown.id ? compared : before.comparison, timing: timed?.id === shown.id ? timed : before.timing,
+    ...before, done: shown, report: reported, comparison: compared?.id === shown.id ? compared : before.comparison, timing: timed?.id === shown.id ? timed : before.timing,
   });
   let size = 0;
   for (const [id, one] of [...results].reverse()) {
@@ -80,6 +80,7 @@ export function show(document) {
   stopMeasuring();
   batch(() => {
     done.value = found.done;
+    report.value = found.report;
     comparison.value = found.comparison ?? comparison.peek();
     timing.value = found.timing ?? timing.peek();
   });
@@ -198,7 +199,7 @@ export async function quantize({ quick = false } = {}) {
       calibration = { model: open, files: left, reading: JSON.stringify(image), document, summary };
     }
     const summary = needed && calibration ? calibration.summary : null;
-    const { model: _, ...result } = await open.quantize(inFull(document), { signal, onProgress });
+    const { model: _, report: reported, ...result } = await open.quantize(inFull(document), { signal, onProgress });
     const memory = await start().then((octet) => octet.memory());
     const took = performance.now() - started;
     const curve = [...(run.peek()?.curve ?? []), { at: took, stage: 'Done', memory }];
@@ -210,6 +211,7 @@ export async function quantize({ quick = false } = {}) {
     sessionResult = { id, home: open.home, of: open };
     batch(() => {
       run.value = null;
+      report.value = reported;
       runHistory.value = again ? runHistory.peek().map((other) => (other.id === id ? one : other)) : [...runHistory.peek(), one].slice(-remembered);
       done.value = {
         result, took, memory, document, id,

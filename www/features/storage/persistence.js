@@ -6,7 +6,7 @@
 
 import { batch, effect, signal } from '../../library/signals.js';
 import { say } from '../../state/messages.js';
-import { done, model, modelChanged, presets, runHistory, samples, settings } from '../../state/page.js';
+import { done, model, modelChanged, presets, report, runHistory, samples, settings } from '../../state/page.js';
 import { addSamples } from '../data/samples.js';
 import { open as openModel, take } from '../model/open.js';
 import { removeKeptResults } from './kept-results.js';
@@ -97,11 +97,11 @@ export async function startPersistence() {
     if (begun()) storeValue('samples', size(files) <= most ? { files, source, labels, names, labelFiles, characters } : null);
   });
   effect(() => {
-    const now = done.value;
+    const [now, reported] = [done.value, report.value];
     if (!begun()) return;
     if (!now) return storeValue('result', null);
     const { result, ...rest } = now;
-    storeValue('result', { ...rest, model: result.file, report: result.report, summary: result.summary });
+    storeValue('result', { ...rest, model: result.file, report: reported, summary: result.summary });
   });
   effect(() => {
     if (begun()) storeValue('tried', runHistory.value);
@@ -124,10 +124,13 @@ export async function restore() {
   });
   if (storedSamples && storedSamples.files.length > 0) await addSamples([...storedSamples.files, ...(storedSamples.labelFiles ?? [])], storedSamples.source ? { source: storedSamples.source, labels: storedSamples.labels, names: storedSamples.names ?? new Map(), characters: storedSamples.characters ?? [] } : undefined);
   if (result) {
-    const { model: bytes, report, summary, ...rest } = result;
+    const { model: bytes, report: reported, summary, ...rest } = result;
     // Older results have no file name by scheme, and no advice.
     const { scheme = rest.document.scheme ?? 'static', fileName = rest.name.replace(/(\.onnx)?$/i, '_int8.onnx'), advice = [] } = summary;
-    done.value = { ...rest, result: { file: bytes, report, summary: { ...summary, scheme, fileName, advice } } };
+    batch(() => {
+      done.value = { ...rest, result: { file: bytes, summary: { ...summary, scheme, fileName, advice } } };
+      report.value = reported;
+    });
   }
   say(`${file.name} is restored from the last visit.`);
 }
