@@ -52,6 +52,7 @@ inBrowsers('accessibility', (visit) => {
     await tab.$eval('#advanced', (details) => details.setAttribute('open', ''));
     await clean(visit, 'ready');
     await visit.quantize();
+    await visit.judged();
     await clean(visit, 'done');
     await tab.click('#tab-layers');
     await tab.waitForSelector('.virtual .link');

@@ -23,6 +23,8 @@ inBrowsers('the demos', (visit, name) => {
       assert.ok(model.length > 10_000, `${model.length} bytes`);
       writeFileSync(join(out, `demo-${id}-${name}.onnx`), model);
       if (id !== 'text') return;
+      await visit.judged();
+      await visit.tab.waitForSelector('#read:not([disabled])');
       await visit.tab.click('#read');
       await visit.says('.ocr', /of 16 lines are read the same|All 16 lines are read the same/);
       const read = await visit.tab.$$eval('.ocr tbody tr', (rows) => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent ?? '').slice(1, 3)));

@@ -123,9 +123,10 @@ inBrowsers('the studio', (visit, name) => {
     await visit.says('#layers-note', /^1 of 2/);
     await tab.click('#layer-groups');
     await visit.says('.virtual .group', /Conv: 1/);
+    await visit.judged();
     await tab.click('#layers-csv');
     const lines = (await visit.saved('small.layers.csv')).toString().trim().split('\n');
-    assert.match(lines[0], /^#,Node,Operator,Arithmetic,Why float,Output type,Scale/);
+    assert.match(lines[0], /^#,Node,Operator,Arithmetic,"Share of error, %","Own SQNR, dB",.*,Why float,Output type,Scale/);
     assert.deepEqual(lines.slice(1).map((line) => line.split(',').slice(1, 4)), [['conv', 'Conv', 'integers']]);
   }));
 

@@ -41,7 +41,7 @@ inBrowsers('texts as samples', (visit) => {
     await visit.drop({ 'b.jsonl': Buffer.from('{"id": 1, "text": "a cat"}\n') });
     await visit.says(data, /4 samples/);
     await visit.quantize();
-    await visit.press('Measure the error');
+    await visit.judged();
     await visit.says('.language', /logits: KL divergence \S+ nats, perplexity \S+ in float, \S+ quantized, over 8 positions/);
   }));
 
