@@ -23,7 +23,6 @@ UNKNOWN = {
 
 # Unsupported variants: a part of the case's name, and of the error.
 REFUSED = {
-    "nonpad": "UnknownOperators",
     "batchnorm_epsilon_training_mode": "another number of outputs than the model names",
     "batchnorm_example_training_mode": "another number of outputs than the model names",
     "reduce_max_bool_inputs": "Bool is not a number",

@@ -43,6 +43,13 @@ fn count(ctx: &ShapeContext, key: &str) -> Option<usize> {
     (1..1 << 20).contains(&heads).then_some(heads)
 }
 
+/// The outputs of an attention whose shapes are unknown: they have the element type of the queries.
+fn elements(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
+    let element = ctx.input(0).map(|query| query.element);
+    let of = |_| Some(InferredValue::new(element?, None));
+    (0..ctx.node.output.len()).map(of).collect()
+}
+
 fn group_query_outputs(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
     let outputs = || {
         let query = ctx.input(0)?;
@@ -75,7 +82,7 @@ fn group_query_outputs(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
         let of = |shape: &[Dim]| Some(InferredValue::new(query.element, Some(shape.to_vec())));
         Some(vec![of(&output), of(&cache), of(&cache)])
     };
-    outputs().unwrap_or_default()
+    outputs().unwrap_or_else(|| elements(ctx))
 }
 
 fn multi_head_outputs(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
@@ -134,7 +141,7 @@ fn multi_head_outputs(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
             of(&scores),
         ])
     };
-    outputs().unwrap_or_default()
+    outputs().unwrap_or_else(|| elements(ctx))
 }
 
 /// Requires both inputs of a pair or none.

@@ -4,6 +4,8 @@ use super::Operator;
 use super::Property::{MatrixProduct, OnlyQuantized};
 use super::node_context::{MAX_ELEMENTS, NodeContext, Validation, ensure};
 use super::properties::MacRule;
+use super::shape_context::ShapeContext;
+use crate::Dim;
 use crate::inferred_value::{InferredValue, count};
 use octet_onnx::schema::DataType;
 
@@ -11,7 +13,19 @@ pub(super) static OPERATORS: &[Operator] = &[Operator::microsoft("MatMulNBits")
     .requires(0)
     .checks(blocks)
     .with(&[MatrixProduct, OnlyQuantized])
+    .infers(product)
     .macs(MacRule::Product)];
+
+/// The shape of the input, with the matrix' columns as its last axis.
+fn product(ctx: &ShapeContext) -> Option<InferredValue> {
+    let input = ctx.input(0)?;
+    let columns = ctx.node.int("N").and_then(|n| usize::try_from(n).ok());
+    let mut shape = input.shape.clone();
+    if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {
+        *last = columns.map_or(Dim::Unknown, Dim::Known);
+    }
+    Some(InferredValue::new(input.element, shape))
+}
 
 fn blocks(ctx: &NodeContext) -> Validation {
     let [depth, columns] = [ctx.positive("K", None)?, ctx.positive("N", None)?];

@@ -62,7 +62,9 @@ pub(super) static OPERATORS: &[Operator] = &[
     // ONNX Runtime has it in both domains.
     root_mean_square(Operator::onnx("SimplifiedLayerNormalization")),
     root_mean_square(Operator::microsoft("SimplifiedLayerNormalization")),
-    Operator::microsoft("SkipLayerNormalization").fused(|to, node| to.norm_of_sum(node)),
+    Operator::microsoft("SkipLayerNormalization")
+        .infers_all(|ctx| vec![ctx.same(0), None, None, ctx.same(0)])
+        .fused(|to, node| to.norm_of_sum(node)),
     Operator::microsoft("SkipSimplifiedLayerNormalization")
         .with(&[ChangesVectors])
         .requires(3)

@@ -12,14 +12,14 @@ const MAX_HEADS: i64 = 4096;
 const TOKEN_COUNTS: usize = 6;
 
 impl FusedOperatorDecomposer<'_> {
-    /// `None` if token counts are an input, a window hides tokens, or sizes are unknown.
+    /// `None` if a window hides tokens, or if sizes are unknown.
     pub(super) fn onnx_attention(&mut self, node: &Node) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let windowed = |name| node.int(name).is_some_and(|size| size >= 0);
-        if slot(TOKEN_COUNTS).is_some()
-            || windowed("left_window_size")
-            || windowed("right_window_size")
-        {
+        let counts = slot(TOKEN_COUNTS);
+        // Token counts belong to a cache outside of the node, a past to one inside.
+        let two_caches = counts.is_some() && PAST.iter().any(|&past| slot(past).is_some());
+        if two_caches || windowed("left_window_size") || windowed("right_window_size") {
             return None;
         }
         let title = node.title();
@@ -125,8 +125,12 @@ impl FusedOperatorDecomposer<'_> {
             }
             scores = steps.step("Add", &[&scores, &mask], title, "masked");
         }
-        if node.int("is_causal") == Some(1) {
+        let causal = node.int("is_causal") == Some(1);
+        if let Some(counts) = counts {
+            scores = self.hide_empty_places(title, &scores, counts, causal);
+        } else if causal {
             // Hide everything above the diagonal, which a past moves.
+            let steps = &mut self.steps;
             let from = |at: i64| vec![Attribute::int("start", at)];
             let shape = steps.step_with("Shape", &[&scores], title, "shape", from(-2));
             let hidden = TensorProto::from_f32("", &[1], &[hidden]);
@@ -143,10 +147,11 @@ impl FusedOperatorDecomposer<'_> {
             let later = steps.step("Trilu", &[&all, &above], title, "later");
             scores = steps.step("Add", &[&scores, &later], title, "causal");
         }
+        let steps = &mut self.steps;
         shown.push(scores.clone());
         let along = vec![Attribute::int("axis", -1)];
         let mut shares = steps.step_with("Softmax", &[&scores], title, "shares", along);
-        if slot(MASK).is_some() {
+        if slot(MASK).is_some() || counts.is_some() {
             // Softmax over a row of -∞ yields NaN: a token that sees nothing gets weights of 0.
             let none = steps.number(title, 0.0);
             let blind = steps.step("IsNaN", &[&shares], title, "blind");
@@ -168,5 +173,37 @@ impl FusedOperatorDecomposer<'_> {
         let name = steps.names.fresh(&format!("{title}.whole"));
         steps.last("Reshape", &[&back, &whole], &name, output, Vec::new());
         Some(())
+    }
+
+    /// The scores with -∞ for the keys behind the valid ones of each sequence. If the attention is
+    /// causal, the last query is that of the last valid key.
+    fn hide_empty_places(
+        &mut self,
+        title: &str,
+        scores: &str,
+        counts: &str,
+        causal: bool,
+    ) -> String {
+        let steps = &mut self.steps;
+        let from = |at: i64| vec![Attribute::int("start", at)];
+        let shape = steps.step_with("Shape", &[scores], title, "shape", from(-2));
+        let number = |name: &str, value: i64| TensorProto::from_i64(name, &[], &[value]);
+        let [none, one] = [0, 1].map(|value| steps.constant(title, |name| number(name, value)));
+        let keys = steps.step("Gather", &[&shape, &one], title, "keys");
+        let places = steps.step("Range", &[&none, &keys, &one], title, "places");
+        let apart = steps.integers(title, &[-1, 1, 1, 1]);
+        let mut ends = steps.step("Reshape", &[counts, &apart], title, "ends");
+        if causal {
+            let queries = steps.step("Gather", &[&shape, &none], title, "queries");
+            let later = steps.step("Sub", &[&one, &queries], title, "later");
+            let rows = steps.step("Range", &[&later, &one, &one], title, "rows");
+            let down = steps.integers(title, &[-1, 1]);
+            let rows = steps.step("Reshape", &[&rows, &down], title, "down");
+            ends = steps.step("Add", &[&ends, &rows], title, "own_ends");
+        }
+        let seen = steps.step("Less", &[&places, &ends], title, "valid");
+        let [none, hidden] = [0.0, f32::NEG_INFINITY].map(|number| steps.number(title, number));
+        let mask = steps.step("Where", &[&seen, &none, &hidden], title, "places_mask");
+        steps.step("Add", &[scores, &mask], title, "placed")
     }
 }
