@@ -49,7 +49,7 @@ export function canonical(value) {
 }
 
 /** True if GPTQ needs an extra pass over the samples. @param {Settings} document */
-export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme === 'static' ? rounding : scheme === 'blocks' && blocks?.method) === 'gptq';
+export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme === 'static' ? rounding : scheme === 'blocks' && blocks?.method) === 'gptq' || (scheme === 'blocks' && blocks?.method === 'awq');
 
 /**
  * Strength of channel equalization, which needs the samples again.

@@ -5,10 +5,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod attribute;
+mod bodies;
 mod edit;
 mod graph;
 mod inferred_value;
 mod initializers;
+mod markers;
 mod model;
 mod node;
 mod node_builder;
@@ -23,6 +25,7 @@ pub mod validate;
 mod weight_layout;
 
 pub use attribute::{Attribute, AttributeValue};
+pub use bodies::FlatModel;
 pub use edit::Names;
 pub use graph::Graph;
 pub use initializers::Initializers;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use octet_onnx::schema::{DataType, NodeProto, TensorProto};
 
+use crate::markers::{BODY_INPUTS, BODY_OUTPUTS};
 use crate::{Attribute, domain_named};
 
 /// A use of an operator, with the names of its inputs and outputs.
@@ -99,7 +100,12 @@ impl Node {
     }
 
     /// Name of the operator; with other domains than ONNX's own it is `domain::Operator`.
+    ///
+    /// A marker of a flat model has the operator of its control node.
     pub fn operator(&self) -> String {
+        if self.is(BODY_INPUTS) || self.is(BODY_OUTPUTS) {
+            return self.text("operator").unwrap_or_default().to_owned();
+        }
         match domain_named(self.domain.as_deref()) {
             "" => self.op_type.clone(),
             domain => format!("{domain}::{}", self.op_type),

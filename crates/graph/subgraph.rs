@@ -7,7 +7,7 @@ use octet_onnx::schema::{GraphProto, SparseTensorProto, TensorProto, ValueInfoPr
 use crate::Node;
 
 /// A graph within a node. Its nodes may also use values of the graphs around it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subgraph {
     /// Nodes in the file's order.
     pub nodes: Vec<Node>,
@@ -103,7 +103,7 @@ impl Subgraph {
     }
 
     /// Names that this graph defines.
-    fn defined(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn defined(&self) -> impl Iterator<Item = String> {
         let inputs = self.inputs.iter().filter_map(|v| v.name.clone());
         let constants = self.initializers.iter().filter_map(|t| t.name.clone());
         let values = self.nodes.iter().flat_map(|n| n.output.iter().cloned());

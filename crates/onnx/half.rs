@@ -2,7 +2,7 @@
 //! upper half of a float32. Float32 represents all of their values.
 
 use super::little_endian::append;
-use super::schema::{DataType, TensorProto};
+use super::schema::{DataType, StringStringEntryProto, TensorProto};
 use super::tensor::TensorError;
 
 /// The least normal float16, 2^-14.
@@ -52,7 +52,37 @@ impl DataType {
     }
 }
 
+/// Key of the entry that tells the type from which a constant was widened.
+const WIDENED_FROM: &str = "octet.widened_from";
+
 impl TensorProto {
+    /// The 16-bit type from which this float32 constant was widened, if a pass noted it. The data of
+    /// an external constant still has that type.
+    pub fn widened_from(&self) -> Option<DataType> {
+        let mut entries = self.metadata_props.iter();
+        let entry = entries.find(|entry| entry.key.as_deref() == Some(WIDENED_FROM))?;
+        match entry.value.as_deref()? {
+            "float16" => Some(DataType::Float16),
+            "bfloat16" => Some(DataType::Bfloat16),
+            _ => None,
+        }
+    }
+
+    /// Notes the type from which this constant was widened; `None` removes the note.
+    pub fn note_widened_from(&mut self, element: Option<DataType>) {
+        let is_other = |entry: &StringStringEntryProto| entry.key.as_deref() != Some(WIDENED_FROM);
+        self.metadata_props.retain(is_other);
+        let value = match element {
+            Some(DataType::Float16) => "float16",
+            Some(DataType::Bfloat16) => "bfloat16",
+            _ => return,
+        };
+        self.metadata_props.push(StringStringEntryProto {
+            key: Some(WIDENED_FROM.to_owned()),
+            value: Some(value.to_owned()),
+        });
+    }
+
     /// Converts 16-bit floats to float32 and keeps everything else. Returns `None` for other types.
     pub fn widened(&self) -> Result<Option<TensorProto>, TensorError> {
         let element = DataType::try_from(self.data_type.unwrap_or(0)).ok();

@@ -1,13 +1,14 @@
 //! float16 numbers.
 
 pub(crate) use octet_onnx::half::SMALLEST_HALF as SMALLEST;
-use octet_onnx::half::{TOO_LARGE_FOR_HALF as TOO_LARGE, narrow_half};
+pub(crate) use octet_onnx::half::TOO_LARGE_FOR_HALF as TOO_LARGE;
+use octet_onnx::half::narrow_half;
 
 /// The largest finite float16.
 pub(crate) const LARGEST: f32 = 65504.0;
 
 /// Numbers of this magnitude stand for infinity, such as those that masks add to scores.
-const STANDS_FOR_INFINITY: f32 = 1e9;
+pub(crate) const STANDS_FOR_INFINITY: f32 = 1e9;
 
 /// float16 numbers, with counts of those that did not fit.
 pub(crate) struct Float16Bytes {

@@ -14,10 +14,12 @@
     clippy::type_complexity
 )]
 
+mod awq;
 mod bias;
 mod bias_correction;
 mod block_scheme;
 mod blocks;
+mod bodies;
 mod channel_layout;
 mod dynamic;
 mod embedding;
@@ -172,8 +174,8 @@ pub enum QuantizeError {
     )]
     NoRanges,
     #[error(
-        "the rounding gptq needs statistics of each layer's input, from an extra pass over the samples; calibrate again \
-         with these settings, or choose the rounding nearest (imported ranges lack these statistics)"
+        "the methods gptq and awq need statistics of each layer's input, from an extra pass over the samples; calibrate \
+         again with these settings, or choose another rounding or method (imported ranges lack these statistics)"
     )]
     GramMatricesMissing,
     #[error(transparent)]

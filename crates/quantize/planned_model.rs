@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Quantized;
+use super::float16_numbers::{STANDS_FOR_INFINITY, TOO_LARGE};
+use super::ranges::ActivationRanges;
 use super::recipe::{PlannedRecipe, RecipeError};
 use super::stays_float::StaysFloat;
 
@@ -16,9 +18,43 @@ pub struct RefusedConstants {
     weights: HashMap<String, StaysFloat>,
     /// Constants with numbers beyond float16.
     halves: HashSet<String>,
+    /// Activations that were beyond float16 on the samples.
+    activations: HashSet<String>,
 }
 
 impl RefusedConstants {
+    /// No constants yet, and the activations that leave the range of float16.
+    pub(super) fn with_activations(ranges: Option<ActivationRanges<'_>>) -> RefusedConstants {
+        let is_beyond = |min: f32, max: f32| {
+            let size = min.abs().max(max.abs());
+            size >= TOO_LARGE && size < STANDS_FOR_INFINITY
+        };
+        let activations: HashSet<String> = match ranges {
+            None => HashSet::new(),
+            Some(ActivationRanges::Provided(ranges)) => {
+                let far = ranges.iter();
+                let far = far.filter(|(_, range)| is_beyond(range.min, range.max));
+                far.map(|(name, _)| name.clone()).collect()
+            }
+            Some(ActivationRanges::Observed(seen, _)) => {
+                let far = seen.iter().filter(|(_, seen)| {
+                    let ends = seen.min().zip(seen.max());
+                    ends.is_some_and(|(min, max)| is_beyond(min, max))
+                });
+                far.map(|(name, _)| name.clone()).collect()
+            }
+        };
+        RefusedConstants {
+            activations,
+            ..RefusedConstants::default()
+        }
+    }
+
+    /// True if an activation was beyond float16 on the samples.
+    pub(super) fn is_far_activation(&self, name: &str) -> bool {
+        self.activations.contains(name)
+    }
+
     /// Adds the constant of a recipe that failed. False if the failure does not depend on the
     /// constant.
     pub fn add(&mut self, planned: &PlannedRecipe, error: &RecipeError) -> bool {

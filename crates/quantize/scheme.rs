@@ -1,6 +1,8 @@
 //! Applies the scheme that the settings name.
 
+use super::awq::{self, ScaledModel};
 use super::block_scheme::{MixedChoice, plan_blocks};
+use super::bodies::with_bodies;
 use super::dynamic::plan_dynamic;
 use super::float16::{plan_around_blocks, plan_float16};
 use super::gptq::gram_statistics;
@@ -12,11 +14,11 @@ use super::settings::{
     without_meaning,
 };
 use super::weight_only::plan_weights;
-use super::without_samples::in_memory;
+use super::without_samples::in_memory_without;
 use super::{
-    ActivationRanges, BlockForm, BlockSettings, DynamicSettings, Float16Settings, FloatActivations,
-    Plan, QuantizeError, Quantized, QuantizedTensor, WeightSettings, quantize, quantize_blocks,
-    to_integer_operators, vnni_saturation, with_float_weights,
+    ActivationRanges, BlockForm, BlockMethod, BlockSettings, DynamicSettings, Float16Settings,
+    FloatActivations, Plan, QuantizeError, Quantized, QuantizedTensor, WeightSettings, quantize,
+    quantize_blocks, to_integer_operators, vnni_saturation, with_float_weights,
 };
 use octet_graph::{Model, Node};
 
@@ -54,26 +56,54 @@ fn by_scheme(
     match settings.scheme {
         Scheme::Static => quantize_static(model, settings, ranges.ok_or(QuantizeError::NoRanges)?),
         Scheme::Blocks if settings.blocks.form == BlockForm::Dequantize => {
-            let (keep_float, operators) = selected(model, settings)?;
             let seen = gram_matrices(model, settings, ranges)?;
-            let operators = operators.as_deref();
-            let bits = BlocksOfNodes::new(model, settings, &keep_float, operators)?;
-            let of = |node: &Node| bits.of(node);
-            let mut quantized =
-                quantize_blocks(model, &settings.blocks, &of, &keep_float, operators, seen)?;
-            bits.mixed.report(model, &mut quantized);
-            Ok(quantized)
+            let planned = with_bodies(model, false, &|flat| dequantized(flat, settings, seen))?;
+            Ok(planned.0)
         }
         _ => {
             let seen = gram_matrices(model, settings, ranges)?;
-            in_memory(&|refused| plan(model, settings, refused, seen))
+            let refused = RefusedConstants::with_activations(ranges);
+            in_memory_without(refused, &|refused| plan(model, settings, refused, seen))
         }
     }
+}
+
+/// Quantizes a flat model in blocks that DequantizeLinear reads.
+fn dequantized(
+    model: &Model,
+    settings: &Settings,
+    seen: Option<&CalibrationStatistics>,
+) -> Result<PlannedModel, QuantizeError> {
+    let (keep_float, operators) = selected(model, settings)?;
+    let operators = operators.as_deref();
+    let bits = BlocksOfNodes::new(model, settings, &keep_float, operators)?;
+    let of = |node: &Node| bits.of(node);
+    let scaled = awq_scaled(model, &of, &keep_float, operators, seen)?;
+    let model = scaled.as_ref().map_or(model, |scaled| &scaled.model);
+    let mut quantized =
+        quantize_blocks(model, &settings.blocks, &of, &keep_float, operators, seen)?;
+    bits.mixed.report(model, &mut quantized);
+    quantized
+        .notes
+        .extend(scaled.map(|scaled| scaled.notes).unwrap_or_default());
+    Ok((quantized, Vec::new()))
 }
 
 /// Plans a model with typed values by a scheme whose constants recipes compute. `seen` has the Gram
 /// matrices, if the settings need them.
 pub(super) fn plan(
+    model: &Model,
+    settings: &Settings,
+    refused: &RefusedConstants,
+    seen: Option<&CalibrationStatistics>,
+) -> Result<PlannedModel, QuantizeError> {
+    let typed = !settings.keeps_types();
+    with_bodies(model, typed, &|flat| {
+        plan_flat(flat, settings, refused, seen)
+    })
+}
+
+fn plan_flat(
     model: &Model,
     settings: &Settings,
     refused: &RefusedConstants,
@@ -123,8 +153,12 @@ pub(super) fn plan(
             settings.blocks.check()?;
             let bits = BlocksOfNodes::new(model, settings, &keep_float, operators)?;
             let of = |node: &Node| bits.of(node);
+            let scaled = awq_scaled(model, &of, &keep_float, operators, seen)?;
+            let model = scaled.as_ref().map_or(model, |scaled| &scaled.model);
             let mut planned = plan_blocks(model, &of, &keep_float, operators, refused, seen)?;
             bits.mixed.report(model, &mut planned.0);
+            let notes = scaled.as_ref().map(|scaled| scaled.notes.clone());
+            planned.0.notes.extend(notes.unwrap_or_default());
             if settings.blocks.activations == FloatActivations::Source {
                 return Ok(planned);
             }
@@ -135,6 +169,25 @@ pub(super) fn plan(
             };
             plan_around_blocks(planned, &half, refused)
         }
+    }
+}
+
+/// The model with AWQ's scales in its constants; `None` if no node has that method, or without
+/// samples.
+fn awq_scaled(
+    model: &Model,
+    of: &dyn Fn(&Node) -> BlockSettings,
+    keep_float: &[String],
+    operators: Option<&[String]>,
+    seen: Option<&CalibrationStatistics>,
+) -> Result<Option<ScaledModel>, QuantizeError> {
+    let mut nodes = model.graph.nodes().iter();
+    match seen.filter(|_| nodes.any(|node| of(node).method == BlockMethod::Awq)) {
+        Some(seen) => {
+            let is_quantized = awq::selection(keep_float, operators);
+            awq::scaled(model, of, &is_quantized, seen).map(Some)
+        }
+        None => Ok(None),
     }
 }
 

@@ -59,6 +59,8 @@ pub enum StaysFloat {
     SharedTable,
 
     // The scheme.
+    /// An operator whose bodies are quantized node by node.
+    RunsBodies,
     /// An operator without a static form.
     NoStaticForm,
     /// A 4-bit MaxPool, which ONNX Runtime refuses.
@@ -71,6 +73,8 @@ pub enum StaysFloat {
     NotInBlocks,
     /// A constant with a number beyond float16.
     TooLargeForFloat16,
+    /// An activation beyond float16 on the samples.
+    FarActivation,
     /// A matrix with columns much shorter than a block.
     ShortColumns,
     /// A form or method of blocks that needs the whole weight, in a model of any size.
@@ -141,6 +145,7 @@ impl StaysFloat {
             StaysFloat::NotThreeAxes => "its weights don't have three axes",
             StaysFloat::SmallTable => "its table is too small to gain from integers",
             StaysFloat::SharedTable => "another node needs its table as float32",
+            StaysFloat::RunsBodies => "it runs its graphs, whose nodes are listed for themselves",
             StaysFloat::NoStaticForm => "it has no int8 form here yet",
             StaysFloat::FourBitMaxPool => "ONNX Runtime's MaxPool supports no 4-bit integers",
             StaysFloat::NoIntegerOperator => "ONNX has no integer operator for it",
@@ -150,6 +155,9 @@ impl StaysFloat {
             }
             StaysFloat::TooLargeForFloat16 => {
                 "one of its constants has a number that is too large for float16"
+            }
+            StaysFloat::FarActivation => {
+                "one of its values was too large for float16 on the samples"
             }
             StaysFloat::ShortColumns => {
                 "its columns are so short that blocks would need more bytes than float32"

@@ -4,12 +4,12 @@
 //! none for blocks in the precision of the model. Where the other passes change nothing, the result
 //! is that of the same scheme in memory.
 
+use super::QuantizeError;
 use super::planned_model::{PlannedModel, RefusedConstants};
 use super::recipe::PlannedRecipe;
 use super::scheme::plan;
 use super::settings::{Scheme, Settings, without_effect, without_meaning};
 use super::without_samples::compute;
-use super::{FloatActivations, QuantizeError};
 use octet_graph::prepare::prepare_without_weights;
 use octet_graph::{Graph, Model};
 use octet_onnx::schema::ValueInfoProto;
@@ -27,19 +27,29 @@ pub fn plan_streamed(
     if settings.scheme == Scheme::Static {
         return Err(QuantizeError::NotStreamed);
     }
-    let is_own = settings.scheme == Scheme::Blocks
-        && settings.blocks.activations == FloatActivations::Source;
+    let is_own = settings.keeps_types();
     let mut typed = model.clone();
-    if !is_own {
-        prepare_without_weights(&mut typed)?;
-    }
+    let upcast = match is_own {
+        true => None,
+        false => Some(prepare_without_weights(&mut typed)?),
+    };
     let is_small = |planned: &PlannedRecipe| {
         let bytes = planned.source.stored_bytes();
         !planned.source.is_external() && bytes.is_ok_and(|bytes| bytes < LARGE)
     };
     let planned = |refused: &RefusedConstants| plan(&typed, settings, refused, None);
-    let (mut quantized, recipes) = compute(&planned, refused, &is_small)?;
-    if !is_own {
+    let (mut quantized, mut recipes) = compute(&planned, refused, &is_small)?;
+    if let Some(upcast) = upcast {
+        upcast.restore(&mut quantized.model)?;
+        for planned in recipes
+            .iter_mut()
+            .filter(|planned| planned.source.is_external())
+        {
+            // The bytes in the file have their own type.
+            if let Some(element) = planned.source.widened_from() {
+                planned.source.data_type = Some(element as i32);
+            }
+        }
         let graph = &mut quantized.model.graph;
         graph.value_info = remaining_declarations(graph, &model.graph.value_info);
     }

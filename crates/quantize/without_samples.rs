@@ -1,6 +1,7 @@
 //! The schemes without samples on a model in memory: the model is planned, and its recipes are run.
 
 use super::block_scheme::{blocks_entry, four_bit_floats_entry, plan_blocks, quantize_dequantized};
+use super::bodies::with_bodies;
 use super::dynamic::{DynamicSettings, plan_dynamic};
 use super::float16::{self, Float16Settings, plan_float16};
 use super::planned_model::{PlannedModel, RefusedConstants};
@@ -40,7 +41,7 @@ pub fn quantize_dynamic(
     model: &Model,
     settings: &DynamicSettings,
 ) -> Result<Quantized, QuantizeError> {
-    in_memory(&|refused| plan_dynamic(model, settings, refused))
+    in_memory(&|refused| with_bodies(model, true, &|flat| plan_dynamic(flat, settings, refused)))
 }
 
 /// The form of a prepared model whose weights are 8-bit integers.
@@ -48,7 +49,7 @@ pub fn quantize_weights(
     model: &Model,
     settings: &WeightSettings,
 ) -> Result<Quantized, QuantizeError> {
-    in_memory(&|refused| plan_weights(model, settings, refused))
+    in_memory(&|refused| with_bodies(model, true, &|flat| plan_weights(flat, settings, refused)))
 }
 
 /// Converts a prepared model, whose values all have types, to float16.
@@ -56,7 +57,7 @@ pub fn quantize_float16(
     model: &Model,
     settings: &Float16Settings,
 ) -> Result<Quantized, QuantizeError> {
-    in_memory(&|refused| plan_float16(model, settings, refused))
+    in_memory(&|refused| with_bodies(model, true, &|flat| plan_float16(flat, settings, refused)))
 }
 
 /// Computes all constants of a planned model. If one can't be computed, the model is planned again
@@ -64,7 +65,15 @@ pub fn quantize_float16(
 pub(super) fn in_memory(
     plan: &dyn Fn(&RefusedConstants) -> Result<PlannedModel, QuantizeError>,
 ) -> Result<Quantized, QuantizeError> {
-    Ok(compute(plan, &mut RefusedConstants::default(), &|_| true)?.0)
+    in_memory_without(RefusedConstants::default(), plan)
+}
+
+/// Computes all constants of a planned model without those that are refused from the start.
+pub(super) fn in_memory_without(
+    mut refused: RefusedConstants,
+    plan: &dyn Fn(&RefusedConstants) -> Result<PlannedModel, QuantizeError>,
+) -> Result<Quantized, QuantizeError> {
+    Ok(compute(plan, &mut refused, &|_| true)?.0)
 }
 
 /// Plans a model and computes the constants that are `wanted`; returns the other recipes. Constants

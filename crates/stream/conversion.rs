@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use octet_graph::Model;
 use octet_onnx::schema::{ModelProto, StringStringEntryProto, TensorProto};
 use octet_onnx::{Pieces, Stretch, pieces, stretch_of, tensors};
-use octet_quantize::recipe::{
-    Emitted, PlannedRecipe, Recipe, RecipeError, RecipeKind, RecipeSummary,
-};
+use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeKind, RecipeSummary};
 use octet_quantize::{
     Quantized, RefusedConstants, Settings, plan_streamed, recipe_entry, recipe_notes,
 };
@@ -267,24 +265,26 @@ impl Conversion {
         };
         match recipe.feed(bytes, &mut emit) {
             Ok(()) => Ok(()),
-            Err(RecipeError::TooLarge) => {
-                self.refused.add(&work.planned, &RecipeError::TooLarge);
-                self.search();
-                Ok(())
-            }
-            Err(source) => Err(StreamError::Constant {
-                tensor: work.planned.source.title().to_owned(),
-                source,
-            }),
+            // A constant that was refused before would be refused for ever.
+            Err(source) => match self.refused.add(&work.planned, &source) {
+                true => {
+                    self.search();
+                    Ok(())
+                }
+                false => Err(StreamError::Constant {
+                    tensor: work.planned.source.title().to_owned(),
+                    source,
+                }),
+            },
         }
     }
 
-    /// Leaves the current constant, and only looks for others with numbers beyond float16.
+    /// Leaves the current constant, and only looks for others that can't be converted.
     fn search(&mut self) {
         self.current = None;
         self.writes.clear();
         self.waiting
-            .retain(|work| work.planned.kind == RecipeKind::Half);
+            .retain(|work| work.planned.kind != RecipeKind::Copy);
         self.searching = true;
     }
 

@@ -86,15 +86,19 @@ impl RewriteCounts {
     }
 }
 
-/// Prepares a model whose large constants are still in files, by passes that read none of them: the
-/// opset, constants in nodes and in inputs, and the types of all values. The other passes of
-/// [`prepare`] are left out.
-pub fn prepare_without_weights(model: &mut Model) -> Result<(), PrepareError> {
+/// Prepares a model whose large constants are still in files, by passes that read none of them: 16-bit
+/// floats, the opset, constants in nodes and in inputs, and the types of all values. The other passes
+/// of [`prepare`] are left out.
+///
+/// 16-bit floats in files keep their bytes: such a constant has the type float32, and notes its own
+/// ([`octet_onnx::schema::TensorProto::widened_from`]).
+pub fn prepare_without_weights(model: &mut Model) -> Result<Upcast, PrepareError> {
+    let upcast = Upcast::apply(model)?;
     raise_opset(model, OPSET)?;
     constants::inputs(&mut model.graph);
     constants::nodes(&mut model.graph)?;
     shapes::annotate(&mut model.graph);
-    Ok(())
+    Ok(upcast)
 }
 
 /// Runs all passes.

@@ -47,7 +47,9 @@ pub(crate) fn plan_blocks(
         match (settings.method, seen) {
             _ if node.is("Gather") && settings.embeddings => planned.gather(graph, node, &settings),
             (BlockMethod::Gptq, Some(_)) => matmul_nbits::rewrite(graph, node, &settings, seen),
-            (BlockMethod::Gptq, None) => Err(StaysFloat::WholeWeightNeeded.into()),
+            (BlockMethod::Gptq | BlockMethod::Awq, None) => {
+                Err(StaysFloat::WholeWeightNeeded.into())
+            }
             _ => planned.product(graph, node, &settings),
         }
     })?;

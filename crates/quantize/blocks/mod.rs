@@ -26,7 +26,7 @@ impl BlockSettings {
     /// The method that chooses the grid of a block.
     pub(crate) fn grid_method(&self) -> GridMethod {
         match self.method {
-            BlockMethod::Rtn => GridMethod::Ends,
+            BlockMethod::Rtn | BlockMethod::Awq => GridMethod::Ends,
             BlockMethod::Hqq => GridMethod::HalfQuadratic,
             BlockMethod::KQuant => GridMethod::KQuant(self.size),
             BlockMethod::Search | BlockMethod::Gptq => GridMethod::Search,
@@ -37,7 +37,8 @@ impl BlockSettings {
     /// rounds a float16 scale and no bfloat16 scale, and k-quant rounds none.
     pub(crate) fn scale_rounding(&self, scales: DataType) -> fn(f32) -> f32 {
         match (self.method, scales) {
-            (BlockMethod::KQuant, _) | (BlockMethod::Rtn, DataType::Bfloat16) => |scale| scale,
+            (BlockMethod::KQuant, _)
+            | (BlockMethod::Rtn | BlockMethod::Awq, DataType::Bfloat16) => |scale| scale,
             (_, DataType::Float16) => |scale| DataType::Float16.rounded(scale),
             (_, DataType::Bfloat16) => |scale| DataType::Bfloat16.rounded(scale),
             _ => |scale| scale,

@@ -54,6 +54,9 @@ pub enum BlockMethod {
     KQuant,
     /// The scales of `search`, with GPTQ's rounding.
     Gptq,
+    /// AWQ: like `rtn`, after the inputs that count most on the samples got larger weights. What is
+    /// before is divided by the same scales.
+    Awq,
 }
 
 /// The floats between the nodes of a model with weights in blocks.
@@ -137,6 +140,13 @@ pub struct BlockChoice {
     /// The precision of MatMulNBits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy_level: Option<u8>,
+}
+
+impl BlockMethod {
+    /// True if it needs the Gram matrices of the layers' inputs.
+    pub(crate) fn needs_gram_matrices(self) -> bool {
+        matches!(self, BlockMethod::Gptq | BlockMethod::Awq)
+    }
 }
 
 impl BlockSettings {
@@ -231,6 +241,7 @@ mod tests {
             (BlockMethod::KQuant, false),
             (BlockMethod::Search, true),
             (BlockMethod::Gptq, true),
+            (BlockMethod::Awq, true),
         ] {
             let settings = BlockSettings {
                 method,

@@ -9,7 +9,7 @@ mod around_blocks;
 mod operators;
 mod precisions;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ use super::settings::KeptPorts;
 use super::stays_float::StaysFloat;
 use super::{QuantizeError, QuantizedTensor, TensorKind, refuse_quantized};
 pub(super) use around_blocks::plan_around_blocks;
-use octet_graph::{Model, Node};
+use octet_graph::{FlatModel, Model, Node};
 use octet_onnx::schema::{DataType, ValueInfoProto};
 use precisions::{FloatValues, Precision};
 
@@ -52,10 +52,23 @@ pub(super) fn plan_float16(
 
 /// The reason of each node that stays float32.
 fn float_reasons(graph: &Rewriter, settings: &Float16Settings) -> Vec<Option<StaysFloat>> {
-    let nodes = graph.model.graph.nodes().iter();
-    nodes
+    let nodes = graph.model.graph.nodes();
+    let mut reasons: Vec<Option<StaysFloat>> = nodes
+        .iter()
         .map(|node| float_reason(graph, node, settings))
-        .collect()
+        .collect();
+    // What a Loop carries has one precision before, in and behind its body.
+    let mut of_control: HashMap<usize, StaysFloat> = HashMap::new();
+    let controls: Vec<Option<usize>> = nodes.iter().map(FlatModel::control_index).collect();
+    for (&control, &reason) in controls.iter().zip(&reasons) {
+        let reason = reason.filter(|&reason| reason != StaysFloat::NotFloat32);
+        of_control.extend(control.zip(reason));
+    }
+    for (control, reason) in controls.iter().zip(&mut reasons) {
+        let shared = control.and_then(|control| of_control.get(&control).copied());
+        *reason = reason.or(shared);
+    }
+    reasons
 }
 
 /// Converts all nodes without a reason. Recipes of an earlier rewrite compute the constants in
@@ -81,10 +94,11 @@ fn convert(
     graph.edit_ports(|inputs, outputs| inputs.iter_mut().chain(outputs).for_each(declare));
     graph.value_info.iter_mut().for_each(declare);
     graph.value_info.extend(values.declared);
-    let kept = quantized.nodes.iter();
-    let kept = kept.filter(|node| node.reason == Some(StaysFloat::TooLargeForFloat16));
-    let words = StaysFloat::TooLargeForFloat16;
-    let notes = kept.map(|node| format!("`{}` stays float32: {words}", node.node));
+    let beyond = [StaysFloat::TooLargeForFloat16, StaysFloat::FarActivation];
+    let notes = quantized.nodes.iter().filter_map(|node| {
+        let words = node.reason.filter(|reason| beyond.contains(reason))?;
+        Some(format!("`{}` stays float32: {words}", node.node))
+    });
     quantized.notes = notes.collect();
     Ok((quantized, recipes))
 }
@@ -112,10 +126,11 @@ fn float_reason(graph: &Rewriter, node: &Node, settings: &Float16Settings) -> Op
     if !names.clone().any(|name| graph.is_float(name)) {
         return Some(StaysFloat::NotFloat32);
     }
-    if names.any(|name| graph.refused.is_beyond_half(name)) {
+    if names.clone().any(|name| graph.refused.is_beyond_half(name)) {
         return Some(StaysFloat::TooLargeForFloat16);
     }
-    None
+    let far = names.any(|name| graph.refused.is_far_activation(name));
+    far.then_some(StaysFloat::FarActivation)
 }
 
 /// Writes a node with its values in the precision that it needs.

@@ -75,6 +75,14 @@ impl BlocksRecipe {
         BlocksRecipe::within(MEMORY, matrix, source, settings, scales)
     }
 
+    /// Rounds scales as for a source of this type, from which the numbers may have been widened.
+    pub(super) fn made_of(self, origin: DataType) -> BlocksRecipe {
+        BlocksRecipe {
+            rounded: self.settings.scale_rounding(origin),
+            ..self
+        }
+    }
+
     /// Like [`Self::new`], with tiles of at most `memory` bytes.
     pub(super) fn within(
         memory: usize,

@@ -60,7 +60,8 @@ impl PlannedRecipe {
                 None => Box::new(CopyRecipe::new(element, &shape)),
             },
             RecipeKind::Blocks(matrix, settings, scales) => {
-                Box::new(BlocksRecipe::new(*matrix, element, settings, *scales))
+                let origin = self.source.widened_from().unwrap_or(element);
+                Box::new(BlocksRecipe::new(*matrix, element, settings, *scales).made_of(origin))
             }
             RecipeKind::FourBitFloats(matrix, kind, block) => {
                 Box::new(FourBitFloatsRecipe::new(*matrix, element, *kind, *block))

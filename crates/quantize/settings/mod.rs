@@ -35,7 +35,7 @@ pub(super) use resolve::{LayerResolver, Representation, ResolvedLayer, unknown_n
 
 pub use unsupported::UnsupportedSetting;
 
-use crate::{BlockChoice, BlockMethod, BlockSettings};
+use crate::{BlockChoice, BlockMethod, BlockSettings, FloatActivations};
 use octet_samples::ImageChanges;
 use octet_stats::{Method, PowerOfTwo, Range};
 
@@ -212,9 +212,23 @@ impl Settings {
         self.scheme == Scheme::Static || self.needs_gram_matrices()
     }
 
+    /// True where quantization can use samples but needs none: in half precision they show values that
+    /// are too large for it.
+    pub fn takes_samples(&self) -> bool {
+        let halves = self.blocks.activations == FloatActivations::Float16;
+        self.needs_samples()
+            || self.scheme == Scheme::Float16
+            || self.scheme == Scheme::Blocks && halves
+    }
+
     /// The strength of equalization; `None` where the scheme has no use for it.
     pub fn equalizes(&self) -> Option<f32> {
         self.equalize.filter(|_| self.scheme == Scheme::Static)
+    }
+
+    /// True for weights in blocks in the precision of the model, which need no types of values.
+    pub(crate) fn keeps_types(&self) -> bool {
+        self.scheme == Scheme::Blocks && self.blocks.activations == FloatActivations::Source
     }
 
     /// True where quantization needs the Gram matrices of the layers' inputs, from an extra pass.
@@ -225,7 +239,8 @@ impl Settings {
                 let groups = [&self.by_operator, &self.by_name, &self.by_node];
                 let layers = groups.into_iter().flat_map(BTreeMap::values);
                 let mut methods = layers.filter_map(|layer| layer.blocks.method);
-                self.blocks.method == BlockMethod::Gptq || methods.any(|m| m == BlockMethod::Gptq)
+                self.blocks.method.needs_gram_matrices()
+                    || methods.any(BlockMethod::needs_gram_matrices)
             }
             _ => false,
         }

@@ -109,11 +109,15 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     }
     let has_data =
         !options.samples.is_empty() || options.demo.is_some() || options.ranges.is_some();
-    if settings.needs_samples() != has_data {
+    let fits = match has_data {
+        true => settings.takes_samples(),
+        false => !settings.needs_samples(),
+    };
+    if !fits {
         return Err(Failure::usage(match has_data {
             true => {
-                "--samples, --demo and --ranges are for the scheme static and the method gptq of blocks: leave them out, \
-                 these settings need no samples"
+                "--samples, --demo and --ranges are for the scheme static, half precision, and the methods gptq and awq of blocks: \
+                 leave them out, these settings use no samples"
             }
             false => {
                 "no samples were given: name some with --samples, or choose a scheme that needs none (--scheme dynamic, \
@@ -130,7 +134,14 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     let targets: Vec<_> = targets(options, &out).collect();
     targets::check(&targets, &options.model, &[])?;
     let threads = threads::start(options.threads)?;
-    if options.stream.applies(&options.model, &settings) {
+    if has_data && !settings.needs_samples() {
+        // The samples show values beyond half precision, in memory only.
+        if options.stream.is_asked() {
+            return Err(Failure::usage(
+                "a model that is converted piece by piece does not run: leave out --samples, or --stream and --data-size",
+            ));
+        }
+    } else if options.stream.applies(&options.model, &settings) {
         return run_streamed(options, &out, &settings);
     }
     let samples = Samples::new(&options.samples, options.demo)?;

@@ -41,8 +41,12 @@ impl StreamOptions {
     /// True if the model is converted piece by piece.
     pub fn applies(&self, model: &Path, settings: &Settings) -> bool {
         let streams = settings.scheme != Scheme::Static && !settings.needs_gram_matrices();
-        let asked = self.stream || self.data_size.is_some();
-        asked || (streams && Source::size(model).is_some_and(|bytes| bytes > LARGE_MODEL))
+        self.is_asked() || (streams && Source::size(model).is_some_and(|bytes| bytes > LARGE_MODEL))
+    }
+
+    /// True if the options ask for it.
+    pub fn is_asked(&self) -> bool {
+        self.stream || self.data_size.is_some()
     }
 
     /// The greatest size of a file of weights.

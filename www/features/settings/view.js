@@ -20,7 +20,7 @@ const schemes = [
   ['static', 'Static, from samples', 'Weights and activations become integers, with scales calibrated on your samples. Gives the smallest and fastest models.'],
   ['dynamic', 'Dynamic, at run time', 'Activations are quantized at each inference. Needs no samples; for transformers and LSTMs on CPUs.'],
   ['weights', 'Weights only, 8 bits', 'Needs no samples. A quarter of the size, computed in float.'],
-  ['blocks', 'Block-wise weights', '2 to 8 bits, for the large matrices of language models. Needs no samples, except with gptq.'],
+  ['blocks', 'Block-wise weights', '2 to 8 bits, for the large matrices of language models. Needs no samples, except with gptq and awq.'],
   ['float16', 'Half precision', 'Needs no samples. Half the size, no integers.'],
 ];
 /** @type {[string, string][]} */
@@ -83,7 +83,7 @@ export function view() {
       ),
       h('div', { class: 'gap', hidden: () => scheme() !== 'blocks' },
         choice('Bits', 'bits', () => String(valueAt(['blocks', 'bits'], 4)), [['2', '2'], ['4', '4'], ['8', '8']], (value) => setValue(['blocks', 'bits'], Number(value), 4)),
-        choice('Method', 'block-method', () => String(valueAt(['blocks', 'method'], 'rtn')), [['rtn', 'rtn'], ['search', 'search'], ['gptq', 'gptq (with samples)']], (value) => setValue(['blocks', 'method'], value, 'rtn')),
+        choice('Method', 'block-method', () => String(valueAt(['blocks', 'method'], 'rtn')), [['rtn', 'rtn'], ['search', 'search'], ['gptq', 'gptq (with samples)'], ['awq', 'awq (with samples)']], (value) => setValue(['blocks', 'method'], value, 'rtn')),
         choice('Block size', 'block', () => String(valueAt(['blocks', 'size'], 32)), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => setValue(['blocks', 'size'], Number(value), 32)),
       ),
       threads(),

@@ -252,12 +252,21 @@ impl Upcaster {
     }
 
     fn widened(&mut self, tensor: &TensorProto) -> Result<Option<TensorProto>, TensorError> {
-        let widened = tensor.widened()?;
-        if widened.is_some() {
+        let element = tensor.element()?;
+        let widened = match tensor.is_external() && element.is_half() {
+            // The bytes stay in their file; whoever reads them widens them.
+            true => Some(TensorProto {
+                data_type: Some(DataType::Float as i32),
+                ..tensor.clone()
+            }),
+            false => tensor.widened()?,
+        };
+        Ok(widened.map(|mut widened| {
             self.record.constants += 1;
-            self.note_type(tensor.element()?);
-        }
-        Ok(widened)
+            self.note_type(element);
+            widened.note_widened_from(Some(element));
+            widened
+        }))
     }
 
     fn note_weight(&mut self, name: &str, tensor: &TensorProto) {

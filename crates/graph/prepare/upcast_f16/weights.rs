@@ -6,7 +6,7 @@
 
 use super::Upcast;
 use super::ports::cast;
-use crate::{Graph, Names, Node};
+use crate::{Graph, MICROSOFT, Names, Node};
 use octet_onnx::half::{LEAST_NORMAL_HALF, TOO_LARGE_FOR_HALF, narrow_half};
 use octet_onnx::schema::{DataType, TensorProto};
 use octet_onnx::tensor::TensorError;
@@ -35,10 +35,13 @@ impl Upcast {
         let large: Vec<String> = large.filter_map(|tensor| tensor.name.clone()).collect();
         let mut casts: Vec<Node> = Vec::new();
         for name in large {
-            let rounds = self.weights.contains(&name) && !is_quantized(graph, &name);
+            let quantized = is_quantized(graph, &name);
+            let rounds = self.weights.contains(&name) && !quantized;
             let narrow = match graph.initializers.get(&name) {
-                Some(tensor) => narrowed(tensor, element, rounds)?,
-                None => None,
+                Some(tensor) if rounds || !quantized || tensor.widened_from().is_some() => {
+                    narrowed(tensor, element, rounds)?
+                }
+                _ => None,
             };
             let Some((mut narrow, exact)) = narrow else {
                 continue;
@@ -51,14 +54,62 @@ impl Upcast {
             graph.initializers.insert(narrow);
         }
         graph.insert(0, casts);
+        let mut result = Ok(());
+        graph.edit_all(|_, node| {
+            if result.is_ok() {
+                result = restore_in_bodies(node, names);
+            }
+        });
+        result?;
+        // The notes on the source mean nothing in a file.
+        let constants = graph.initializers.tensors.iter_mut();
+        constants.for_each(|tensor| tensor.note_widened_from(None));
         Ok(rounded)
     }
 }
 
-/// True if a node quantizes the constant: rounding its floats could change the integers.
+/// Stores the large constants of a node's bodies in the type from which they were widened.
+fn restore_in_bodies(node: &mut Node, names: &mut Names) -> Result<(), TensorError> {
+    for body in node.subgraphs_mut() {
+        let mut casts = Vec::new();
+        for tensor in &mut body.initializers {
+            let count = tensor.element_count()?;
+            let came_from = tensor.widened_from().filter(|_| count >= MIN_ELEMENTS);
+            let narrow = match came_from {
+                Some(element) => narrowed(tensor, element, false)?,
+                None => None,
+            };
+            tensor.note_widened_from(None);
+            if let (Some((mut narrow, _)), Some(element)) = (narrow, came_from) {
+                let name = tensor.name.clone().unwrap_or_default();
+                let own = names.fresh(&format!("{name}_{}", element.name()));
+                casts.push(cast(names, &own, &name, DataType::Float));
+                narrow.name = Some(own);
+                *tensor = narrow;
+            }
+        }
+        for inner in &mut body.nodes {
+            restore_in_bodies(inner, names)?;
+        }
+        body.nodes.splice(0..0, casts);
+    }
+    Ok(())
+}
+
+/// True if a node quantizes the constant, whose integers rounding could change, or if the constant
+/// belongs to quantized weights: its type is that of the node's computation.
 fn is_quantized(graph: &Graph, name: &str) -> bool {
     let mut readers = graph.consumers(name).iter();
-    readers.any(|reader| graph.nodes()[reader.node].is("QuantizeLinear"))
+    readers.any(|reader| {
+        let node = &graph.nodes()[reader.node];
+        node.is("QuantizeLinear") || node.is("DequantizeLinear") || of_blocks(node)
+    })
+}
+
+/// True for the operators of ONNX Runtime on weights in blocks.
+fn of_blocks(node: &Node) -> bool {
+    let names = ["MatMulNBits", "MatMulBnb4", "GatherBlockQuantized"];
+    node.domain.as_deref() == Some(MICROSOFT) && names.contains(&node.op_type.as_str())
 }
 
 /// The constant in 16 bits and whether it is exact. `None` if it isn't exact and can't be rounded.
@@ -67,6 +118,17 @@ fn narrowed(
     element: DataType,
     rounds: bool,
 ) -> Result<Option<(TensorProto, bool)>, TensorError> {
+    if tensor.is_external() {
+        // Other external constants are still to be computed.
+        let stored = tensor.widened_from().map(|element| TensorProto {
+            data_type: Some(element as i32),
+            ..tensor.clone()
+        });
+        return Ok(stored.map(|mut stored| {
+            stored.note_widened_from(None);
+            (stored, true)
+        }));
+    }
     let (mut exact, mut largest) = (true, 0.0f32);
     let mut raw = Vec::new();
     tensor.each_f32_block(|block| {

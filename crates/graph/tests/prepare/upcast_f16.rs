@@ -7,10 +7,12 @@ use octet_test_models::{float16_constant, operators, typed_value};
 
 use super::node;
 
-/// The float16 constant of this name and shape in float32.
+/// The float16 constant of this name and shape in float32, with a note on its type.
 fn upcast_constant(name: &str, shape: &[usize]) -> TensorProto {
     let values = float16_constant(name, shape).to_f32().unwrap();
-    TensorProto::from_f32(name, shape, &values)
+    let mut tensor = TensorProto::from_f32(name, shape, &values);
+    tensor.note_widened_from(Some(DataType::Float16));
+    tensor
 }
 
 fn proto(

@@ -3,9 +3,10 @@
 //! name their cause.
 #![allow(clippy::unwrap_used)]
 
+mod half_precision;
 mod refused;
 
-use octet_graph::Model;
+use octet_graph::{Model, Node};
 use octet_onnx::schema::*;
 use octet_quantize::*;
 use octet_test_models::{assert_valid, choice, constant, model, node, producer};
@@ -75,7 +76,9 @@ fn each(model: &Model, mut see: impl FnMut(&str, &Quantized)) {
     for (name, scheme) in SCHEMES {
         let quantized = scheme(model, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_valid(&quantized.model);
-        assert_eq!(quantized.nodes.len(), model.graph.nodes().len(), "{name}");
+        let bodies = model.graph.nodes().iter().flat_map(Node::subgraphs);
+        let all = model.graph.nodes().len() + bodies.map(|body| body.nodes.len()).sum::<usize>();
+        assert_eq!(quantized.nodes.len(), all, "{name}");
         for choice in &quantized.nodes {
             assert_eq!(
                 choice.quantized,
@@ -163,7 +166,7 @@ fn weights_that_are_outputs_and_values_in_the_middle_keep_their_names() {
 }
 
 #[test]
-fn subgraphs_are_unchanged_and_find_their_values() {
+fn bodies_are_quantized_and_share_the_weights_around_them() {
     let (choice, yes) = choice("MatMul", "y");
     let nodes = vec![
         node("MatMul", &["x", "w"], "inner"),
@@ -174,20 +177,23 @@ fn subgraphs_are_unchanged_and_find_their_values() {
     each(
         &model(nodes, vec![weight.clone(), yes], &["y", "z"]),
         |name, done| {
-            assert_eq!(
-                producer(&done.model, "y").to_proto().attribute,
-                choice.attribute,
-                "{name}"
-            );
-            assert_eq!(
-                done.model.graph.initializers.get("w"),
-                Some(&weight),
-                "{name}"
-            );
-            // The values that the branches read are float32: declared so, or converted by a Cast.
-            let inner = done.model.graph.tensor_type("inner").unwrap();
-            assert_eq!(inner.element, DataType::Float, "{name}");
-            assert!(!done.nodes[2].quantized);
+            let held = done.model.graph.nodes().iter().find(|node| node.is("If"));
+            let bodies: Vec<_> = held.unwrap().subgraphs().collect();
+            assert_eq!(bodies.len(), 2, "{name}");
+            for body in bodies {
+                assert!(body.initializers.is_empty(), "{name}");
+                let reads = body.nodes.iter().flat_map(|node| &node.input);
+                assert!(
+                    reads.into_iter().any(|input| input.starts_with('w')),
+                    "{name}"
+                );
+            }
+            let floats = done.model.graph.initializers.get("w");
+            let gone = floats.is_none_or(|t| t.data_type == Some(DataType::Float16 as i32));
+            assert!(gone, "{name} keeps the float weight");
+            let products = done.nodes.iter().filter(|node| node.operator == "MatMul");
+            assert!(products.clone().all(|node| node.quantized), "{name}");
+            assert_eq!(products.count(), 4, "{name}");
         },
     );
 }

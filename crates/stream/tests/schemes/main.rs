@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::result_large_err)]
 
+mod bodies;
+mod halves;
+
 use std::collections::BTreeMap;
 
 use octet_graph::Model;
@@ -141,23 +144,22 @@ fn convert(file: &[u8], settings: &Settings) -> (ModelProto, Converted, usize) {
 /// Type, shape and bytes of a constant.
 type Contents = (Option<i32>, Vec<i64>, Vec<u8>);
 
-/// The contents of all constants, by name.
+/// The contents of the main graph's constants, by name.
 fn constants(model: &ModelProto) -> BTreeMap<String, Contents> {
     let tensors = model.graph.as_ref().unwrap().initializer.iter();
     tensors
-        .map(|t| {
-            let bytes = match &t.raw_data {
-                Some(raw) => raw.to_vec(),
-                None => t.to_i64().map_or(Vec::new(), |numbers| {
-                    numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
-                }),
-            };
-            (
-                t.name.clone().unwrap(),
-                (t.data_type, t.dims.clone(), bytes),
-            )
-        })
+        .map(|t| (t.name.clone().unwrap(), contents(t)))
         .collect()
+}
+
+fn contents(tensor: &TensorProto) -> Contents {
+    let bytes = match &tensor.raw_data {
+        Some(raw) => raw.to_vec(),
+        None => tensor.to_i64().map_or(Vec::new(), |numbers| {
+            numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
+        }),
+    };
+    (tensor.data_type, tensor.dims.clone(), bytes)
 }
 
 const SCHEMES: [&str; 9] = [
@@ -191,6 +193,44 @@ fn each_scheme_gives_the_model_that_it_gives_in_memory() {
         assert!(constants(&found) == constants(&proto), "{text}");
         assert_eq!(converted.quantized.nodes, wanted.nodes, "{text}");
         assert_eq!(found.graph.unwrap().output, proto.graph.unwrap().output);
+    }
+}
+
+#[test]
+fn weights_that_are_not_finite_stay_float_and_are_listed() {
+    let mut source = model(1.0);
+    for (name, number) in [("w", f32::NAN), ("z", f32::INFINITY)] {
+        let constants = source.graph.as_mut().unwrap().initializer.iter_mut();
+        for tensor in constants.filter(|tensor| tensor.name.as_deref() == Some(name)) {
+            let mut values = tensor.to_f32().unwrap();
+            values[100] = number;
+            *tensor = TensorProto::from_f32(name, &tensor.shape().unwrap(), &values);
+        }
+    }
+    let file = write(&source).unwrap();
+    let prepared = prepare(Model::from_proto(source).unwrap()).unwrap().model;
+    let own = [
+        r#"{ "scheme": "blocks" }"#,
+        r#"{ "scheme": "blocks", "blocks": { "method": "search" } }"#,
+    ];
+    let schemes = SCHEMES.into_iter().filter(|text| !text.contains("float16"));
+    for text in schemes.chain(own) {
+        let settings = settings(text);
+        let (found, converted, restarts) = convert(&file, &settings);
+        assert_eq!(restarts, 1, "{text}");
+        let wanted = apply(&prepared, &settings, None).unwrap();
+        let constants = constants(&found);
+        assert!(
+            constants == self::constants(&wanted.model.to_proto()),
+            "{text}"
+        );
+        assert_eq!(constants["w"].0, Some(DataType::Float as i32), "{text}");
+        let nodes = converted.quantized.nodes.iter();
+        let kept: Vec<&str> = nodes
+            .filter(|choice| format!("{:?}", choice.reason).contains("WeightNotFinite"))
+            .map(|choice| choice.node.as_str())
+            .collect();
+        assert_eq!(kept, ["one", "last"], "{text}");
     }
 }
 
