@@ -68,6 +68,13 @@ OURS = {
     "Octet with embeddings, mixed, k-quant": ("tied", blocks(method="k_quant", embeddings=True, mixed="k_quant_mixed")),
     "Octet with embeddings, q8, RTN": ("tied", blocks(8, embeddings=True)),
 }
+# Rows whose methods need samples: windows of another book.
+SAMPLED = {
+    "Octet q4, AWQ": ("tied", blocks(method="awq")),
+    "Octet q4, AWQ, zero points": ("tied", blocks(method="awq", symmetric=False)),
+    "Octet q4, GPTQ": ("tied", blocks(method="gptq")),
+}
+SAMPLES, SAMPLE_TOKENS, SAMPLE_BOOK = 16, 128, "Genesis"
 THEIRS = {
     "ORT q4": ("untied", []),
     "ORT q4, zero points": ("untied", ["--asymmetric"]),
@@ -148,9 +155,21 @@ def size_of(model):
     return sum(path.stat().st_size for path in model.parent.glob(f"{model.name}*"))
 
 
-def ours(source, out, settings):
-    used, _ = measured([os.environ["OCTET"], "quantize", source, "--stream", "--config", json.dumps(settings), "--out", out])
+def ours(source, out, settings, samples=None):
+    how = ["--samples", samples] if samples else ["--stream"]
+    used, _ = measured([os.environ["OCTET"], "quantize", source, *how, "--config", json.dumps(settings), "--out", out])
     return used
+
+
+def write_samples(network, corpus, folder):
+    """Windows of a text that is not the judged one, an `.npz` file each."""
+    tokens = network.tokenizer.encode(text_of(corpus, SAMPLE_BOOK))
+    folder.mkdir()
+    for place in range(SAMPLES):
+        # Windows at even distances in the book.
+        at = place * (len(tokens) - SAMPLE_TOKENS) // SAMPLES
+        np.savez(folder / f"{place:03}.npz", input_ids=np.array([[0, *tokens[at : at + SAMPLE_TOKENS - 1]]]))
+    return folder
 
 
 def theirs(source, out, options, wheels):
@@ -177,10 +196,11 @@ def main():
     args = parser.parse_args()
     corpus = Corpus()
     network = SmolLm(corpus, args.seed)
-    names = [name for name in [*OURS, *THEIRS] if not args.words or any(word in name for word in args.words)]
+    rows_by_name = OURS | SAMPLED | THEIRS
+    names = [name for name in rows_by_name if not args.words or any(word in name for word in args.words)]
     if not names:
-        parser.error(f"no row has one of these words; there are {', '.join([*OURS, *THEIRS])}")
-    paths = sources(network, {"tied", *((OURS | THEIRS)[name][0] for name in names)}, args.seed)
+        parser.error(f"no row has one of these words; there are {', '.join(rows_by_name)}")
+    paths = sources(network, {"tied", *(rows_by_name[name][0] for name in names)}, args.seed)
     wheels = [corpus.package(key) for key in ("onnx_ir", "sympy", "mpmath")]
     tokens = network.tokenizer.encode(text_of(corpus))[: args.tokens // WINDOW * WINDOW]
     # Each window begins as a document does in training.
@@ -192,8 +212,12 @@ def main():
     print("\n".join(lines), flush=True)
     for name in names:
         with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
-            out, (source, how) = Path(scratch) / "q.onnx", (OURS | THEIRS)[name]
-            used = ours(paths[source], out, how) if name in OURS else theirs(paths[source], out, how, wheels)
+            out, (source, how) = Path(scratch) / "q.onnx", rows_by_name[name]
+            if name in THEIRS:
+                used = theirs(paths[source], out, how, wheels)
+            else:
+                samples = write_samples(network, corpus, Path(scratch) / "samples") if name in SAMPLED else None
+                used = ours(paths[source], out, how, samples)
             rows.append({"name": name, **judged(out, windows, reference), "bytes": size_of(out), **used})
         lines.append(line(rows[-1], base))
         print(lines[-1], flush=True)

@@ -29,10 +29,18 @@ pub fn quantize_blocks(
 ) -> Result<Quantized, QuantizeError> {
     settings.check()?;
     match settings.form {
-        BlockForm::MatMulNBits | BlockForm::MatMulBnb4 => {
-            in_memory(&|refused| plan_blocks(model, of, keep_float, operators, refused, seen))
+        BlockForm::MatMulNBits | BlockForm::MatMulBnb4 => in_memory(&|refused| {
+            with_bodies(model, false, &|flat| {
+                plan_blocks(flat, of, keep_float, operators, refused, seen)
+            })
+        }),
+        BlockForm::Dequantize => {
+            let planned = with_bodies(model, false, &|flat| {
+                let quantized = quantize_dequantized(flat, of, keep_float, operators, seen)?;
+                Ok((quantized, Vec::new()))
+            })?;
+            Ok(planned.0)
         }
-        BlockForm::Dequantize => quantize_dequantized(model, of, keep_float, operators, seen),
     }
 }
 

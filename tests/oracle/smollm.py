@@ -176,7 +176,7 @@ class SmolLm:
         yield self.weights["model.embed_tokens.weight"].T if name == "lm_head.weight" else self.weights[name]
 
 
-def text_of(corpus):
-    """The judged text: a book of the King James Version, verse after verse."""
+def text_of(corpus, book=BOOK):
+    """A book of the King James Version, verse after verse: the judged one, or one for samples."""
     lines = member(corpus.package("verses"), TEXT).decode().splitlines()
-    return " ".join(verse["text"] for verse in map(json.loads, lines) if verse["book"] == BOOK)
+    return " ".join(verse["text"] for verse in map(json.loads, lines) if verse["book"] == book)

@@ -107,9 +107,20 @@ fn attention_of_heads_in_one_is_products_that_can_be_quantized() {
         .iter()
         .find(|one| one.title() == "the node");
     assert!(named.is_some_and(|one| one.is("MatMul")));
-    // The number of valid positions is unknown.
+    // The places behind the valid tokens are hidden.
     let mut counted = node;
     counted.input.extend(["", "", "", "x"].map(String::from));
-    let model = prepared(Some(&[1, 5, 8]), vec![counted], Vec::new());
+    let model = prepared(Some(&[1, 5, 8]), vec![counted.clone()], Vec::new());
+    let written = operators(&model);
+    let hides = [
+        "Less", "Where", "Add", "Softmax", "IsNaN", "Where", "MatMul",
+    ];
+    assert!(
+        written.windows(hides.len()).any(|some| some == hides),
+        "{written:?}"
+    );
+    // A window hides more than a count says.
+    let windowed = counted.with(AttributeProto::int("left_window_size", 2));
+    let model = prepared(Some(&[1, 5, 8]), vec![windowed], Vec::new());
     assert_eq!(operators(&model), ["Attention"]);
 }

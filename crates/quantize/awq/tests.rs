@@ -167,7 +167,7 @@ fn one_scale_serves_all_products_of_a_value_and_no_error_grows() {
                 outcome.after
             );
             let scales = outcome.scales.unwrap();
-            assert!(scales[3] > 3.0 * scales[0]);
+            assert!(scales[3] > 1.3 * scales[0], "{scales:?}");
         }
     }
 }

@@ -12,10 +12,14 @@ fn activations_beyond_float16_on_the_samples_stay_float32() {
     let nodes = vec![
         node("MatMul", &["x", "w"], "far"),
         node("Relu", &["far"], "near"),
-        node("MatMul", &["near", "w"], "mask"),
+        node("MatMul", &["near", "v"], "mask"),
         node("Relu", &["mask"], "y"),
     ];
-    let source = model(nodes, vec![constant("w", &[64, 64])], &["y"]);
+    let source = model(
+        nodes,
+        vec![constant("w", &[64, 64]), constant("v", &[64, 64])],
+        &["y"],
+    );
     let range = |max: f32| Range { min: -1.0, max };
     let ranges: BTreeMap<String, Range> = [("far", 1e5), ("near", 60_000.0), ("mask", 1e30)]
         .map(|(name, max)| (name.to_owned(), range(max)))
