@@ -95,6 +95,7 @@ pub(super) fn compute(
         let (mut quantized, recipes) = plan(refused)?;
         let mut failed = false;
         let mut left = Vec::new();
+        let mut computed = Vec::new();
         for planned in recipes {
             if !wanted(&planned) {
                 left.push(planned);
@@ -104,9 +105,7 @@ pub(super) fn compute(
             let bytes = planned.source.float_bytes()?;
             match run_in_memory(recipe.as_mut(), &bytes) {
                 Ok(results) => {
-                    for constant in planned.constants(results)? {
-                        quantized.model.graph.initializers.insert(constant);
-                    }
+                    computed.extend(planned.constants(results)?);
                     let summary = recipe.summary();
                     quantized.tensors.extend(recipe_entry(&planned, &summary));
                     quantized.notes.extend(recipe_notes(&planned, &summary));
@@ -115,6 +114,7 @@ pub(super) fn compute(
             }
         }
         if !failed {
+            quantized.model.graph.fill_constants(computed);
             return Ok((quantized, left));
         }
     }

@@ -112,6 +112,31 @@ def test_streamed_blocks_are_onnx_runtimes(program, tmp_path, element, bits, blo
     assert found["table"] == before["table"] and found["b"] == before["b"]
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("stream,activations", [(True, "float16"), (False, "float16"), (False, "source")])
+@pytest.mark.parametrize("element", ["float16", "bfloat16"])
+def test_integers_from_16_bits_are_onnx_runtimes_in_memory_too(program, tmp_path, element, stream, activations, symmetric):
+    source, floats = model_in(tmp_path, element)
+    out = tmp_path / "q.onnx"
+    chosen = json.dumps({"scheme": "blocks", "blocks": {"symmetric": symmetric, "activations": activations}})
+    command = [program, "quantize", source, "--config", chosen, "--out", out, *["--stream"] * stream]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = raw(out)
+    for name, w in ("w", floats["w"]), ("v", floats["v"].T):
+        packed, scales, zeros = theirs(np.ascontiguousarray(w), 4, 32, symmetric)
+        kind, shape, ours = found[f"{name}_Q4"]
+        ours = np.frombuffer(ours, np.uint8).reshape(shape)
+        np.testing.assert_array_equal(rows_of(ours, 4, len(w)), rows_of(packed, 4, len(w)))
+        kind, shape, ours = found[f"{name}_scales"]
+        assert kind == (TensorProto.FLOAT16 if activations == "float16" else TensorProto.FLOAT)
+        ours = np.frombuffer(ours, np.float16 if activations == "float16" else np.float32).reshape(shape)
+        # Exact where both have one type; otherwise up to the rounding of one of them.
+        np.testing.assert_allclose(ours.astype(np.float32), scales.astype(np.float32), rtol=2**-8 if element == "bfloat16" else 0)
+        if not symmetric:
+            assert found[f"{name}_zero_points"][2] == zeros.tobytes()
+
+
 @pytest.mark.parametrize("element", ["float32", "float16"])
 def test_a_result_in_several_files_loads_and_computes_the_same(program, tmp_path, element):
     source, floats = model_in(tmp_path, element, columns=8192)

@@ -7,9 +7,9 @@
 //! readers. So two branches share what a pass made for both, and neither computes what only the other
 //! needs.
 //!
-//! Constants stay in their graph, unless a pass computes them: computed ones belong to the main graph,
-//! where all bodies see them. So a pass that computes constants needs no bodies either, and a weight
-//! that two branches share is stored once.
+//! Constants stay in their graph. Those that a pass adds or computes go, like nodes, into the innermost
+//! graph that holds all their readers: a weight that two branches share is stored once, around them.
+//! ONNX Runtime requires the weight and its DequantizeLinear in one graph.
 
 mod restore;
 

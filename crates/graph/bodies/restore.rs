@@ -32,8 +32,8 @@ struct Placement {
 }
 
 impl FlatModel {
-    /// Puts the nodes of a rewritten flat graph back into bodies. Constants in `computed` belong to
-    /// the main graph.
+    /// Puts the nodes of a rewritten flat graph back into bodies. New constants, and those in
+    /// `computed`, go into the innermost graph that holds all their readers.
     pub fn restore(&self, graph: &mut Graph, computed: &HashSet<String>) {
         let elements = graph.element_types().into_iter();
         let elements = elements.map(|(name, element)| (name.to_owned(), element));
@@ -174,25 +174,30 @@ impl FlatModel {
 
     /// Takes the constants of bodies out of the main graph.
     fn constants(&self, graph: &mut Graph, computed: &HashSet<String>, to: &mut Placement) {
-        let stays_inside = |name: &str| {
-            let home = self.home.get(name).copied().filter(|&id| id != MAIN)?;
-            let reader = to.readers.get(name).copied().unwrap_or(home);
-            let inside = self.common(home, reader) == home && !computed.contains(name);
-            inside.then_some(home)
+        let body_of = |name: &str| {
+            let reader = to.readers.get(name).copied();
+            let home = self.home.get(name).copied();
+            let place = match home.filter(|_| !computed.contains(name)) {
+                Some(home) => self.common(home, reader.unwrap_or(home)),
+                // Nothing but its readers decides on a new constant.
+                None => reader.unwrap_or(MAIN),
+            };
+            (place != MAIN && !graph.is_output(name)).then_some(place)
         };
+        let places: HashMap<String, GraphId> = graph
+            .initializers
+            .iter()
+            .filter_map(|tensor| Some((tensor.name.clone()?, body_of(tensor.name.as_deref()?)?)))
+            .collect();
         let mut inner: HashMap<GraphId, Vec<TensorProto>> = HashMap::new();
         graph.initializers.retain(|tensor| {
-            let name = tensor.name.as_deref().unwrap_or_default();
-            let home = stays_inside(name);
-            if let Some(home) = home {
-                inner.entry(home).or_default().push(tensor.clone());
+            let place = tensor.name.as_ref().and_then(|name| places.get(name));
+            if let Some(&place) = place {
+                inner.entry(place).or_default().push(tensor.clone());
             }
-            home.is_none()
+            place.is_none()
         });
-        for (&home, tensors) in &inner {
-            let names = tensors.iter().filter_map(|tensor| tensor.name.clone());
-            to.values.extend(names.map(|name| (name, home)));
-        }
+        to.values.extend(places);
         to.constants = inner;
     }
 
@@ -289,5 +294,38 @@ impl FlatModel {
 fn retype(value: &mut ValueInfoProto, element: Option<DataType>) {
     if let (Some(element), true) = (element, tensor_type_of(value).is_some()) {
         value.set_element(element);
+    }
+}
+
+impl Graph {
+    /// Replaces constants of the main graph and of bodies by others of the same names. A name that no
+    /// graph has becomes a constant of the main graph.
+    pub fn fill_constants(&mut self, constants: Vec<TensorProto>) {
+        let mut inner: HashMap<String, TensorProto> = HashMap::new();
+        for tensor in constants {
+            match self.initializers.contains(tensor.title()) {
+                true => self.initializers.insert(tensor),
+                false => {
+                    inner.insert(tensor.title().to_owned(), tensor);
+                }
+            }
+        }
+        if !inner.is_empty() {
+            self.edit_all(|_, node| fill(node, &mut inner));
+        }
+        inner
+            .into_values()
+            .for_each(|tensor| self.initializers.insert(tensor));
+    }
+}
+
+fn fill(node: &mut Node, constants: &mut HashMap<String, TensorProto>) {
+    for body in node.subgraphs_mut() {
+        for tensor in &mut body.initializers {
+            if let Some(full) = constants.remove(tensor.title()) {
+                *tensor = full;
+            }
+        }
+        body.nodes.iter_mut().for_each(|node| fill(node, constants));
     }
 }

@@ -144,9 +144,13 @@ fn new_nodes_go_where_all_their_readers_are() {
     let [then_branch, else_branch] = bodies(&graph.nodes()[2]).try_into().unwrap();
     assert_eq!(then_branch.len(), 2);
     assert_eq!(else_branch[1], r#"Exp ["inner_1"] ["alone"]"#);
-    // A computed constant belongs to the main graph.
+    // A computed constant stays with its only reader, and is found there.
     let constants: Vec<&str> = graph.initializers.iter().map(TensorProto::title).collect();
-    assert_eq!(constants, ["shared", "own_1"]);
+    assert_eq!(constants, ["shared"]);
+    let full = TensorProto::from_f32("own_1", &[4], &[9.0; 4]);
+    graph.fill_constants(vec![full.clone()]);
+    let body = graph.nodes()[2].subgraphs().nth(1).unwrap();
+    assert_eq!(body.initializers, [full]);
 }
 
 #[test]
