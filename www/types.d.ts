@@ -42,7 +42,8 @@ export type BlockForm = 'matmul_nbits' | 'dequantize' | 'matmul_bnb4';
  * - "search": A search over scales; errors of large numbers count more.
  * - "k_quant": ONNX Runtime's k-quant: scale and zero point by weighted least squares, for several roundings.
  * - "gptq": The scales of `search`, with GPTQ's rounding.
- * - "awq": AWQ: like `rtn`, after the inputs that count most on the samples got larger weights. What is before is divided by the same scales.
+ * - "awq": AWQ: like `rtn`, after the inputs that count most on the samples got larger weights. What is
+ * before is divided by the same scales.
  */
 export type BlockMethod = 'rtn' | 'hqq' | 'search' | 'k_quant' | 'gptq' | 'awq';
 
