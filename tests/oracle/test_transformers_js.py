@@ -155,6 +155,18 @@ def test_transformers_js_generates_the_tokens_of_onnx_runtime(folder, form):
     assert json.loads(done.stdout.splitlines()[-1]) == wanted and len(wanted) > len(PROMPT) + 3
 
 
+@pytest.mark.parametrize("browser", ["chromium", "firefox"])
+def test_transformers_js_in_a_page_generates_the_tokens_of_onnx_runtime(folder, browser):
+    script = Path(__file__).parent / "generate_page.mjs"
+    command = ["node", script, browser, folder, "8", ",".join(FORMS), *map(str, PROMPT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout.splitlines()[-1])
+    assert list(made) == list(FORMS)
+    for form, ids in made.items():
+        assert ids == greedy(folder / "onnx" / f"model{FORMS[form]}.onnx", PROMPT, 8), form
+
+
 def test_the_card_shows_the_error_of_models_that_octet_runs(program, tmp_path):
     source = tmp_path / "source"
     source.mkdir()
