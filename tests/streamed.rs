@@ -120,7 +120,20 @@ fn a_conversion_stops_and_goes_on_in_another_session() {
     convert(&mut second, &file, &mut bytes, false);
     assert!(bytes == wanted);
     let [one, other] = [&mut whole, &mut second].map(|model| model.finish().unwrap());
-    assert_eq!(one.as_slice().concat(), other.as_slice().concat());
+    assert_eq!(one.0.as_slice().concat(), other.0.as_slice().concat());
+    assert_eq!(one.1.weights, other.1.weights);
+    let weight = &one.1.weights[0];
+    let numbers = (SIDE * SIDE) as u64;
+    assert_eq!((&*weight.name, &*weight.form), ("w", "uint8, float32"));
+    assert_eq!(weight.bytes_before, numbers * 4);
+    assert_eq!(weight.bytes_after, numbers / 2 + numbers / 32 * 4);
+    assert_eq!(one.1.float.len(), 1);
+    // Each report tells of its own run.
+    let half = numbers * 4;
+    for (outcome, read) in [(one.1, 2 * half), (other.1, half)] {
+        let line = format!("bytes_read: {read}");
+        assert!(outcome.report.contains(&line), "{}", outcome.report);
+    }
 
     let other = Settings {
         float: vec!["one".into()],

@@ -135,6 +135,7 @@ export interface Place {
 /** The files that a conversion made, the model first. */
 export interface StreamedFiles {
   files: { name: string; bytes: number }[];
+  outcome: StreamedOutcome;
   memory: Memory;
 }
 

@@ -4,7 +4,7 @@
  * summarize, and write as a command line. Independent of the page.
  */
 
-/** @import { Settings } from './types.js' */
+/** @import { Settings, TextSettings } from './types.js' */
 
 /** @typedef {string[]} Path keys from the outside in */
 
@@ -113,13 +113,18 @@ export function inWords(document) {
  *
  * @param {string} model
  * @param {Settings} document
- * @param {{ random?: number }} [samples] how many random ones, in place of files
+ * @param {{ random?: number, texts?: TextSettings }} [samples] how many random ones, in place of files;
+ *   how texts become samples
  * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */
-export function commandLine(model, document, { random = 0 } = {}) {
+export function commandLine(model, document, { random = 0, texts } = {}) {
   const parts = ['octet quantize', quoted(model.startsWith('-') ? `./${model}` : model)];
   if (needsSamples(document)) {
     parts.push(...(random > 0 ? ['--demo', String(random)] : ['--samples', 'SAMPLES']));
+    if (texts?.fields?.length) parts.push('--text-field', quoted(texts.fields.join(',')));
+    if (texts?.maxLength) parts.push('--max-length', String(texts.maxLength));
+    if (texts?.count) parts.push('--texts', String(texts.count));
+    if (texts?.unit === 'paragraphs') parts.push('--paragraphs');
   }
   const { method, scheme, format, ...rest } = document;
   if (Object.keys(rest).length > 0) {

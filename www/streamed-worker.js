@@ -117,13 +117,13 @@ export async function attachStreamed({ key, files }) {
 export async function planStreamed({ key, settings, limit, place }) {
   const { core, source } = open(key);
   /** @type {StreamedPlan} */
-  const plan = core.plan(settings, limit);
+  let plan = core.plan(settings, limit);
   const files = await resultFiles(place, plan);
   const texts = await files.journals();
   let [kept, misfit] = [/** @type {number | null} */ (null), ''];
   for (const text of texts) {
     try {
-      core.resume(text);
+      plan = core.resume(text);
       [kept, misfit] = [core.bytesRead(), ''];
       break;
     } catch (error) {
@@ -164,7 +164,7 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
   /** @type {StreamedPlan} */
   let plan = core.plan(settings, limit);
   const files = await resultFiles(place, plan);
-  if (resume) goOn(core, await files.journals());
+  if (resume) plan = goOn(core, await files.journals());
   let told = 0;
   let due = 0;
   const note = async () => {
@@ -203,15 +203,19 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
     }
     tell();
     const text = core.journal();
-    const model = core.finish();
+    const { model, outcome } = core.finish();
     await files.finish(/** @type {Uint8Array<ArrayBuffer>} */ (model), text);
-    return { files: [{ name: plan.model, bytes: model.length }, ...plan.files], memory: wasm.memoryUsage() };
+    return { outcome, files: [{ name: plan.model, bytes: model.length }, ...plan.files], memory: wasm.memoryUsage() };
   } finally {
     await files.close();
   }
 }
 
-/** Skips what an earlier conversion has written. @param {Core} core @param {string[]} texts */
+/**
+ * Skips what an earlier conversion has written; returns its plan.
+ *
+ * @param {Core} core @param {string[]} texts @returns {StreamedPlan}
+ */
 function goOn(core, texts) {
   /** @type {unknown} */
   let problem = failure('journal', 'there is no unfinished conversion at this place: start it again');

@@ -1,35 +1,32 @@
 //! Bytes of floats of any type as f32, and back.
 
 use bytes::Bytes;
+use octet_kernels::LittleEndianFloats;
 
-use super::half::{narrow_half, widen_half};
+use super::half::narrow_half;
 use super::schema::{DataType, TensorProto};
 use super::tensor::TensorError;
 
 impl DataType {
+    /// The numbers in these bytes; `None` for other types than floats.
+    pub fn float_bytes(self, bytes: &[u8]) -> Option<LittleEndianFloats<'_>> {
+        Some(match self {
+            DataType::Float => LittleEndianFloats::Float(bytes.as_chunks().0),
+            DataType::Float16 => LittleEndianFloats::Half(bytes.as_chunks().0),
+            DataType::Bfloat16 => LittleEndianFloats::Brain(bytes.as_chunks().0),
+            DataType::Double => LittleEndianFloats::Double(bytes.as_chunks().0),
+            _ => return None,
+        })
+    }
+
     /// The numbers in these bytes as f32. Doubles are rounded; other types than floats give none.
     pub fn floats(self, bytes: &[u8]) -> Vec<f32> {
-        let halves = |widen: fn(u16) -> f32| {
-            let pairs = bytes.as_chunks::<2>().0.iter();
-            pairs.map(|&pair| widen(u16::from_le_bytes(pair))).collect()
+        let Some(numbers) = self.float_bytes(bytes) else {
+            return Vec::new();
         };
-        match self {
-            DataType::Float => {
-                let quads = bytes.as_chunks::<4>().0;
-                let mut floats = vec![0.0; quads.len()];
-                octet_kernels::decode(quads, &mut floats);
-                floats
-            }
-            DataType::Float16 => halves(widen_half),
-            DataType::Bfloat16 => halves(|bits| f32::from_bits(u32::from(bits) << 16)),
-            DataType::Double => {
-                let eights = bytes.as_chunks::<8>().0.iter();
-                eights
-                    .map(|&eight| f64::from_le_bytes(eight) as f32)
-                    .collect()
-            }
-            _ => Vec::new(),
-        }
+        let mut floats = vec![0.0; numbers.len()];
+        numbers.read_all(&mut floats);
+        floats
     }
 
     /// The bytes of these numbers in a float type, each rounded to the nearest. Other types than

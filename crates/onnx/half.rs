@@ -4,13 +4,11 @@
 use super::little_endian::append;
 use super::schema::{DataType, StringStringEntryProto, TensorProto};
 use super::tensor::TensorError;
+use octet_kernels::half::widen_brain;
 
-/// The least normal float16, 2^-14.
-pub const LEAST_NORMAL_HALF: f32 = 6.103_515_6e-5;
-/// The least positive float16, 2^-24.
-pub const SMALLEST_HALF: f32 = 5.960_464_5e-8;
-/// The greatest float16 plus half a step: from here on, rounding gives infinity.
-pub const TOO_LARGE_FOR_HALF: f32 = 65520.0;
+pub use octet_kernels::half::{
+    LEAST_NORMAL_HALF, SMALLEST_HALF, TOO_LARGE_FOR_HALF, narrow_half, widen_half,
+};
 
 impl DataType {
     /// Returns true for 16-bit floats.
@@ -29,7 +27,7 @@ impl DataType {
     pub(super) fn widen(self) -> Option<fn(u16) -> f32> {
         match self {
             DataType::Float16 => Some(widen_half),
-            DataType::Bfloat16 => Some(|bits| f32::from_bits(u32::from(bits) << 16)),
+            DataType::Bfloat16 => Some(widen_brain),
             _ => None,
         }
     }
@@ -111,63 +109,9 @@ impl TensorProto {
     }
 }
 
-/// Converts IEEE half precision to single precision, exactly.
-#[inline]
-pub fn widen_half(half: u16) -> f32 {
-    let sign = u32::from(half & 0x8000) << 16;
-    let magnitude = u32::from(half & 0x7fff);
-    // Shift exponent and fraction into place. A multiplication then corrects the exponent bias (127
-    // - 15 = 112) and normalises subnormals. Infinities and NaNs need the full exponent.
-    let widened = if magnitude >= 0x7c00 {
-        f32::from_bits(magnitude << 13 | 0x7f80_0000)
-    } else {
-        f32::from_bits(magnitude << 13) * f32::from_bits((112 + 127) << 23)
-    };
-    f32::from_bits(widened.to_bits() | sign)
-}
-
-/// Bits of the float16 nearest to a value, ties to even; overflow gives infinity.
-#[inline]
-pub fn narrow_half(value: f32) -> u16 {
-    let bits = value.to_bits();
-    let sign = (bits >> 16) as u16 & 0x8000;
-    let magnitude = bits & 0x7fff_ffff;
-    let half = if magnitude > 0x7f80_0000 {
-        0x7e00
-    } else if magnitude >= TOO_LARGE_FOR_HALF.to_bits() {
-        0x7c00
-    } else if magnitude >= 0x3880_0000 {
-        // From 2^-14 on: drop 13 bits of the fraction, and change the exponent bias from 127 to 15.
-        // A fraction that rounds up to the next power of two correctly carries into the exponent.
-        let even = (magnitude >> 13) & 1;
-        (((magnitude + 0xfff + even) >> 13) - (112 << 10)) as u16
-    } else {
-        // Below, float16 values are integer multiples of 2^-24.
-        (f32::from_bits(magnitude) / SMALLEST_HALF).round_ties_even() as u16
-    };
-    sign | half
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn float16_values_round_trip_and_ties_go_to_even() {
-        for half in 0..0x7c00u16 {
-            let value = widen_half(half);
-            assert_eq!(narrow_half(value), half);
-            assert_eq!(narrow_half(-value), half | 0x8000);
-            if half + 1 < 0x7c00 {
-                let between = (value + widen_half(half + 1)) / 2.0;
-                assert_eq!(narrow_half(between), half + half % 2, "{between}");
-                assert_eq!(narrow_half(between.next_down()), half);
-                assert_eq!(narrow_half(between.next_up()), half + 1);
-            }
-        }
-        assert_eq!(narrow_half(f32::INFINITY), 0x7c00);
-        assert!(widen_half(narrow_half(f32::NAN)).is_nan());
-    }
 
     #[test]
     fn floats_round_to_the_nearest_value_of_their_type() {

@@ -1,6 +1,8 @@
 //! A model whose constants are still to be computed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use super::Quantized;
 use super::float16_numbers::{STANDS_FOR_INFINITY, TOO_LARGE};
@@ -12,14 +14,22 @@ use super::stays_float::StaysFloat;
 pub(super) type PlannedModel = (Quantized, Vec<PlannedRecipe>);
 
 /// Constants that stay as they are because their recipes failed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RefusedConstants {
     /// Weights without integers, with the reason.
-    weights: HashMap<String, StaysFloat>,
+    weights: BTreeMap<String, RefusedWeight>,
     /// Constants with numbers beyond float16.
-    halves: HashSet<String>,
+    halves: BTreeSet<String>,
     /// Activations that were beyond float16 on the samples.
-    activations: HashSet<String>,
+    activations: BTreeSet<String>,
+}
+
+/// A reason why a weight has no integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum RefusedWeight {
+    NotFinite,
+    TooLarge,
 }
 
 impl RefusedConstants {
@@ -29,8 +39,8 @@ impl RefusedConstants {
             let size = min.abs().max(max.abs());
             size >= TOO_LARGE && size < STANDS_FOR_INFINITY
         };
-        let activations: HashSet<String> = match ranges {
-            None => HashSet::new(),
+        let activations: BTreeSet<String> = match ranges {
+            None => BTreeSet::new(),
             Some(ActivationRanges::Provided(ranges)) => {
                 let far = ranges.iter();
                 let far = far.filter(|(_, range)| is_beyond(range.min, range.max));
@@ -60,8 +70,8 @@ impl RefusedConstants {
     pub fn add(&mut self, planned: &PlannedRecipe, error: &RecipeError) -> bool {
         let name = planned.source.name.clone().unwrap_or_default();
         let reason = match error {
-            RecipeError::NotFinite => StaysFloat::WeightNotFinite,
-            RecipeError::Scale(_) => StaysFloat::WeightTooLarge,
+            RecipeError::NotFinite => RefusedWeight::NotFinite,
+            RecipeError::Scale(_) => RefusedWeight::TooLarge,
             RecipeError::TooLarge => return self.halves.insert(name),
             RecipeError::Slice { .. } => return false,
         };
@@ -70,7 +80,10 @@ impl RefusedConstants {
 
     /// The reason why a weight stays as it is.
     pub(super) fn weight(&self, name: &str) -> Option<StaysFloat> {
-        self.weights.get(name).copied()
+        self.weights.get(name).map(|refused| match refused {
+            RefusedWeight::NotFinite => StaysFloat::WeightNotFinite,
+            RefusedWeight::TooLarge => StaysFloat::WeightTooLarge,
+        })
     }
 
     /// True if a constant has numbers beyond float16.

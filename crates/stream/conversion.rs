@@ -1,16 +1,17 @@
 //! The conversion: a plan of all constants, then one after the other from source to result.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::ops::Range;
 
 use octet_graph::Model;
-use octet_onnx::schema::{ModelProto, StringStringEntryProto, TensorProto};
-use octet_onnx::{Pieces, Stretch, pieces, stretch_of, tensors};
-use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeKind, RecipeSummary};
+use octet_onnx::schema::ModelProto;
+use octet_onnx::{Pieces, Stretch, pieces, tensors};
+use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeKind, RecipeSummary, Slices};
 use octet_quantize::{
     Quantized, RefusedConstants, Settings, plan_streamed, recipe_entry, recipe_notes,
 };
 
-use crate::data_placement::DataPlacement;
+use crate::constant_plan::{ConstantPlan, Work};
 use crate::{JournalError, OutputFiles, StreamError, WeightsFile};
 
 /// The next thing that the caller does.
@@ -61,13 +62,6 @@ struct ConversionOrder {
     model: ModelProto,
     settings: Settings,
     output: OutputFiles,
-}
-
-/// A recipe, where its source lies, and where its outputs go: file and offset.
-struct Work {
-    planned: PlannedRecipe,
-    source: Option<Stretch>,
-    places: Vec<(usize, u64)>,
 }
 
 struct Current {
@@ -160,6 +154,21 @@ impl Conversion {
         &self.finished
     }
 
+    /// Constants that can't be converted, as far as they were read.
+    pub fn refused(&self) -> &RefusedConstants {
+        &self.refused
+    }
+
+    /// Plans again, without constants that an earlier conversion could not convert. Before the first
+    /// step.
+    pub(crate) fn refuse(&mut self, refused: &RefusedConstants) -> Result<(), StreamError> {
+        if self.refused == *refused {
+            return Ok(());
+        }
+        self.refused = refused.clone();
+        self.replan()
+    }
+
     /// Skips the recipes that an earlier conversion of this model finished with these settings and
     /// this output. Before the first step.
     pub fn resume(&mut self, finished: &[RecipeSummary]) -> Result<(), StreamError> {
@@ -184,6 +193,28 @@ impl Conversion {
             most = most.max(work.planned.start()?.memory());
         }
         Ok(most)
+    }
+
+    /// The parts of the source that are read from here on, in order, if the plan stays.
+    pub fn reads(&self) -> Result<Vec<Stretch>, StreamError> {
+        let mut reads = Vec::new();
+        let mut add = |source: &Option<Stretch>, slices: Slices| {
+            let read = |stretch: &Stretch, range: Range<u64>| Stretch {
+                file: stretch.file.clone(),
+                offset: stretch.offset + range.start,
+                length: range.end - range.start,
+            };
+            if let Some(stretch) = source {
+                reads.extend(slices.map(|range| read(stretch, range)));
+            }
+        };
+        if let Some(Current { work, recipe }) = &self.current {
+            add(&work.source, recipe.slices().clone());
+        }
+        for work in &self.waiting {
+            add(&work.source, work.planned.start()?.slices().clone());
+        }
+        Ok(reads)
     }
 
     /// The next step. A write must be done before the next call.
@@ -320,87 +351,5 @@ impl Conversion {
             quantized: self.quantized,
             summaries,
         })
-    }
-}
-
-/// The places of all external constants.
-struct ConstantPlan {
-    placement: DataPlacement,
-    work: Vec<Work>,
-    /// Recipe and output by the name of a computed constant.
-    computed: HashMap<String, (usize, usize)>,
-    /// Index in `work` of constants that are copied. Those over one stretch are one.
-    copied: BTreeMap<Stretch, usize>,
-}
-
-impl ConstantPlan {
-    fn new(recipes: Vec<PlannedRecipe>, output: OutputFiles) -> Result<ConstantPlan, StreamError> {
-        let mut plan = ConstantPlan {
-            placement: DataPlacement::new(output),
-            work: Vec::new(),
-            computed: HashMap::new(),
-            copied: BTreeMap::new(),
-        };
-        for planned in recipes {
-            for (output, name) in planned.outputs.iter().enumerate() {
-                plan.computed
-                    .insert(name.clone(), (plan.work.len(), output));
-            }
-            for (name, output, _) in &planned.views {
-                plan.computed
-                    .insert(name.clone(), (plan.work.len(), *output));
-            }
-            plan.add(planned)?;
-        }
-        Ok(plan)
-    }
-
-    fn add(&mut self, planned: PlannedRecipe) -> Result<usize, StreamError> {
-        let source = stretch_of(&planned.source)?;
-        let recipe = planned.start()?;
-        let outputs = recipe.outputs().iter();
-        let places = outputs
-            .map(|output| self.placement.place(output.bytes))
-            .collect();
-        self.work.push(Work {
-            planned,
-            source,
-            places,
-        });
-        Ok(self.work.len() - 1)
-    }
-
-    /// Gives an external tensor its place in the result.
-    fn place(&mut self, tensor: &mut TensorProto) -> Result<(), StreamError> {
-        if !tensor.is_external() {
-            return Ok(());
-        }
-        let name = tensor.name.as_deref().unwrap_or_default();
-        let (work, output) = match self.computed.get(name) {
-            Some(&place) if tensor.external_data.is_empty() => place,
-            _ => {
-                let Some(stretch) = stretch_of(tensor)? else {
-                    return Ok(());
-                };
-                let known = self.copied.get(&stretch).copied();
-                let work = match known {
-                    Some(work) => work,
-                    None => self.add(PlannedRecipe::copy(tensor))?,
-                };
-                self.copied.insert(stretch, work);
-                (work, 0)
-            }
-        };
-        let (file, offset) = self.work[work].places[output];
-        let entry = |key: &str, value: String| StringStringEntryProto {
-            key: Some(key.to_owned()),
-            value: Some(value),
-        };
-        tensor.external_data = vec![
-            entry("location", self.placement.files[file].name.clone()),
-            entry("offset", offset.to_string()),
-            entry("length", tensor.stored_bytes()?.to_string()),
-        ];
-        Ok(())
     }
 }

@@ -4,8 +4,8 @@
 //! disk. It never does so before: an old journal only repeats some work. It names the sources, the
 //! settings and the result, because the work of another conversion must not be taken over.
 
-use octet_quantize::Settings;
 use octet_quantize::recipe::RecipeSummary;
+use octet_quantize::{RefusedConstants, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::{Conversion, OutputFiles, StreamError, WeightsFile};
@@ -32,6 +32,9 @@ pub struct ConversionJournal {
     settings: String,
     output: OutputFiles,
     files: Vec<WeightsFile>,
+    /// Constants that stay as they are.
+    #[serde(default)]
+    refused: RefusedConstants,
     /// Facts about the recipes whose outputs are written, in the order of the conversion.
     finished: Vec<RecipeSummary>,
 }
@@ -66,6 +69,7 @@ impl ConversionJournal {
             settings: serde_json::to_string(settings).unwrap_or_default(),
             output: output.clone(),
             files: conversion.files().to_vec(),
+            refused: conversion.refused().clone(),
             finished: conversion.finished().to_vec(),
         }
     }
@@ -78,6 +82,7 @@ impl ConversionJournal {
     /// Takes the files of a conversion that was planned again, of which nothing is written.
     pub fn restart(&mut self, conversion: &Conversion) {
         self.files = conversion.files().to_vec();
+        self.refused = conversion.refused().clone();
         self.finished.clear();
     }
 
@@ -96,14 +101,31 @@ impl ConversionJournal {
     }
 
     /// Makes a new conversion go on where the one of this journal ended. `current` is the journal of
-    /// the new one.
+    /// the new one, and has the same state then.
     pub fn resume(
         &self,
-        current: &ConversionJournal,
+        current: &mut ConversionJournal,
+        conversion: &mut Conversion,
+    ) -> Result<(), StreamError> {
+        self.prepare(current, conversion)?;
+        conversion.resume(&self.finished)?;
+        current.record(conversion);
+        Ok(())
+    }
+
+    /// Gives a new conversion the plan of this journal's, which may have fewer constants to convert.
+    pub fn prepare(
+        &self,
+        current: &mut ConversionJournal,
         conversion: &mut Conversion,
     ) -> Result<(), StreamError> {
         self.continues(current)?;
-        conversion.resume(&self.finished)
+        conversion.refuse(&self.refused)?;
+        current.restart(conversion);
+        match self.files == current.files {
+            true => Ok(()),
+            false => Err(JournalError::Damaged.into()),
+        }
     }
 
     /// Fails unless both are about the same conversion.
@@ -128,10 +150,7 @@ impl ConversionJournal {
         if self.output != current.output {
             return other("another name or another size of its files".to_owned());
         }
-        match self.files == current.files {
-            true => Ok(()),
-            false => Err(JournalError::Damaged),
-        }
+        Ok(())
     }
 
     /// The number of recipes that it has.

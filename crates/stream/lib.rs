@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 #![allow(clippy::result_large_err)]
 
+mod constant_plan;
 mod conversion;
 mod data_placement;
 mod journal;

@@ -33,6 +33,8 @@ mod progress;
 mod quantize;
 #[path = "octet/ranges.rs"]
 mod ranges;
+#[path = "octet/read_ahead.rs"]
+mod read_ahead;
 #[path = "octet/reports.rs"]
 mod reports;
 #[path = "octet/run.rs"]
@@ -59,6 +61,8 @@ mod texts;
 mod threads;
 #[path = "octet/transformers_js.rs"]
 mod transformers_js;
+#[path = "octet/write_behind.rs"]
+mod write_behind;
 
 use std::process::ExitCode;
 

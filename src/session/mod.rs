@@ -35,6 +35,7 @@ mod source;
 mod stage;
 mod stored_profile;
 mod streamed;
+mod streamed_report;
 mod warm_up;
 
 use std::collections::BTreeMap;
@@ -60,7 +61,8 @@ pub use sample_checks::UnusableSample;
 pub use source::{Checksum, ModelFile, hexadecimal};
 use stage::Stage;
 use stored_profile::StoredProfile;
-pub use streamed::{StreamedModel, StreamedPlan};
+pub use streamed::{RESTARTED, StreamedModel, StreamedPlan};
+pub use streamed_report::{StreamedOutcome, StreamedResult, StreamedWeight};
 pub use warm_up::warm_up;
 
 pub use crate::broken_invariant::BrokenInvariant;

@@ -11,12 +11,14 @@ use serde::Serialize;
 use super::error::{Error, OrderError};
 use super::model_summary::{DataFile, ModelSummary};
 use super::opened::input_specs;
+use super::streamed_report::{StreamedOutcome, StreamedResult};
 use crate::graph::Model;
 use crate::onnx::schema::ModelProto;
 use crate::onnx::skeleton::SkeletonReader;
 use crate::onnx::{self, Stretch, check_stretches};
+use crate::profile::{Profiler, RunStep, Section, SystemClock, environment};
 use crate::quantize::Settings;
-use crate::quantize::recipe::{MEMORY, SLICE};
+use crate::quantize::recipe::SLICE;
 use crate::stream::{
     Conversion, ConversionJournal, ConversionStep, OutputFiles, SmallTensors, SourceIdentity,
     StreamError,
@@ -24,6 +26,10 @@ use crate::stream::{
 
 /// The version of Octet in journals.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The note on a plan that changed.
+pub const RESTARTED: &str =
+    "some weights have numbers beyond float16, so the conversion began again without them";
 
 /// Bytes of slices that are in memory beside a recipe: as read, as floats, as results.
 const SLICES: u64 = 4 * SLICE;
@@ -50,6 +56,12 @@ enum StreamedStage {
 
 struct PlannedConversion {
     conversion: Box<Conversion>,
+    settings: Settings,
+    profiler: Profiler,
+    /// Bytes of this run.
+    bytes_read: u64,
+    bytes_written: u64,
+    notes: Vec<String>,
     journal: ConversionJournal,
 }
 
@@ -177,12 +189,21 @@ impl StreamedModel {
             model: settings.file_name(&self.name),
             limit,
         };
+        let mut profiler = Profiler::start(Box::new(SystemClock));
+        profiler.begin(RunStep::Preparation);
         let conversion = Conversion::new(model.clone(), settings, output.clone())?;
+        profiler.end();
+        profiler.begin(RunStep::Quantization(settings.scheme));
         let sources = self.sources.clone();
         let journal = ConversionJournal::new(VERSION, sources, settings, &output, &conversion);
-        let plan = StreamedPlan::new(&output.model, &conversion);
+        let plan = StreamedPlan::new(&output.model, &conversion)?;
         *planned = Some(PlannedConversion {
             conversion: Box::new(conversion),
+            settings: settings.clone(),
+            profiler,
+            bytes_read: 0,
+            bytes_written: 0,
+            notes: Vec::new(),
             journal,
         });
         Ok(plan)
@@ -192,9 +213,7 @@ impl StreamedModel {
     pub fn resume(&mut self, journal: &str) -> Result<(), Error> {
         let planned = self.planned()?;
         let before = ConversionJournal::from_json(journal).map_err(StreamError::from)?;
-        before.resume(&planned.journal, &mut planned.conversion)?;
-        planned.journal.record(&planned.conversion);
-        Ok(())
+        Ok(before.resume(&mut planned.journal, &mut planned.conversion)?)
     }
 
     /// Bytes that were read, and all that are.
@@ -206,22 +225,29 @@ impl StreamedModel {
     pub fn step(&mut self) -> Result<ConversionStep, Error> {
         let planned = self.planned()?;
         let step = planned.conversion.next()?;
-        if step == ConversionStep::Restart {
-            planned.journal.restart(&planned.conversion);
+        match &step {
+            ConversionStep::Restart => {
+                planned.journal.restart(&planned.conversion);
+                planned.notes.push(RESTARTED.to_owned());
+            }
+            ConversionStep::Write { bytes, .. } => planned.bytes_written += bytes.len() as u64,
+            _ => {}
         }
         Ok(step)
     }
 
-    /// The plan after [`ConversionStep::Restart`].
+    /// The plan after [`ConversionStep::Restart`] or [`Self::resume`].
     pub fn changed_plan(&mut self) -> Result<StreamedPlan, Error> {
         let planned = self.planned()?;
         let model = planned.journal.model().to_owned();
-        Ok(StreamedPlan::new(&model, &planned.conversion))
+        StreamedPlan::new(&model, &planned.conversion)
     }
 
     /// Takes the bytes that a step asked for.
     pub fn feed_conversion(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        Ok(self.planned()?.conversion.feed(bytes)?)
+        let planned = self.planned()?;
+        planned.bytes_read += bytes.len() as u64;
+        Ok(planned.conversion.feed(bytes)?)
     }
 
     /// True if constants are complete that the journal does not have.
@@ -238,13 +264,39 @@ impl StreamedModel {
         Ok(planned.journal.to_json())
     }
 
-    /// The model file. Write it last.
-    pub fn finish(&mut self) -> Result<onnx::Pieces, Error> {
+    /// The model file, which is written last, and what there is to say about the result.
+    pub fn finish(&mut self) -> Result<(onnx::Pieces, StreamedOutcome), Error> {
         let StreamedStage::Ready { planned, .. } = &mut self.stage else {
             return Err(OrderError::NotPlanned.into());
         };
-        let planned = planned.take().ok_or(OrderError::NotPlanned)?;
-        Ok(planned.conversion.finish()?.model)
+        let mut planned = planned.take().ok_or(OrderError::NotPlanned)?;
+        let (model, mut result) = StreamedResult::new(
+            &self.name,
+            planned.journal.model(),
+            self.sources.iter().map(|file| file.bytes).sum(),
+            [planned.bytes_read, planned.bytes_written],
+            *planned.conversion,
+        )?;
+        result.notes = planned.notes;
+        planned.profiler.end();
+        planned.profiler.finish();
+        let place = environment(rayon::current_num_threads());
+        let mut sections = vec![
+            Section::new("environment", "Build and machine of the run.", &place),
+            Section::new(
+                "settings",
+                "Settings of the quantization.",
+                &planned.settings,
+            ),
+        ];
+        sections.extend(result.sections(planned.settings.scheme));
+        let outcome = StreamedOutcome {
+            float: result.float().cloned().collect(),
+            notes: result.all_notes(),
+            report: planned.profiler.report(&sections),
+            weights: result.weights,
+        };
+        Ok((model, outcome))
     }
 
     fn planned(&mut self) -> Result<&mut PlannedConversion, Error> {
@@ -262,7 +314,7 @@ impl StreamedModel {
 }
 
 impl StreamedPlan {
-    fn new(model: &str, conversion: &Conversion) -> StreamedPlan {
+    fn new(model: &str, conversion: &Conversion) -> Result<StreamedPlan, Error> {
         let quantized = conversion.quantized();
         let mut reasons = BTreeMap::<String, usize>::new();
         for reason in quantized
@@ -282,17 +334,17 @@ impl StreamedPlan {
                 bytes: file.bytes,
             })
             .collect();
-        StreamedPlan {
+        Ok(StreamedPlan {
             model: model.to_owned(),
             journal: ConversionJournal::file_name(model),
             bytes_to_read: conversion.progress().1,
             bytes_to_write: files.iter().map(|file| file.bytes).sum(),
             files,
-            memory: MEMORY as u64 + SLICES,
+            memory: conversion.memory()? + SLICES,
             nodes: quantized.nodes.len(),
             quantized: quantized.nodes.iter().filter(|node| node.quantized).count(),
             float,
             notes: quantized.notes.clone(),
-        }
+        })
     }
 }

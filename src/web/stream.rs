@@ -64,9 +64,10 @@ impl StreamedModelSession {
         to_js(&self.inner.plan(&settings, limit as u64).map_err(error)?)
     }
 
-    /// Goes on where the conversion of this journal ended.
-    pub fn resume(&mut self, journal: &str) -> Result<(), JsValue> {
-        self.inner.resume(journal).map_err(error)
+    /// Goes on where the conversion of this journal ended; returns its plan.
+    pub fn resume(&mut self, journal: &str) -> Result<JsValue, JsValue> {
+        self.inner.resume(journal).map_err(error)?;
+        to_js(&self.inner.changed_plan().map_err(error)?)
     }
 
     /// Bytes that were read so far.
@@ -120,9 +121,13 @@ impl StreamedModelSession {
         self.inner.journal().map_err(error)
     }
 
-    /// The model file, to be written last.
-    pub fn finish(&mut self) -> Result<Uint8Array, JsValue> {
-        whole(&self.inner.finish().map_err(error)?)
+    /// `{ model, outcome }`: the model file, to be written last, and what there is to say.
+    pub fn finish(&mut self) -> Result<JsValue, JsValue> {
+        let (model, outcome) = self.inner.finish().map_err(error)?;
+        let finished = Object::new();
+        Reflect::set(&finished, &"model".into(), &whole(&model)?.into())?;
+        Reflect::set(&finished, &"outcome".into(), &to_js(&outcome)?)?;
+        Ok(finished.into())
     }
 }
 

@@ -44,6 +44,7 @@ fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
 fn add_written(generator: &mut SchemaGenerator) {
     add::<octet::session::ModelSummary>(generator);
     add::<octet::session::StreamedPlan>(generator);
+    add::<octet::session::StreamedOutcome>(generator);
     add::<octet::session::UnusableSample>(generator);
     add::<octet::session::Forecast>(generator);
     add::<octet::session::CalibrationSummary>(generator);

@@ -51,7 +51,7 @@ async function converted({ tab }) {
 
 /** Downloads all files and compares them. @param {Visit} visit @param {Record<string, Buffer>} wanted */
 async function same(visit, wanted) {
-  const names = await visit.tab.$$eval('a[download]', (links) => links.map((link) => /** @type {HTMLAnchorElement} */ (link).download));
+  const names = await visit.tab.$$eval('.files a[download]', (links) => links.map((link) => /** @type {HTMLAnchorElement} */ (link).download));
   assert.deepEqual(names.sort(), Object.keys(wanted));
   for (const [name, bytes] of Object.entries(wanted)) assert.ok((await visit.downloaded(name)).equals(bytes), name);
 }
@@ -70,9 +70,15 @@ inBrowsers('a model in pieces', (visit, browser) => {
     assert.match(await visit.text('#large-facts'), /Size.*16 %.*Files of weights3Time.*about.*Memory.*MB.*16 of 16 operators/s);
     await visit.tab.click('#convert');
     await converted(visit);
-    const wanted = byCommand('inside.onnx', 'inside_q4.onnx');
+    const reported = join(folder, 'command.yaml');
+    const wanted = byCommand('inside.onnx', 'inside_q4.onnx', '--report', reported);
     assert.deepEqual(Object.keys(wanted), ['inside_q4.onnx', 'inside_q4.onnx_data', 'inside_q4.onnx_data_1', 'inside_q4.onnx_data_2']);
     await same(visit, wanted);
+    // The report is that of the command line, but for times and the machine.
+    const results = (/** @type {Buffer | string} */ text) => String(text).split(/\n(?=model:)/)[1];
+    assert.match(results(readFileSync(reported)), /quantization:.*tensors:/s);
+    assert.equal(results(await visit.downloaded('inside_q4.yaml')), results(readFileSync(reported)));
+    assert.match(await visit.text('#large-report'), /16 weights.*512 × 512.*uint8, float32.*1\.0 MB.*164 kB/s);
     // The result is offered again after a reload, and other settings are another result.
     await inPieces(visit);
     await visit.says('#kept-results', /inside_q4\.onnx/);

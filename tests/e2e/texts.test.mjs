@@ -37,12 +37,23 @@ inBrowsers('texts as samples', (visit) => {
     });
     await visit.says('.text-note', /2 of 3 texts are cut/);
     await visit.tab.waitForFunction(() => document.querySelectorAll('.tokens li').length === 2);
+    assert.match(await visit.tab.$eval('#command-line', (line) => line.textContent ?? ''), /--samples SAMPLES --max-length 2$/);
+    assert.match(await visit.tab.evaluate(() => location.hash), /^#texts=/);
 
     await visit.drop({ 'b.jsonl': Buffer.from('{"id": 1, "text": "a cat"}\n') });
     await visit.says(data, /4 samples/);
     await visit.quantize();
     await visit.judged();
     await visit.says('.language', /logits: KL divergence \S+ nats, perplexity \S+ in float, \S+ quantized, over 8 positions/);
+  }));
+
+  test('their settings survive a reload', () => visit({}, async (visit) => {
+    await visit.tab.goto(`${visit.server?.url}#texts=${encodeURIComponent('{"maxLength":1,"unit":"paragraphs"}')}`);
+    await visit.tab.reload();
+    await visit.drop({ 'm.onnx': languageModel(words.length), 'a.txt': texts, 'tokenizer.json': json });
+    await visit.says(data, /2 samples/);
+    await visit.says('.text-note', /2 of 2 texts are cut/);
+    assert.equal(await visit.tab.$eval('#text-length', (field) => /** @type {HTMLInputElement} */ (field).value), '1');
   }));
 
   test('a broken tokenizer is named, and the samples before it stay', () => visit({}, async (visit) => {

@@ -7,7 +7,7 @@
 import { detect } from '../capabilities.js';
 import { computed, signal } from '../library/signals.js';
 
-/** @import { Calibration, Comparison, Forecast, Memory, NamedFile, Progress, Settings, Result, Run as Timed, SampleRef, QuantizationSummary } from '../types.js' */
+/** @import { Calibration, Comparison, Forecast, Memory, NamedFile, Progress, Settings, Result, Run as Timed, SampleRef, QuantizationSummary, TextSettings } from '../types.js' */
 /** @import { Model } from '../octet.js' */
 /** @import { StreamedModel } from '../streamed-model.js' */
 
@@ -105,6 +105,8 @@ export const settings = signal({
   preset: 'imagenet',
   image: {},
 });
+/** Settings of texts as samples; without keys as by default. @type {import('../library/signals.js').Signal<TextSettings>} */
+export const textSettings = signal(/** @type {TextSettings} */ ({}));
 /** @type {import('../library/signals.js').Signal<Record<string, Record<string, any>>>} */
 export const presets = signal({});
 /** @type {import('../library/signals.js').Signal<Run | null>} */

@@ -40,12 +40,22 @@ pub fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
 
 /// Scale and zero point from minimum and maximum, with a rounded scale. Like in ONNX Runtime, the
 /// zero point is computed from the exact scale.
+#[inline(always)]
 pub(super) fn from_ends_rounded(
     values: &[f32],
     levels: Levels,
     rounded: impl Fn(f32) -> f32,
 ) -> BlockGrid {
-    let [low, high] = ends(values);
+    from_low_and_high(ends(values), levels, rounded)
+}
+
+/// Like [`from_ends_rounded`], from the minimum and the maximum themselves.
+#[inline(always)]
+pub(super) fn from_low_and_high(
+    [low, high]: [f32; 2],
+    levels: Levels,
+    rounded: impl Fn(f32) -> f32,
+) -> BlockGrid {
     if levels.symmetric {
         // The end with the larger magnitude gets the lowest integer, because the negative side has
         // one integer more.
@@ -65,52 +75,69 @@ pub(super) fn from_ends_rounded(
     }
 }
 
-/// Minimum and maximum of finite numbers.
+/// Minimum and maximum of finite numbers. Of zeros they have the sign of the first.
+#[inline(always)]
 fn ends(values: &[f32]) -> [f32; 2] {
     // Eight in turn, so that the loop is vectorized.
     let (mut low, mut high) = ([f32::INFINITY; 8], [f32::NEG_INFINITY; 8]);
     let (chunks, rest) = values.as_chunks::<8>();
-    let mut take = |lane: usize, value: f32| {
-        low[lane] = if value < low[lane] { value } else { low[lane] };
-        high[lane] = if value > high[lane] {
-            value
-        } else {
-            high[lane]
-        };
-    };
     for chunk in chunks {
-        for (lane, &value) in chunk.iter().enumerate() {
-            take(lane, value);
+        for lane in 0..8 {
+            low[lane] = least(low[lane], chunk[lane]);
+            high[lane] = greatest(high[lane], chunk[lane]);
         }
     }
-    rest.iter().for_each(|&value| take(0, value));
-    [
-        low.into_iter().fold(f32::INFINITY, f32::min),
-        high.into_iter().fold(f32::NEG_INFINITY, f32::max),
-    ]
+    for &value in rest {
+        low[0] = least(low[0], value);
+        high[0] = greatest(high[0], value);
+    }
+    for half in [4, 2, 1] {
+        for lane in 0..half {
+            low[lane] = least(low[lane], low[lane + half]);
+            high[lane] = greatest(high[lane], high[lane + half]);
+        }
+    }
+    match (low[0] == 0.0 && high[0] == 0.0, values.first()) {
+        (true, Some(&first)) => [first; 2],
+        _ => [low[0], high[0]],
+    }
+}
+
+/// The lesser number; of equal ones, the first. A single instruction.
+#[inline(always)]
+pub(super) fn least(before: f32, value: f32) -> f32 {
+    if value < before { value } else { before }
+}
+
+/// The greater number; of equal ones, the first.
+#[inline(always)]
+pub(super) fn greatest(before: f32, value: f32) -> f32 {
+    if value > before { value } else { before }
 }
 
 impl BlockGrid {
-    /// The integer for a real number.
-    pub fn integer(self, value: f32, levels: Levels) -> u8 {
-        let inverse = if self.scale == 0.0 {
+    /// The factor from a real number to integers.
+    #[inline(always)]
+    pub(super) fn inverse(self) -> f32 {
+        if self.scale == 0.0 {
             0.0
         } else {
             1.0 / self.scale
-        };
+        }
+    }
+
+    /// The integer for a real number.
+    pub fn integer(self, value: f32, levels: Levels) -> u8 {
         nearest(
-            value * inverse + self.zero_point,
+            value * self.inverse() + self.zero_point,
             f32::from(levels.highest()),
         )
     }
 
     /// The integers for real numbers.
+    #[inline(always)]
     pub(super) fn integers(self, values: &[f32], levels: Levels, to: &mut [u8]) {
-        let inverse = if self.scale == 0.0 {
-            0.0
-        } else {
-            1.0 / self.scale
-        };
+        let inverse = self.inverse();
         let highest = f32::from(levels.highest());
         for (to, &value) in to.iter_mut().zip(values) {
             *to = nearest(value * inverse + self.zero_point, highest);
@@ -124,10 +151,12 @@ impl BlockGrid {
 }
 
 /// The nearest integer from 0 to `highest`; ties round up, away from zero. NaN becomes 0.
-#[inline]
-fn nearest(value: f32, highest: f32) -> u8 {
-    let value = value.clamp(0.0, highest);
-    let whole = value as i32;
+#[inline(always)]
+pub(super) fn nearest(value: f32, highest: f32) -> u8 {
+    let value = if value > 0.0 { value } else { 0.0 };
+    let value = if value < highest { value } else { highest };
+    // SAFETY: the number is between 0 and `highest`, at most 255; comparisons with NaN gave 0.
+    let whole: i32 = unsafe { value.to_int_unchecked() };
     // The difference is exact.
     let up = value - whole as f32 >= 0.5;
     (whole + i32::from(up)) as u8

@@ -1,6 +1,7 @@
 //! Blocks of weights: consecutive weights share a scale, so 2, 4 or 8 bits are enough. The methods
 //! that choose scale and zero point of a block, and its integers.
 
+mod columns;
 mod four_bit_floats;
 mod grid;
 mod half_quadratic;
@@ -8,11 +9,12 @@ mod k_quant;
 mod packing;
 mod search;
 
+pub use columns::{BlockPlaces, BlockRule, MatrixRows, quantize_columns};
 pub use four_bit_floats::FourBitFloat;
 pub use grid::{BlockGrid, Levels, from_ends};
 pub use packing::{packed, packed_zero_points};
 
-use std::ops::Range;
+use crate::dispatch::vectorized;
 
 /// A method that chooses scale and zero point of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,7 @@ pub enum GridMethod {
 }
 
 /// Scale and zero point of a block. `rounded` rounds the scale to the type in which it is stored.
+#[inline(always)]
 pub fn block_grid(
     block: &[f32],
     levels: Levels,
@@ -47,6 +50,7 @@ pub fn block_grid(
 }
 
 /// The integers of a block with this grid.
+#[inline(always)]
 pub fn block_integers(
     block: &[f32],
     grid: BlockGrid,
@@ -68,6 +72,7 @@ pub fn block_integers(
 const PORTION: usize = 256;
 
 /// Quantizes a block into packed bytes; `None` if one of its numbers is infinite or NaN.
+#[inline(always)]
 pub fn quantize_block(
     block: &[f32],
     levels: Levels,
@@ -91,14 +96,25 @@ pub fn quantize_block(
     Some(grid)
 }
 
-/// Copies columns of a row-major matrix of this width, one column after the other.
-pub fn gather_columns(matrix: &[f32], width: usize, columns: Range<usize>, to: &mut [f32]) {
-    let rows = matrix.len() / width.max(1);
-    for (row, numbers) in matrix.chunks_exact(width.max(1)).enumerate() {
-        for (column, &number) in numbers[columns.clone()].iter().enumerate() {
-            to[column * rows + row] = number;
+/// Quantizes the blocks of a column into packed bytes. False if one of its numbers is infinite or
+/// NaN.
+pub fn quantize_column(
+    column: &[f32],
+    rule: &BlockRule,
+    integers: &mut [u8],
+    grids: &mut [BlockGrid],
+) -> bool {
+    vectorized(|| {
+        let mut finite = true;
+        let places = integers.chunks_mut(rule.bytes()).zip(grids);
+        for (block, (bytes, grid)) in column.chunks(rule.size).zip(places) {
+            match quantize_block(block, rule.levels, rule.method, rule.rounded, bytes) {
+                Some(found) => *grid = found,
+                None => finite = false,
+            }
         }
-    }
+        finite
+    })
 }
 
 #[cfg(test)]
@@ -192,13 +208,5 @@ mod tests {
             }
         }
         assert_eq!(grid.integer(f32::NAN, levels), 0);
-    }
-
-    #[test]
-    fn columns_are_gathered_in_order() {
-        let matrix: Vec<f32> = (0..15).map(|at| at as f32).collect();
-        let mut to = [0.0; 6];
-        gather_columns(&matrix, 5, 1..3, &mut to);
-        assert_eq!(to, [1.0, 6.0, 11.0, 2.0, 7.0, 12.0]);
     }
 }

@@ -29,6 +29,7 @@ pub fn packed_zero_points(
 }
 
 /// Packs integers into bytes, like [`packed`]. The bytes behind them stay as they are.
+#[inline(always)]
 pub(super) fn pack_into(integers: &[u8], bits: u8, bytes: &mut [u8]) {
     match bits {
         4 => {

@@ -40,7 +40,7 @@ pub(super) fn set_type(node: &mut Node, makes_floats: bool) -> Result<(), NotQua
                 Some(tensor) => tensor.to_f32()?,
                 None => vec![0.0],
             };
-            let bytes = to_float16(&filled).bytes.into();
+            let bytes = to_float16(&filled).into();
             let value = TensorProto::from_raw("value", DataType::Float16, &[filled.len()], bytes);
             node.set(Attribute::tensor("value", value));
         }

@@ -11,15 +11,17 @@ use std::ops::Range;
 use octet_onnx::schema::DataType;
 use rayon::prelude::*;
 
-use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
-use crate::blocks::{BlockGrid, BlockMethod, BlockSettings, Levels};
+use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, SLICE, Slices};
+use crate::blocks::{BlockGrid, BlockMethod, BlockSettings};
 use crate::float16_numbers::to_float16;
 use octet_kernels::block_weights::{
-    GridMethod, gather_columns, packed_zero_points, quantize_block,
+    BlockPlaces, BlockRule, MatrixRows, packed_zero_points, quantize_column, quantize_columns,
 };
 
 /// Columns that one task computes.
-const TASK: usize = 16;
+const TASK: usize = 64;
+/// Tiles have a multiple of so many columns.
+const TILE_UNIT: usize = 16;
 
 /// The order of a matrix in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +39,7 @@ pub struct BlocksRecipe {
     matrix: MatrixLayout,
     source: DataType,
     settings: BlockSettings,
-    levels: Levels,
-    method: GridMethod,
-    rounded: fn(f32) -> f32,
+    rule: BlockRule,
     /// Element type of the scales.
     scales: DataType,
     outputs: Vec<RecipeOutput>,
@@ -55,8 +55,8 @@ pub struct BlocksRecipe {
 struct ColumnTile {
     /// The first column, and the column behind the last.
     columns: Range<usize>,
-    /// Rows of the current block, `columns.len()` numbers each.
-    panel: Vec<f32>,
+    /// Rows of the current block, `columns.len()` numbers each, as in the source.
+    panel: Vec<u8>,
     /// Index of the current block.
     block: usize,
     integers: Vec<u8>,
@@ -76,11 +76,9 @@ impl BlocksRecipe {
     }
 
     /// Rounds scales as for a source of this type, from which the numbers may have been widened.
-    pub(super) fn made_of(self, origin: DataType) -> BlocksRecipe {
-        BlocksRecipe {
-            rounded: self.settings.scale_rounding(origin),
-            ..self
-        }
+    pub(super) fn made_of(mut self, origin: DataType) -> BlocksRecipe {
+        self.rule.rounded = self.settings.scale_rounding(origin);
+        self
     }
 
     /// Like [`Self::new`], with tiles of at most `memory` bytes.
@@ -112,9 +110,13 @@ impl BlocksRecipe {
             true => (matrix.rows as u64 * size, matrix.columns),
             false => {
                 let result = blocks * (bytes_of_block + size_of::<BlockGrid>());
-                let panel = settings.size * size_of::<f32>();
-                let fitting = (memory / (result + panel)).max(TASK) / TASK * TASK;
-                (matrix.columns as u64 * size, fitting.min(matrix.columns))
+                let panel = settings.size * size as usize;
+                let fitting = (memory / (result + panel)).max(TILE_UNIT) / TILE_UNIT * TILE_UNIT;
+                let row = matrix.columns as u64 * size;
+                // Slices of whole blocks need no copy.
+                let blocks = row * settings.size as u64;
+                let unit = if blocks <= SLICE { blocks } else { row };
+                (unit, fitting.min(matrix.columns))
             }
         };
         let passes = matrix.columns.div_ceil(tile_columns.max(1));
@@ -122,9 +124,12 @@ impl BlocksRecipe {
             matrix,
             source,
             settings: settings.clone(),
-            levels: settings.levels(),
-            method: settings.grid_method(),
-            rounded: settings.scale_rounding(source),
+            rule: BlockRule {
+                size: settings.size,
+                levels: settings.levels(),
+                method: settings.grid_method(),
+                rounded: settings.scale_rounding(source),
+            },
             scales,
             outputs,
             slices: Slices::new(bytes, unit.max(1), passes),
@@ -154,12 +159,14 @@ impl BlocksRecipe {
         };
     }
 
-    /// Quantizes one block into its bytes.
-    fn quantize(&self, block: &[f32], bytes: &mut [u8]) -> Result<BlockGrid, RecipeError> {
-        let grid = quantize_block(block, self.levels, self.method, self.rounded, bytes);
-        let grid = grid.ok_or(RecipeError::NotFinite)?;
-        match self.scales.rounded(grid.scale).is_finite() {
-            true => Ok(grid),
+    /// Fails unless all numbers were finite, and all scales are in their type.
+    fn check(&self, finite: bool, grids: &[BlockGrid]) -> Result<(), RecipeError> {
+        if !finite {
+            return Err(RecipeError::NotFinite);
+        }
+        let fits = |grid: &BlockGrid| self.scales.rounded(grid.scale).is_finite();
+        match grids.iter().all(fits) {
+            true => Ok(()),
             false => Err(RecipeError::Scale(self.scales)),
         }
     }
@@ -167,75 +174,106 @@ impl BlocksRecipe {
     /// Quantizes contiguous columns.
     fn feed_columns(
         &mut self,
-        values: &[f32],
+        bytes: &[u8],
         emit: &mut dyn FnMut(Emitted),
     ) -> Result<(), RecipeError> {
         let (rows, blocks) = (self.matrix.rows, self.blocks());
+        let column_bytes = rows * self.source_bytes();
         let first = self.tile.columns.end;
-        let columns = values.len() / rows;
+        let columns = bytes.len() / column_bytes.max(1);
         let mut integers = vec![0; columns * blocks * self.bytes_of_block()];
         let mut grids = vec![BlockGrid::default(); columns * blocks];
-        let one = |((column, integers), grids): ((&[f32], &mut [u8]), &mut [BlockGrid])| {
-            let blocks = column.chunks(self.settings.size);
-            let places = integers.chunks_mut(self.bytes_of_block()).zip(grids);
-            for (block, (bytes, grid)) in blocks.zip(places) {
-                *grid = self.quantize(block, bytes)?;
-            }
-            Ok(())
+        let one = |((column, integers), grids): ((&[u8], &mut [u8]), &mut [BlockGrid])| {
+            let column = self.source.floats(column);
+            let finite = quantize_column(&column, &self.rule, integers, grids);
+            self.check(finite, grids)
         };
-        values
-            .par_chunks(rows)
-            .zip(integers.par_chunks_mut(blocks * self.bytes_of_block()))
-            .zip(grids.par_chunks_mut(blocks))
+        bytes
+            .par_chunks(column_bytes.max(1))
+            .zip(integers.par_chunks_mut((blocks * self.bytes_of_block()).max(1)))
+            .zip(grids.par_chunks_mut(blocks.max(1)))
             .try_for_each(one)?;
         self.tile.columns = 0..first + columns;
         self.emit(first, integers, &grids, emit);
         Ok(())
     }
 
-    /// Adds rows to the tile.
-    fn feed_rows(&mut self, values: &[f32]) -> Result<(), RecipeError> {
+    fn source_bytes(&self) -> usize {
+        self.source.bits().unwrap_or(32) / 8
+    }
+
+    /// Adds rows to the tile. Whole blocks are computed where they lie.
+    fn feed_rows(&mut self, mut bytes: &[u8]) -> Result<(), RecipeError> {
+        let (size, width) = (self.source_bytes(), self.matrix.columns);
         let columns = self.tile.columns.clone();
-        for row in values.chunks(self.matrix.columns) {
-            self.tile.panel.extend_from_slice(&row[columns.clone()]);
-            if self.tile.panel.len() == self.settings.size * columns.len() {
-                self.end_block()?;
+        let block_bytes = self.settings.size * width * size;
+        let panel_bytes = self.settings.size * columns.len() * size;
+        while !bytes.is_empty() {
+            if self.tile.panel.is_empty() && bytes.len() >= block_bytes {
+                let (blocks, rest) = bytes.split_at(bytes.len() / block_bytes * block_bytes);
+                self.end_blocks(blocks, width, columns.clone())?;
+                bytes = rest;
+                continue;
             }
+            let (row, rest) = bytes.split_at((width * size).min(bytes.len()));
+            let part = row.get(columns.start * size..columns.end * size);
+            self.tile.panel.extend_from_slice(part.unwrap_or_default());
+            if self.tile.panel.len() == panel_bytes {
+                self.end_panel()?;
+            }
+            bytes = rest;
         }
         Ok(())
     }
 
     /// Quantizes the panel, which has the rows of one block.
-    fn end_block(&mut self) -> Result<(), RecipeError> {
-        let mut tile = std::mem::take(&mut self.tile);
-        let (width, blocks, bytes) = (tile.columns.len(), self.blocks(), self.bytes_of_block());
-        let (rows, at) = (tile.panel.len() / width.max(1), tile.block);
-        let task = |(task, (integers, grids)): (usize, (&mut [u8], &mut [BlockGrid]))| {
-            let first = task * TASK;
-            let mut gathered = vec![0.0; rows * TASK];
-            gather_columns(
-                &tile.panel,
-                width,
-                first..width.min(first + TASK),
-                &mut gathered,
-            );
-            let columns = integers
-                .chunks_mut(blocks * bytes)
-                .zip(grids.chunks_mut(blocks));
-            for (block, (integers, grids)) in gathered.chunks_exact(rows.max(1)).zip(columns) {
-                grids[at] = self.quantize(block, &mut integers[at * bytes..][..bytes])?;
-            }
-            Ok(())
-        };
-        tile.integers
-            .par_chunks_mut(TASK * blocks * bytes)
-            .zip(tile.grids.par_chunks_mut(TASK * blocks))
-            .enumerate()
-            .try_for_each(task)?;
-        tile.panel.clear();
-        tile.block += 1;
-        self.tile = tile;
+    fn end_panel(&mut self) -> Result<(), RecipeError> {
+        let mut panel = std::mem::take(&mut self.tile.panel);
+        let width = self.tile.columns.len();
+        self.end_blocks(&panel, width, 0..width)?;
+        panel.clear();
+        self.tile.panel = panel;
         Ok(())
+    }
+
+    /// Quantizes the rows of the next blocks; the tile has these columns of them.
+    fn end_blocks(
+        &mut self,
+        bytes: &[u8],
+        width: usize,
+        columns: Range<usize>,
+    ) -> Result<(), RecipeError> {
+        let Some(numbers) = self.source.float_bytes(bytes) else {
+            return Ok(());
+        };
+        let mut tile = std::mem::take(&mut self.tile);
+        let (blocks, first) = (self.blocks(), tile.block);
+        let task = |(task, (integers, grids)): (usize, (&mut [u8], &mut [BlockGrid]))| {
+            let start = columns.start + task * TASK;
+            let matrix = MatrixRows {
+                numbers,
+                width,
+                columns: start..columns.end.min(start + TASK),
+            };
+            let mut places = BlockPlaces {
+                integers,
+                grids,
+                blocks,
+                first,
+            };
+            quantize_columns(&matrix, &self.rule, &mut places)
+        };
+        let finite = tile
+            .integers
+            .par_chunks_mut((TASK * blocks * self.bytes_of_block()).max(1))
+            .zip(tile.grids.par_chunks_mut((TASK * blocks).max(1)))
+            .enumerate()
+            .map(task)
+            .reduce(|| true, |one, other| one & other);
+        let rows = numbers.len() / width.max(1);
+        tile.block += rows.div_ceil(self.settings.size);
+        self.tile = tile;
+        self.check(finite, &[])
     }
 
     /// Emits finished columns.
@@ -265,11 +303,11 @@ impl BlocksRecipe {
         at(0, integers);
         let scales = grids.iter().map(|grid| grid.scale);
         let scales = match (self.source, self.scales) {
-            (DataType::Float, DataType::Float16) => to_float16(&Vec::from_iter(scales)).bytes,
+            (DataType::Float, DataType::Float16) => to_float16(&Vec::from_iter(scales)),
             _ => self.scales.bytes_of(scales),
         };
         at(1, scales);
-        if self.levels.symmetric {
+        if self.rule.levels.symmetric {
             return;
         }
         let zero_points = match self.settings.method {
@@ -290,26 +328,25 @@ impl Recipe for BlocksRecipe {
         &self.outputs
     }
 
-    fn next(&self) -> Option<Range<u64>> {
-        self.slices.next()
+    fn slices(&self) -> &Slices {
+        &self.slices
     }
 
     fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError> {
         let ends = self.slices.advance(bytes)?;
-        let values = self.source.floats(bytes);
         if self.matrix.transposed {
-            return self.feed_columns(&values, emit);
+            return self.feed_columns(bytes, emit);
         }
         // A recipe that only tells its outputs takes no memory.
         if self.tile.integers.is_empty() {
             self.begin_tile(self.tile.columns.end);
         }
-        self.feed_rows(&values)?;
+        self.feed_rows(bytes)?;
         if !ends {
             return Ok(());
         }
         if !self.tile.panel.is_empty() {
-            self.end_block()?;
+            self.end_panel()?;
         }
         let columns = self.tile.columns.clone();
         let done = ColumnTile {
@@ -317,6 +354,7 @@ impl Recipe for BlocksRecipe {
             ..ColumnTile::default()
         };
         let tile = std::mem::replace(&mut self.tile, done);
+        self.check(true, &tile.grids)?;
         self.emit(columns.start, tile.integers, &tile.grids, emit);
         Ok(())
     }
@@ -326,13 +364,8 @@ impl Recipe for BlocksRecipe {
             return 0;
         }
         let blocks = self.blocks() * (self.bytes_of_block() + size_of::<BlockGrid>());
-        let panel = self.settings.size * size_of::<f32>();
+        let panel = self.settings.size * self.source_bytes();
         (self.tile_columns * (blocks + panel)) as u64
-    }
-
-    fn bytes_to_read(&self) -> u64 {
-        let tiles = self.matrix.columns.div_ceil(self.tile_columns.max(1));
-        self.slices.bytes * tiles as u64
     }
 
     fn summary(&self) -> RecipeSummary {

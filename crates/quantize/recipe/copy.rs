@@ -1,7 +1,5 @@
 //! A constant that stays as it is.
 
-use std::ops::Range;
-
 use octet_onnx::schema::DataType;
 
 use super::{Emitted, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
@@ -28,8 +26,8 @@ impl Recipe for CopyRecipe {
         &self.output
     }
 
-    fn next(&self) -> Option<Range<u64>> {
-        self.slices.next()
+    fn slices(&self) -> &Slices {
+        &self.slices
     }
 
     fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError> {
@@ -45,10 +43,6 @@ impl Recipe for CopyRecipe {
 
     fn memory(&self) -> u64 {
         0
-    }
-
-    fn bytes_to_read(&self) -> u64 {
-        self.slices.bytes
     }
 
     fn summary(&self) -> RecipeSummary {

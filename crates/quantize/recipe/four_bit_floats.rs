@@ -238,8 +238,8 @@ impl Recipe for FourBitFloatsRecipe {
         &self.outputs
     }
 
-    fn next(&self) -> Option<Range<u64>> {
-        self.slices.next()
+    fn slices(&self) -> &Slices {
+        &self.slices
     }
 
     fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError> {
@@ -285,16 +285,6 @@ impl Recipe for FourBitFloatsRecipe {
         // Codes take a byte here, and half a byte in the result.
         let codes = self.matrix.rows * self.tile_columns * 3 / 2;
         (magnitudes * size_of::<f32>() + codes) as u64
-    }
-
-    fn bytes_to_read(&self) -> u64 {
-        match self.matrix.transposed {
-            true => self.slices.bytes,
-            false => {
-                let tiles = self.matrix.columns.div_ceil(self.tile_columns.max(1));
-                self.slices.bytes * (1 + tiles) as u64
-            }
-        }
     }
 
     fn summary(&self) -> RecipeSummary {

@@ -1,12 +1,10 @@
 //! A constant as float16.
 
-use std::ops::Range;
-
 use octet_onnx::schema::DataType;
 use rayon::prelude::*;
 
 use super::{Emitted, Recipe, RecipeError, RecipeOutput, RecipeSummary, Slices};
-use crate::float16_numbers::to_float16;
+use octet_kernels::half::{HalfCounts, narrow_fitting};
 
 /// Numbers that one task converts.
 const TASK: usize = 1 << 16;
@@ -41,24 +39,27 @@ impl Recipe for HalfRecipe {
         &self.output
     }
 
-    fn next(&self) -> Option<Range<u64>> {
-        self.slices.next()
+    fn slices(&self) -> &Slices {
+        &self.slices
     }
 
     fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError> {
         let size = self.slices.unit as usize;
         let offset = self.slices.position / self.slices.unit * 2;
         self.slices.advance(bytes)?;
-        let parts: Vec<_> = bytes
+        let mut result = vec![0; bytes.len() / size * 2];
+        let (halves, _) = result.as_chunks_mut();
+        let counts: Vec<HalfCounts> = bytes
             .par_chunks(TASK * size)
-            .map(|part| to_float16(&self.source.floats(part)))
+            .zip(halves.par_chunks_mut(TASK))
+            .filter_map(|(part, halves)| {
+                Some(narrow_fitting(self.source.float_bytes(part)?, halves))
+            })
             .collect();
-        let mut result = Vec::with_capacity(bytes.len() / size * 2);
-        for part in parts {
-            result.extend(part.bytes);
-            self.summary.out_of_range += part.out_of_range as u64;
-            self.summary.too_large += part.too_large as u64;
-            self.summary.too_small += part.too_small as u64;
+        for counts in counts {
+            self.summary.out_of_range += counts.out_of_range;
+            self.summary.too_large += counts.too_large;
+            self.summary.too_small += counts.too_small;
         }
         if self.summary.out_of_range > 0 {
             return Err(RecipeError::TooLarge);
@@ -75,10 +76,6 @@ impl Recipe for HalfRecipe {
         0
     }
 
-    fn bytes_to_read(&self) -> u64 {
-        self.slices.bytes
-    }
-
     fn summary(&self) -> RecipeSummary {
         self.summary.clone()
     }
@@ -88,6 +85,7 @@ impl Recipe for HalfRecipe {
 mod tests {
     use super::super::run_in_memory;
     use super::*;
+    use crate::float16_numbers::to_float16;
 
     #[test]
     fn floats_of_every_type_become_float16_and_those_out_of_range_are_counted() {
@@ -96,7 +94,7 @@ mod tests {
             let bytes = source.bytes_of(values.iter().copied());
             let mut recipe = HalfRecipe::new(source, &[5]).unwrap();
             let outputs = run_in_memory(&mut recipe, &bytes).unwrap();
-            assert_eq!(outputs[0], to_float16(&source.floats(&bytes)).bytes);
+            assert_eq!(outputs[0], to_float16(&source.floats(&bytes)));
             let summary = recipe.summary();
             assert_eq!((summary.too_large, summary.too_small), (1, 1), "{source:?}");
         }
@@ -118,7 +116,7 @@ mod tests {
                 .is_some_and(|first| first.end < bytes.len() as u64)
         );
         let outputs = run_in_memory(&mut recipe, &bytes).unwrap();
-        assert_eq!(outputs[0], to_float16(&values).bytes);
+        assert_eq!(outputs[0], to_float16(&values));
         let wrong = HalfRecipe::new(DataType::Float, &[2])
             .unwrap()
             .feed(&[0; 3], &mut |_| ());

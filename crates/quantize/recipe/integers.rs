@@ -4,8 +4,6 @@
 //! A first pass over the source finds the ranges, a second one rounds. Matrices may be transposed on
 //! the way: rows are collected until their columns are long enough to be written.
 
-use std::ops::Range;
-
 use octet_kernels::{Extrema, IntegerGrid, widen};
 use octet_onnx::schema::DataType;
 use rayon::prelude::*;
@@ -261,8 +259,8 @@ impl Recipe for IntegersRecipe {
         &self.outputs
     }
 
-    fn next(&self) -> Option<Range<u64>> {
-        self.slices.next()
+    fn slices(&self) -> &Slices {
+        &self.slices
     }
 
     fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError> {
@@ -298,10 +296,6 @@ impl Recipe for IntegersRecipe {
         let columns = self.plan.transposed.map_or(0, |[_, columns]| columns);
         // Each range, and the columns with their copies on the way out.
         (self.channels.count * size_of::<[f32; 2]>() + 2 * columns * self.columns.places) as u64
-    }
-
-    fn bytes_to_read(&self) -> u64 {
-        2 * self.slices.bytes
     }
 
     fn summary(&self) -> RecipeSummary {

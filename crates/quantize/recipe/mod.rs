@@ -109,8 +109,13 @@ pub trait Recipe: Send {
     /// The constants that it computes.
     fn outputs(&self) -> &[RecipeOutput];
 
+    /// The slices of the source constant that it has yet to read. They do not depend on the bytes.
+    fn slices(&self) -> &Slices;
+
     /// Bytes of the source constant that it needs next; `None` at the end.
-    fn next(&self) -> Option<Range<u64>>;
+    fn next(&self) -> Option<Range<u64>> {
+        self.slices().wanted()
+    }
 
     /// Takes the bytes that [`Self::next`] asked for, and emits what is finished.
     fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Emitted)) -> Result<(), RecipeError>;
@@ -119,7 +124,9 @@ pub trait Recipe: Send {
     fn memory(&self) -> u64;
 
     /// Bytes that it reads in all passes.
-    fn bytes_to_read(&self) -> u64;
+    fn bytes_to_read(&self) -> u64 {
+        self.slices().total()
+    }
 
     /// Facts about the outputs, complete at the end.
     fn summary(&self) -> RecipeSummary;
@@ -127,12 +134,14 @@ pub trait Recipe: Send {
 
 /// The position in a source that is read in slices, pass after pass.
 #[derive(Clone, Debug)]
-struct Slices {
+pub struct Slices {
     bytes: u64,
     /// A slice is a multiple of this, except the last.
     unit: u64,
     position: u64,
-    passes_left: usize,
+    passes: usize,
+    /// Passes that are complete.
+    passed: usize,
 }
 
 impl Slices {
@@ -141,19 +150,26 @@ impl Slices {
             bytes,
             unit,
             position: 0,
-            passes_left: if bytes > 0 { passes } else { 0 },
+            passes: if bytes > 0 { passes } else { 0 },
+            passed: 0,
         }
     }
 
-    fn next(&self) -> Option<Range<u64>> {
+    /// The next slice.
+    fn wanted(&self) -> Option<Range<u64>> {
         let whole = (SLICE / self.unit).max(1) * self.unit;
         let end = self.bytes.min(self.position + whole);
-        (self.passes_left > 0).then_some(self.position..end)
+        (self.passed < self.passes).then_some(self.position..end)
+    }
+
+    /// Bytes of all passes.
+    fn total(&self) -> u64 {
+        self.bytes * self.passes as u64
     }
 
     /// Checks a slice and moves on. True at the end of a pass.
     fn advance(&mut self, bytes: &[u8]) -> Result<bool, RecipeError> {
-        let wanted = self.next().unwrap_or_default();
+        let wanted = self.wanted().unwrap_or_default();
         let expected = wanted.end - wanted.start;
         if expected != bytes.len() as u64 {
             return Err(RecipeError::Slice {
@@ -161,13 +177,22 @@ impl Slices {
                 actual: bytes.len(),
             });
         }
-        self.position = wanted.end;
-        let ends = self.position == self.bytes;
-        if ends {
-            self.passes_left -= 1;
+        self.next();
+        Ok(self.position == 0)
+    }
+}
+
+impl Iterator for Slices {
+    type Item = Range<u64>;
+
+    fn next(&mut self) -> Option<Range<u64>> {
+        let slice = self.wanted()?;
+        self.position = slice.end;
+        if self.position == self.bytes {
+            self.passed += 1;
             self.position = 0;
         }
-        Ok(ends)
+        Some(slice)
     }
 }
 

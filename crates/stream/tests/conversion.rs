@@ -250,8 +250,8 @@ fn a_conversion_goes_on_from_its_journal_with_the_same_bytes() {
 
         let mut second = planned(&file, output.clone()).unwrap();
         let known = ConversionJournal::from_json(&text).unwrap();
-        let current = journal(&second, &output);
-        known.resume(&current, &mut second).unwrap();
+        let mut current = journal(&second, &output);
+        known.resume(&mut current, &mut second).unwrap();
         assert_eq!(second.finished(), first.finished());
         assert!(second.progress().0 <= first.progress().0);
         assert_eq!(second.progress().0 > 0, until > 0);
@@ -320,7 +320,7 @@ fn a_journal_of_another_conversion_says_what_differs() {
     text = text.replace("\"finished\":[]", &many);
     let known = ConversionJournal::from_json(&text).unwrap();
     let mut conversion = planned(&file, output.clone()).unwrap();
-    let current = journal(&conversion, &output);
-    let error = known.resume(&current, &mut conversion).unwrap_err();
+    let mut current = journal(&conversion, &output);
+    let error = known.resume(&mut current, &mut conversion).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
 }

@@ -7,14 +7,15 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use octet::allocator;
 use octet::profile::{Profiler, RunStep};
-use octet::quantize::{Quantized, Scheme, Settings};
-use octet::stream::{
-    Conversion, ConversionStep, Converted, OutputFiles, SmallTensors, StreamError,
-};
+use octet::quantize::{Scheme, Settings};
+use octet::session::{DataFile, RESTARTED, StreamedResult};
+use octet::stream::{Conversion, ConversionStep, OutputFiles, SmallTensors, StreamError};
 use serde::Serialize;
 
+use super::read_ahead::ReadAhead;
 use super::stream_parts::PartFiles;
 use super::stream_source::Source;
+use super::write_behind::WAITING;
 use super::{Failure, interrupt};
 
 /// Models with more bytes than this are converted piece by piece.
@@ -23,7 +24,7 @@ const LARGE_MODEL: u64 = 1 << 30;
 /// A forecast converts at most this many milliseconds.
 const FORECAST_MS: u128 = 2000;
 
-/// Bytes of the slices on their way, read and written.
+/// Bytes of the slices that are read.
 const SLICES: u64 = 3 * octet::quantize::recipe::SLICE;
 
 #[derive(Args)]
@@ -64,34 +65,6 @@ pub struct StreamedRun<'a> {
     pub limit: u64,
 }
 
-/// A file of the result.
-#[derive(Clone, Debug, Serialize)]
-pub struct WrittenFile {
-    pub name: String,
-    pub bytes: u64,
-}
-
-/// A conversion that is done.
-pub struct StreamedResult {
-    /// Name of the source.
-    pub model: String,
-    pub bytes_before: u64,
-    /// The model file and its files of weights.
-    pub files: Vec<WrittenFile>,
-    pub bytes_read: u64,
-    pub bytes_written: u64,
-    pub quantized: Quantized,
-    /// Notes about the run.
-    pub notes: Vec<String>,
-}
-
-impl StreamedResult {
-    /// Bytes of all files of the result.
-    pub fn bytes_after(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
-    }
-}
-
 /// Forecast of a conversion.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,7 +73,7 @@ pub struct StreamForecast {
     pub ms: f64,
     pub peak_bytes: u64,
     pub output_bytes: u64,
-    pub files: Vec<WrittenFile>,
+    pub files: Vec<DataFile>,
     pub bytes_to_read: u64,
 }
 
@@ -139,7 +112,7 @@ impl StreamedRun<'_> {
     /// Converts the model and writes it with its files of weights.
     pub fn convert(&self, profiler: &mut Profiler) -> Result<StreamedResult, Failure> {
         let about = |error| self.failure(error);
-        let (mut source, mut conversion) = self.plan(profiler)?;
+        let (source, mut conversion) = self.plan(profiler)?;
         profiler.begin(RunStep::Quantization(self.settings.scheme));
         interrupt::watch()?;
         let output = self.output();
@@ -147,75 +120,93 @@ impl StreamedRun<'_> {
             PartFiles::open(self.out, &mut conversion, &source, self.settings, &output)?;
         let mut notes = Vec::from_iter(note);
         let bar = progress_bar(conversion.progress());
-        let (mut buffer, mut read, mut written) = (Vec::new(), 0, 0);
+        let mut reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
+        let mut writer = parts.writer()?;
+        let (mut read, mut written) = (0, 0);
         loop {
             if interrupt::happened() {
                 bar.finish_and_clear();
-                return Err(parts.interrupted(&conversion));
+                return Err(parts.interrupted(&conversion, writer));
             }
             match conversion.next().map_err(about)? {
                 ConversionStep::Read(stretch) => {
-                    source.read(&stretch, &mut buffer)?;
+                    let Some(buffer) = reader.take(&stretch) else {
+                        // A constant was refused, so the conversion goes on elsewhere.
+                        drop(reader);
+                        reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
+                        continue;
+                    };
+                    let buffer = buffer?;
                     read += buffer.len() as u64;
                     conversion.feed(&buffer).map_err(about)?;
+                    reader.reuse(buffer);
                     bar.set_position(conversion.progress().0);
-                    parts.note_progress(&conversion, false)?;
+                    parts.note_progress(&conversion, &mut writer, false)?;
                 }
                 ConversionStep::Write {
                     file,
                     offset,
                     bytes,
                 } => {
-                    written += bytes.len() as u64;
-                    parts.write(file, offset, &bytes)?;
+                    let count = bytes.len() as u64;
+                    writer.write(file, offset, bytes)?;
+                    written += count;
+                    parts.note_bytes(count);
                 }
                 ConversionStep::Restart => {
+                    writer.finish()?;
                     parts.restart(&conversion)?;
+                    writer = parts.writer()?;
                     bar.set_length(conversion.progress().1);
                     notes.push(RESTARTED.to_owned());
                 }
                 ConversionStep::Finished => break,
             }
         }
+        writer.finish()?;
+        drop(reader);
         bar.finish_and_clear();
         source.check_unchanged()?;
         profiler.end();
         profiler.begin(RunStep::PostProcess);
-        let mut files = files_of(&conversion);
-        let Converted {
-            model, quantized, ..
-        } = conversion.finish().map_err(about)?;
-        files.insert(0, self.model_file(model.bytes() as u64));
+        let name = self.model.file_name().unwrap_or_default();
+        let (model, result) = StreamedResult::new(
+            &name.to_string_lossy(),
+            &output.model,
+            source.bytes(),
+            [read, written],
+            conversion,
+        )
+        .map_err(about)?;
         parts.finish(&model)?;
         profiler.end();
-        let name = self.model.file_name().unwrap_or_default();
-        Ok(StreamedResult {
-            model: name.to_string_lossy().into(),
-            bytes_before: source.bytes(),
-            files,
-            bytes_read: read,
-            bytes_written: written + model.bytes() as u64,
-            quantized,
-            notes,
-        })
+        Ok(StreamedResult { notes, ..result })
     }
 
     /// Size, files, memory and time of the conversion. Converts for a moment, and writes nothing.
     pub fn forecast(&self, profiler: &mut Profiler) -> Result<StreamForecast, Failure> {
         let about = |error| self.failure(error);
         allocator::restart_peak();
-        let (mut source, mut conversion) = self.plan(profiler)?;
+        let (source, mut conversion) = self.plan(profiler)?;
         let mut files = files_of(&conversion);
         let bytes_to_read = conversion.progress().1;
-        let planned = allocator::live() as u64 + conversion.memory().map_err(about)? + SLICES;
+        let recipe = conversion.memory().map_err(about)?;
+        // What a recipe had is written, while the next one computes.
+        let planned = allocator::live() as u64 + recipe + recipe.max(WAITING) + SLICES;
         profiler.begin(RunStep::Forecast);
         let began = Instant::now();
-        let mut buffer = Vec::new();
+        let mut reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
         while began.elapsed().as_millis() < FORECAST_MS {
             match conversion.next().map_err(about)? {
                 ConversionStep::Read(stretch) => {
-                    source.read(&stretch, &mut buffer)?;
+                    let Some(buffer) = reader.take(&stretch) else {
+                        drop(reader);
+                        reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
+                        continue;
+                    };
+                    let buffer = buffer?;
                     conversion.feed(&buffer).map_err(about)?;
+                    reader.reuse(buffer);
                 }
                 ConversionStep::Write { .. } => {}
                 ConversionStep::Restart => files = files_of(&conversion),
@@ -239,21 +230,17 @@ impl StreamedRun<'_> {
         })
     }
 
-    fn model_file(&self, bytes: u64) -> WrittenFile {
-        WrittenFile {
+    fn model_file(&self, bytes: u64) -> DataFile {
+        DataFile {
             name: self.output().model,
             bytes,
         }
     }
 }
 
-/// The note on a plan that changed.
-const RESTARTED: &str =
-    "some weights have numbers beyond float16, so the conversion began again without them";
-
-fn files_of(conversion: &Conversion) -> Vec<WrittenFile> {
+fn files_of(conversion: &Conversion) -> Vec<DataFile> {
     let files = conversion.files().iter();
-    let written = files.map(|file| WrittenFile {
+    let written = files.map(|file| DataFile {
         name: file.name.clone(),
         bytes: file.bytes,
     });

@@ -2,20 +2,25 @@
 //! names when all are complete. A journal makes a later run go on where an earlier one ended.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use octet::onnx::Pieces;
 use octet::quantize::Settings;
-use octet::stream::{Conversion, ConversionJournal, OutputFiles};
+use octet::stream::{Conversion, ConversionJournal, OutputFiles, StreamError};
 
 use super::stream_source::Source;
+use super::write_behind::{WriteBehind, WrittenPart};
 use super::{Failure, files, targets};
 
 /// The journal is written after this many bytes or this time.
 const JOURNAL_BYTES: u64 = 512 << 20;
 const JOURNAL_TIME: Duration = Duration::from_secs(5);
+
+/// The note on a journal that does not fit.
+const DISCARDED: &str =
+    "an unfinished conversion of another model, or with other settings, was discarded";
 
 /// The parts of a result, and their journal.
 pub struct PartFiles {
@@ -79,7 +84,7 @@ impl PartFiles {
             kept: true,
         };
         parts.create(conversion)?;
-        let note = parts.resume(conversion);
+        let note = parts.resume(conversion)?;
         parts.kept = false;
         if conversion.finished().is_empty() {
             parts.clear()?;
@@ -128,80 +133,102 @@ impl PartFiles {
     }
 
     /// Goes on where the journal of an earlier run ended.
-    fn resume(&mut self, conversion: &mut Conversion) -> Option<String> {
-        let journal = self.journal.as_mut()?;
-        let text = fs::read_to_string(&journal.path).ok()?;
+    fn resume(&mut self, conversion: &mut Conversion) -> Result<Option<String>, Failure> {
+        let Some(file) = &mut self.journal else {
+            return Ok(None);
+        };
+        let Ok(text) = fs::read_to_string(&file.path) else {
+            return Ok(None);
+        };
+        let planned = conversion.files().to_vec();
+        let before = ConversionJournal::from_json(&text).map_err(StreamError::from);
+        let prepared = before.and_then(|before| {
+            before.prepare(&mut file.journal, conversion)?;
+            Ok(before)
+        });
+        let Ok(before) = prepared else {
+            return Ok(Some(DISCARDED.to_owned()));
+        };
+        if planned != conversion.files() {
+            // The earlier run found constants that can't be converted.
+            self.parts.clear();
+            self.create(conversion)?;
+        }
         let whole = self.parts.iter().all(|part| {
             let length = part.file.metadata().map(|found| found.len());
             length.is_ok_and(|length| length == part.bytes)
         });
-        if !whole {
-            return None;
+        let Some(file) = self.journal.as_mut().filter(|_| whole) else {
+            return Ok(None);
+        };
+        if before.resume(&mut file.journal, conversion).is_err() {
+            return Ok(Some(DISCARDED.to_owned()));
         }
-        let resumed = ConversionJournal::from_json(&text).map_err(|error| error.to_string());
-        let resumed = resumed.and_then(|before| {
-            let goes_on = before.resume(&journal.journal, conversion);
-            goes_on.map_err(|error| error.to_string())
-        });
-        journal.journal.record(conversion);
         let (done, all) = conversion.progress();
-        match resumed {
-            Ok(()) if done == 0 => None,
-            Ok(()) => Some(format!(
+        Ok((done > 0).then(|| {
+            format!(
                 "an earlier run was not finished: this one goes on after {} of {} MB",
                 done / 1_000_000,
                 all / 1_000_000
-            )),
-            Err(_) => Some(
-                "an unfinished conversion of another model, or with other settings, was discarded"
-                    .into(),
-            ),
-        }
+            )
+        }))
     }
 
-    /// Begins again with other files, after the plan changed. From now on there is no journal.
+    /// Begins again with other files, after the plan changed.
     pub fn restart(&mut self, conversion: &Conversion) -> Result<(), Failure> {
         self.remove();
-        self.journal = None;
+        if let Some(file) = &mut self.journal {
+            file.journal.restart(conversion);
+            (file.written, file.bytes) = (Instant::now(), 0);
+        }
         self.parts.clear();
         self.create(conversion)?;
         self.clear()
     }
 
-    /// Writes bytes of a file.
-    pub fn write(&mut self, file: usize, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let part = &mut self.parts[file];
-        let written = part
-            .file
-            .seek(SeekFrom::Start(offset))
-            .and_then(|_| part.file.write_all(bytes));
-        if let Some(journal) = &mut self.journal {
-            journal.bytes += bytes.len() as u64;
+    /// Starts to write the parts on another thread.
+    pub fn writer(&self) -> Result<WriteBehind, Failure> {
+        let part = |part: &Part| {
+            let file = part.file.try_clone();
+            Ok(WrittenPart {
+                path: part.path.clone(),
+                file: file.map_err(|error| unwritable(&part.path, part.bytes, &error))?,
+                bytes: part.bytes,
+            })
+        };
+        let parts: Result<_, Failure> = self.parts.iter().map(part).collect();
+        Ok(WriteBehind::start(parts?))
+    }
+
+    /// Counts bytes that were handed to the writer.
+    pub fn note_bytes(&mut self, bytes: u64) {
+        if let Some(file) = &mut self.journal {
+            file.bytes += bytes;
         }
-        written.map_err(|error| unwritable(&part.path, part.bytes, &error))
     }
 
     /// Writes the journal, if it is time or if the run ends `now`.
-    pub fn note_progress(&mut self, conversion: &Conversion, now: bool) -> Result<(), Failure> {
+    pub fn note_progress(
+        &mut self,
+        conversion: &Conversion,
+        writer: &mut WriteBehind,
+        now: bool,
+    ) -> Result<(), Failure> {
         let Some(file) = &mut self.journal else {
             return Ok(());
         };
         let is_due = file.bytes >= JOURNAL_BYTES || file.written.elapsed() >= JOURNAL_TIME;
         if (now || is_due) && file.journal.record(conversion) {
-            // The journal speaks only of bytes that are on the disk.
-            for part in &self.parts {
-                let synced = part.file.sync_data();
-                synced.map_err(|error| unwritable(&part.path, part.bytes, &error))?;
-            }
-            files::write(&file.path, &[file.journal.to_json()], "--out")?;
+            writer.write_journal(file.path.clone(), file.journal.to_json())?;
             (file.written, file.bytes) = (Instant::now(), 0);
         }
         Ok(())
     }
 
     /// Ends a run that a signal interrupted. The parts stay if a later run can go on.
-    pub fn interrupted(mut self, conversion: &Conversion) -> Failure {
-        let noted = self.note_progress(conversion, true);
+    pub fn interrupted(mut self, conversion: &Conversion, mut writer: WriteBehind) -> Failure {
+        let noted = self.note_progress(conversion, &mut writer, true);
+        let noted = noted.and_then(|()| writer.finish());
         let has_journal = self.journal.is_some() && !conversion.finished().is_empty();
         self.kept = noted.is_ok() && has_journal;
         let (done, all) = conversion.progress();
@@ -254,7 +281,7 @@ impl Drop for PartFiles {
     }
 }
 
-fn unwritable(path: &Path, bytes: u64, error: &io::Error) -> Failure {
+pub(super) fn unwritable(path: &Path, bytes: u64, error: &io::Error) -> Failure {
     Failure::unfinished(format!(
         "can't write {} ({bytes} bytes): {}; free some space or choose another --out (nothing was \
          left behind)",

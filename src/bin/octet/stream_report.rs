@@ -4,12 +4,11 @@
 use std::path::Path;
 
 use octet::profile::{Profiler, Section, SystemClock, environment};
-use octet::quantize::{NodeChoice, QuantizedTensor, Scheme, Settings};
-use octet::session::QuantizationSummary;
-use serde::Serialize;
+use octet::quantize::Settings;
+use octet::session::{QuantizationSummary, StreamedResult};
 
 use super::progress::Progress;
-use super::stream::{self, StreamForecast, StreamedResult, StreamedRun, WrittenFile};
+use super::stream::{self, StreamForecast, StreamedRun};
 use super::{Failure, files, notes};
 
 /// Options for what is printed and written of a conversion.
@@ -18,32 +17,6 @@ pub struct StreamReport<'a> {
     pub json: bool,
     pub verbose: bool,
     pub scopes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct ModelSection<'a> {
-    name: &'a str,
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-struct ConversionSection<'a> {
-    bytes_read: u64,
-    bytes_written: u64,
-    files: &'a [WrittenFile],
-}
-
-#[derive(Serialize)]
-struct StreamedQuantizationSection<'a> {
-    float_bytes: u64,
-    quantized_bytes: u64,
-    ratio: f64,
-    nodes_quantized: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nodes_float16: Option<usize>,
-    nodes_float: usize,
-    float: Vec<&'a NodeChoice>,
-    tensors: &'a [QuantizedTensor],
 }
 
 impl StreamReport<'_> {
@@ -60,7 +33,7 @@ impl StreamReport<'_> {
     /// Converts a model, and prints notes and the result.
     pub fn convert_and_print(&self, run: &StreamedRun<'_>) -> Result<(), Failure> {
         let done = self.convert(run)?;
-        let all = [&*done.notes, &*done.quantized.notes].concat();
+        let all = done.all_notes();
         let progress = Progress::new(0);
         let lines = notes::summary_lines(&all, self.verbose);
         lines.iter().for_each(|line| progress.note(line));
@@ -111,56 +84,10 @@ impl StreamReport<'_> {
             sections.push(Section::new("forecast", comment, forecast));
         }
         if let Some(done) = done {
-            sections.extend(result_sections(settings.scheme, done));
+            sections.extend(done.sections(settings.scheme));
         }
         files::write(path, &[profiler.report(&sections)], "--report")
     }
-}
-
-fn result_sections(scheme: Scheme, done: &StreamedResult) -> Vec<Section> {
-    let (nodes, after) = (&done.quantized.nodes, done.bytes_after());
-    let float: Vec<_> = nodes.iter().filter(|node| !node.quantized).collect();
-    let count = nodes.len() - float.len();
-    let halves = scheme == Scheme::Float16;
-    let quantization = StreamedQuantizationSection {
-        float_bytes: done.bytes_before,
-        quantized_bytes: after,
-        ratio: after as f64 / done.bytes_before.max(1) as f64,
-        nodes_quantized: if halves { 0 } else { count },
-        nodes_float16: halves.then_some(count),
-        nodes_float: float.len(),
-        float,
-        tensors: &done.quantized.tensors,
-    };
-    let model = ModelSection {
-        name: &done.model,
-        bytes: done.bytes_before,
-    };
-    let conversion = ConversionSection {
-        bytes_read: done.bytes_read,
-        bytes_written: done.bytes_written,
-        files: &done.files,
-    };
-    let warnings: Vec<&String> = done.notes.iter().chain(&done.quantized.notes).collect();
-    vec![
-        Section::new("model", "The model, with its files of weights.", &model),
-        Section::new(
-            "conversion",
-            "Bytes read and written by this run, and the files of the result.",
-            &conversion,
-        ),
-        Section::new(
-            "quantization",
-            "Result of the quantization. Nodes under `float` stay float, each with its reason. min and max\n\
-             are the range that a tensor can represent, of several scales that of the largest.",
-            &quantization,
-        ),
-        Section::new(
-            "warnings",
-            "Warnings and notes to read before the result is used.",
-            &warnings,
-        ),
-    ]
 }
 
 /// A result as `--json` prints it.

@@ -40,12 +40,20 @@ impl SourceFile {
 
     /// Reads bytes at an offset, fewer at the end of the file.
     fn read(&mut self, offset: u64, length: u64, to: &mut Vec<u8>) -> Result<(), Failure> {
-        to.clear();
-        let read = self
-            .file
-            .seek(SeekFrom::Start(offset))
-            .and_then(|_| (&mut self.file).take(length).read_to_end(to));
-        read.map_err(|error| unreadable(&self.path, "model's weights", &error))?;
+        // A buffer that is used again has the right length, and is not cleared first.
+        to.resize(length as usize, 0);
+        let unread = |error| unreadable(&self.path, "model's weights", &error);
+        self.file.seek(SeekFrom::Start(offset)).map_err(unread)?;
+        let mut filled = 0;
+        while filled < to.len() {
+            match self.file.read(&mut to[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unread(error)),
+            }
+        }
+        to.truncate(filled);
         Ok(())
     }
 }
@@ -67,6 +75,25 @@ impl Source {
             folder: files::folder_of(model).to_path_buf(),
             model: name.clone().into(),
             files: [(name.into(), file)].into(),
+        })
+    }
+
+    /// Another reader of the same open files. Only one of both may read at a time.
+    pub fn duplicate(&self) -> Result<Source, Failure> {
+        let file = |(name, file): (&String, &SourceFile)| {
+            let again = SourceFile {
+                path: file.path.clone(),
+                file: file.file.try_clone()?,
+                bytes: file.bytes,
+                modified: file.modified,
+            };
+            Ok((name.clone(), again))
+        };
+        let files: io::Result<_> = self.files.iter().map(file).collect();
+        Ok(Source {
+            folder: self.folder.clone(),
+            model: self.model.clone(),
+            files: files.map_err(|error| unreadable(&self.model_path(), "model", &error))?,
         })
     }
 
@@ -119,10 +146,12 @@ impl Source {
 
     /// Reads a stretch.
     pub fn read(&mut self, stretch: &Stretch, to: &mut Vec<u8>) -> Result<(), Failure> {
-        to.clear();
         match self.files.get_mut(&stretch.file) {
             Some(file) => file.read(stretch.offset, stretch.length, to),
-            None => Ok(()),
+            None => {
+                to.clear();
+                Ok(())
+            }
         }
     }
 

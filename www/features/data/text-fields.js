@@ -3,9 +3,9 @@
 
 import { h } from '../../library/dom.js';
 import { choice } from '../../library/fields.js';
-import { run, samples } from '../../state/page.js';
+import { run, samples, textSettings } from '../../state/page.js';
 import { addSamples } from './samples.js';
-import { hasTexts, textSettings } from './texts.js';
+import { hasTexts } from './texts.js';
 
 /** @import { TextSettings, TokenPreview } from '../../types.js' */
 

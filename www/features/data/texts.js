@@ -2,14 +2,10 @@
 /** Texts as samples: they wait for the tokenizer of the model, which makes a sample of each. */
 
 import { baseName, isText } from '../../files.js';
-import { signal } from '../../library/signals.js';
-import { model } from '../../state/page.js';
+import { model, textSettings } from '../../state/page.js';
 
-/** @import { NamedFile, TextSettings } from '../../types.js' */
+/** @import { NamedFile } from '../../types.js' */
 /** @import { Octet } from '../../octet.js' */
-
-/** @type {import('../../library/signals.js').Signal<TextSettings>} */
-export const textSettings = signal(/** @type {TextSettings} */ ({}));
 
 /** True if the files hold texts. @param {NamedFile[]} files */
 export const hasTexts = (files) => files.some(isText);

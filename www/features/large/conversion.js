@@ -50,7 +50,7 @@ async function plan() {
     if (mine !== newest || large.peek() !== open) return;
     batch(() => {
       planned.value = { told, failure: '' };
-      if (made) result.value = { files: made, took: null, peak: 0, folder: '' };
+      if (made) result.value = { files: made, took: null, peak: 0, folder: '', outcome: null };
     });
   } catch (error) {
     if (mine === newest && large.peek() === open) planned.value = { told: null, failure: sentence(/** @type {Error} */ (error).message) };
@@ -88,7 +88,7 @@ export async function convert(resume) {
   try {
     const lack = resume ? '' : await lackOfRoom(told.plan.bytesToWrite);
     if (lack) throw new Error(lack);
-    const { files, memory } = await open.model.convert({ ...choice(), resume }, { signal: mine.signal }, (progress) => {
+    const { files, memory, outcome } = await open.model.convert({ ...choice(), resume }, { signal: mine.signal }, (progress) => {
       const now = job.peek();
       if (running === mine && now) job.value = { ...now, progress: { ...progress, memory: progress.memory ?? now.progress.memory } };
     });
@@ -97,7 +97,7 @@ export async function convert(resume) {
     batch(() => {
       job.value = null;
       converting.value = false;
-      result.value = { files: made, took, peak: memory.peak, folder: folder?.name ?? '' };
+      result.value = { files: made, took, peak: memory.peak, folder: folder?.name ?? '', outcome };
     });
     say(`Done in ${duration(took)}: ${bytes(files.reduce((sum, file) => sum + file.bytes, 0))}.`);
   } catch (error) {

@@ -5,7 +5,7 @@ import { chunk } from '../../streamed-model.js';
 import { computed, signal } from '../../library/signals.js';
 import { settings } from '../../state/page.js';
 
-/** @import { BlockSettings, Place, Progress, Settings } from '../../types.js' */
+/** @import { BlockSettings, Place, Progress, Settings, StreamedOutcome } from '../../types.js' */
 /** @import { PlannedStream } from '../../calls.js' */
 
 /** @typedef {import('../../library/signals.js').Signal<{ told: PlannedStream | null, failure: string }>} PlanSignal */
@@ -60,8 +60,9 @@ export const job = signal(/** @type {any} */ (null));
 
 /**
  * The files that were made, the model first. `blob`: where they are in this browser's storage.
+ * `outcome`: of a conversion of this visit.
  *
- * @type {import('../../library/signals.js').Signal<{ files: { name: string, bytes: number, blob: Blob | null }[], took: number | null, peak: number, folder: string } | null>}
+ * @type {import('../../library/signals.js').Signal<{ files: { name: string, bytes: number, blob: Blob | null }[], took: number | null, peak: number, folder: string, outcome: StreamedOutcome | null } | null>}
  */
 export const result = signal(/** @type {any} */ (null));
 

@@ -14,6 +14,7 @@ import { effect, signal } from '../../library/signals.js';
 import { fact, table } from '../../library/table.js';
 import { large } from '../../state/page.js';
 import { canChooseFolder, chooseFolder, convert, discard, keepPlan, pace, stop } from './conversion.js';
+import { report } from './outcome.js';
 import { chosen, form, inBlocks, job, limit, limits, place, planned, removing, result, stage } from './state.js';
 
 /** @import { BlockSettings, ModelSummary } from '../../types.js' */
@@ -241,7 +242,7 @@ function live(name, value) {
 function finished() {
   const now = result.value;
   if (!now) return null;
-  const { files, took, peak, folder } = now;
+  const { files, took, peak, folder, outcome } = now;
   const whole = files.reduce((sum, file) => sum + file.bytes, 0);
   return h('section', { class: 'panel', 'aria-labelledby': 'large-done' },
     h('h2', { id: 'large-done', tabindex: -1, 'data-focus': 'converted' }, 'The quantized model is ready'),
@@ -254,5 +255,7 @@ function finished() {
         h('p', { class: 'note' }, 'This browser keeps them until you remove them.'),
         h('div', { class: 'row' }, h('button', { type: 'button', id: 'discard', disabled: busy, onclick: () => void discard() }, 'Remove them from this browser')),
       ],
+    outcome && h('h3', {}, 'Report'),
+    outcome && report(outcome, files[0].name),
   );
 }

@@ -10,7 +10,7 @@ import { save } from '../../library/download.js';
 import { effect, signal } from '../../library/signals.js';
 import { parse, write, YamlError } from '../../library/yaml.js';
 import { say } from '../../state/messages.js';
-import { model, randomData, run, samples, settings } from '../../state/page.js';
+import { model, randomData, run, samples, settings, textSettings } from '../../state/page.js';
 import { chosenOf, explicitImages, wholeDocument } from '../data/image-settings.js';
 import { setPreprocessing } from '../data/samples.js';
 import { redoable, undoable } from './state.js';
@@ -59,8 +59,9 @@ export function documentEditor() {
   const name = () => model.value?.name ?? 'model.onnx';
   const stem = () => name().replace(/\.onnx$/i, '');
   const command = () => {
-    const { refs, source } = samples.value;
-    return commandLine(name(), { ...settings.value.document, ...explicitImages.value }, { random: source === randomData ? refs.length : 0 });
+    const { refs, source, textFiles } = samples.value;
+    const texts = textFiles.length > 0 ? textSettings.value : undefined;
+    return commandLine(name(), { ...settings.value.document, ...explicitImages.value }, { random: source === randomData ? refs.length : 0, texts });
   };
   return h('div', { class: 'gap' },
     h('div', { class: 'row' },

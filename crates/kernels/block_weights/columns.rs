@@ -1,0 +1,289 @@
+//! Blocks of neighbouring columns of a row-major matrix. Blocks from minimum and maximum are computed
+//! side by side: a lane of a vector is a column.
+
+use std::ops::Range;
+
+use super::grid::{BlockGrid, Levels, from_low_and_high, greatest, least, nearest};
+use super::{GridMethod, quantize_block};
+use crate::LittleEndianFloats;
+use crate::dispatch::vectorized;
+
+/// Columns that are computed side by side.
+const LANES: usize = 16;
+
+/// The greatest size of a block.
+const LONGEST: usize = 256;
+
+type Row = [f32; LANES];
+
+/// The computation of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockRule {
+    /// Numbers in a block.
+    pub size: usize,
+    /// The integers.
+    pub levels: Levels,
+    /// The choice of scale and zero point.
+    pub method: GridMethod,
+    /// Rounds a scale to the type in which it is stored.
+    pub rounded: fn(f32) -> f32,
+}
+
+impl BlockRule {
+    /// Bytes of the integers of a block.
+    pub fn bytes(&self) -> usize {
+        self.size * usize::from(self.levels.bits) / 8
+    }
+}
+
+/// The results of columns, each with as many blocks.
+pub struct BlockPlaces<'a> {
+    /// Packed integers, one column after the other.
+    pub integers: &'a mut [u8],
+    /// Scales and zero points, one column after the other.
+    pub grids: &'a mut [BlockGrid],
+    /// Blocks of a column.
+    pub blocks: usize,
+    /// The first block of each column that is computed.
+    pub first: usize,
+}
+
+/// Rows of a matrix, and the columns that are computed of it.
+#[derive(Clone)]
+pub struct MatrixRows<'a> {
+    /// Whole rows.
+    pub numbers: LittleEndianFloats<'a>,
+    /// Numbers in a row.
+    pub width: usize,
+    /// The columns.
+    pub columns: Range<usize>,
+}
+
+/// Quantizes blocks of columns. False if one of the numbers is infinite or NaN.
+pub fn quantize_columns(
+    matrix: &MatrixRows<'_>,
+    rule: &BlockRule,
+    places: &mut BlockPlaces<'_>,
+) -> bool {
+    vectorized(|| quantize(matrix, rule, places))
+}
+
+#[inline(always)]
+fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<'_>) -> bool {
+    let rows = matrix.numbers.len() / matrix.width.max(1);
+    let mut panel = [[0.0; LANES]; LONGEST];
+    let mut all_finite = true;
+    for (block, start) in (0..rows).step_by(rule.size.clamp(1, LONGEST)).enumerate() {
+        let panel = &mut panel[..rule.size.min(rows - start)];
+        let mut column = 0;
+        while column < matrix.columns.len() {
+            let count = LANES.min(matrix.columns.len() - column);
+            for (row, to) in (start..).zip(panel.iter_mut()) {
+                let at = row * matrix.width + matrix.columns.start + column;
+                match to.first_chunk_mut::<LANES>() {
+                    // The usual case has a fixed length.
+                    Some(to) if count == LANES => matrix.numbers.read(at, to),
+                    _ => matrix.numbers.read(at, &mut to[..count]),
+                }
+            }
+            let at = Place {
+                column,
+                count,
+                block: places.first + block,
+            };
+            all_finite &= match rule.method {
+                GridMethod::Ends => side_by_side(panel, rule, at, places),
+                _ => one_by_one(panel, rule, at, places),
+            };
+            column += count;
+        }
+    }
+    all_finite
+}
+
+/// The first of some columns, their number, and a block.
+#[derive(Clone, Copy)]
+struct Place {
+    column: usize,
+    count: usize,
+    block: usize,
+}
+
+impl BlockPlaces<'_> {
+    /// The integers and the grid of a block.
+    #[inline(always)]
+    fn block(&mut self, column: usize, block: usize, bytes: usize) -> (&mut [u8], &mut BlockGrid) {
+        let at = column * self.blocks + block;
+        (
+            &mut self.integers[at * bytes..][..bytes],
+            &mut self.grids[at],
+        )
+    }
+}
+
+/// Computes the columns of a panel by any method.
+#[inline(always)]
+fn one_by_one(panel: &[Row], rule: &BlockRule, at: Place, places: &mut BlockPlaces<'_>) -> bool {
+    let mut gathered = [0.0; LONGEST];
+    let gathered = &mut gathered[..panel.len()];
+    let mut finite = true;
+    for lane in 0..at.count {
+        for (to, row) in gathered.iter_mut().zip(panel) {
+            *to = row[lane];
+        }
+        let (bytes, grid) = places.block(at.column + lane, at.block, rule.bytes());
+        match quantize_block(gathered, rule.levels, rule.method, rule.rounded, bytes) {
+            Some(found) => *grid = found,
+            None => finite = false,
+        }
+    }
+    finite
+}
+
+/// Computes the columns of a panel from their minima and maxima.
+#[inline(always)]
+fn side_by_side(panel: &[Row], rule: &BlockRule, at: Place, places: &mut BlockPlaces<'_>) -> bool {
+    let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
+    // An infinite number times zero is NaN, and stays it.
+    let mut zeros = [0.0; LANES];
+    for row in panel {
+        for lane in 0..LANES {
+            let value = row[lane];
+            low[lane] = least(low[lane], value);
+            high[lane] = greatest(high[lane], value);
+            zeros[lane] += value * 0.0;
+        }
+    }
+    let mut inverses = [0.0; LANES];
+    let mut zero_points = [0.0; LANES];
+    for lane in 0..at.count {
+        let grid = from_low_and_high([low[lane], high[lane]], rule.levels, rule.rounded);
+        inverses[lane] = grid.inverse();
+        zero_points[lane] = grid.zero_point;
+        places.grids[(at.column + lane) * places.blocks + at.block] = grid;
+    }
+    match rule.levels.bits {
+        4 => pack::<4>(panel, rule, (&inverses, &zero_points), at, places),
+        2 => pack::<2>(panel, rule, (&inverses, &zero_points), at, places),
+        _ => pack::<8>(panel, rule, (&inverses, &zero_points), at, places),
+    }
+    zeros[..at.count].iter().all(|zero| *zero == 0.0)
+}
+
+/// Writes the integers of a panel.
+#[inline(always)]
+fn pack<const BITS: usize>(
+    panel: &[Row],
+    rule: &BlockRule,
+    (inverses, zero_points): (&Row, &Row),
+    at: Place,
+    places: &mut BlockPlaces<'_>,
+) {
+    let highest = f32::from(rule.levels.highest());
+    let mut packed = [[0u8; LANES]; LONGEST];
+    let packed = &mut packed[..panel.len().div_ceil(8 / BITS)];
+    for (byte, rows) in packed.iter_mut().zip(panel.chunks(8 / BITS)) {
+        for (place, row) in rows.iter().enumerate() {
+            for lane in 0..LANES {
+                let value = row[lane] * inverses[lane] + zero_points[lane];
+                byte[lane] |= nearest(value, highest) << (place * BITS);
+            }
+        }
+    }
+    for lane in 0..at.count {
+        let (bytes, _) = places.block(at.column + lane, at.block, rule.bytes());
+        for (to, row) in bytes.iter_mut().zip(packed.iter()) {
+            *to = row[lane];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of all magnitudes, zeros of both signs among them.
+    fn numbers(count: usize) -> Vec<f32> {
+        let number = |at: usize| match at % 7 {
+            0 => 0.0,
+            3 => -0.0,
+            rest => (at as f32 * 0.73).sin() * f32::powi(10.0, rest as i32 - 4),
+        };
+        (0..count).map(number).collect()
+    }
+
+    #[test]
+    fn columns_side_by_side_have_the_integers_of_their_blocks() {
+        let (rows, width) = (75, 37);
+        let values = numbers(rows * width);
+        let bytes: Vec<[u8; 4]> = values.iter().map(|value| value.to_le_bytes()).collect();
+        for (bits, symmetric) in [(2, false), (4, true), (4, false), (8, true), (8, false)] {
+            for method in [GridMethod::Ends, GridMethod::Search] {
+                let rule = BlockRule {
+                    size: 32,
+                    levels: Levels { bits, symmetric },
+                    method,
+                    rounded: |scale| scale,
+                };
+                let columns = 2..36;
+                let mut integers = vec![0; columns.len() * 4 * rule.bytes()];
+                let mut grids = vec![BlockGrid::default(); columns.len() * 4];
+                let matrix = MatrixRows {
+                    numbers: LittleEndianFloats::Float(&bytes),
+                    width,
+                    columns: columns.clone(),
+                };
+                let mut places = BlockPlaces {
+                    integers: &mut integers,
+                    grids: &mut grids,
+                    blocks: 4,
+                    first: 1,
+                };
+                assert!(quantize_columns(&matrix, &rule, &mut places));
+                for (index, column) in columns.enumerate() {
+                    let whole: Vec<f32> = (0..rows).map(|r| values[r * width + column]).collect();
+                    for (block, numbers) in whole.chunks(32).enumerate() {
+                        let mut wanted = vec![0; rule.bytes()];
+                        let (levels, rounded) = (rule.levels, rule.rounded);
+                        let grid = quantize_block(numbers, levels, method, rounded, &mut wanted);
+                        let at = index * 4 + block + 1;
+                        assert_eq!(Some(grids[at]), grid, "{bits} {method:?}");
+                        assert_eq!(&integers[at * rule.bytes()..][..rule.bytes()], wanted);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_without_an_integer_are_found_in_every_lane() {
+        let rule = BlockRule {
+            size: 16,
+            levels: Levels {
+                bits: 4,
+                symmetric: true,
+            },
+            method: GridMethod::Ends,
+            rounded: |scale| scale,
+        };
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            for at in 0..17 * 16 {
+                let mut values = numbers(17 * 16);
+                values[at] = bad;
+                let bytes: Vec<[u8; 4]> = values.iter().map(|value| value.to_le_bytes()).collect();
+                let matrix = MatrixRows {
+                    numbers: LittleEndianFloats::Float(&bytes),
+                    width: 17,
+                    columns: 0..17,
+                };
+                let mut places = BlockPlaces {
+                    integers: &mut [0; 17 * 8],
+                    grids: &mut [BlockGrid::default(); 17],
+                    blocks: 1,
+                    first: 0,
+                };
+                assert!(!quantize_columns(&matrix, &rule, &mut places), "{at}");
+            }
+        }
+    }
+}
