@@ -192,6 +192,33 @@ def test_the_card_shows_the_error_of_models_that_octet_runs(program, tmp_path):
         assert shown > 8 and abs(shown - actual) < 3 or min(shown, actual) > 45
 
 
+def test_the_card_judges_tokens_of_texts(program, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    random = np.random.default_rng(5)
+
+    def values(name, dims):
+        yield (random.standard_normal(dims) / np.sqrt(dims[0]) if "norm" not in name else np.ones(dims)).astype(np.float32)
+
+    write_llama(source / "model.onnx", Shape(layers=1, width=128, heads=4, kv_heads=2, inner=256, vocabulary=64), values)
+    words = {f"w{at}": at for at in range(64)}
+    model = {"type": "WordLevel", "vocab": words, "unk_token": "w0"}
+    (source / "tokenizer.json").write_text(json.dumps({"version": "1.0", "pre_tokenizer": {"type": "Whitespace"}, "model": model}))
+    texts = tmp_path / "a.txt"
+    texts.write_text("w3 w14 w15 w9 w26 w5\nw35 w8 w9 w7\n")
+    done = write(program, source, tmp_path / "out", "--samples", texts, "--max-length", "5")
+    assert done.returncode == 0, done.stderr
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "KL divergence" in card and "over 9 tokens of texts" in card, card
+    rows = {line.split("|")[1].strip(" `"): [cell.strip() for cell in line.split("|")] for line in card.splitlines() if line.startswith("| `")}
+    kl = {form: float(row[6]) for form, row in rows.items()}
+    assert list(kl) == list(FORMS) and 0 <= kl["fp16"] < kl["q8"] < kl["q4"], card
+    assert all(0 <= float(row[7].split()[0]) <= 100 for row in rows.values())
+    # Random tokens are not judged.
+    done = write(program, source, tmp_path / "random")
+    assert done.returncode == 0 and "KL" not in (tmp_path / "random" / "README.md").read_text(), done.stderr
+
+
 def test_unusable_folders_are_refused(program, source, tmp_path):
     (tmp_path / "empty").mkdir()
     for command, code, word in [

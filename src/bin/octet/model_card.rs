@@ -7,6 +7,7 @@ use octet::samples::SampleSettings;
 use octet::session::compare_sample;
 
 use super::samples::Samples;
+use super::texts::TextOptions;
 use super::{Failure, open};
 
 /// Larger models are not run.
@@ -27,6 +28,16 @@ pub struct CardRow {
     pub error: MeasuredError,
 }
 
+/// The error of the tokens that a form predicts.
+#[derive(Clone, Copy)]
+pub struct TokenError {
+    /// Mean KL divergence from the float model, in nats a position.
+    kl: f64,
+    /// Share of the positions with the same most likely token.
+    top1: f64,
+    positions: u64,
+}
+
 /// The error of a form.
 pub enum MeasuredError {
     /// The lowest ratio of signal to noise of all outputs, in decibels, and the number of samples.
@@ -34,29 +45,43 @@ pub enum MeasuredError {
         sqnr: f64,
         samples: usize,
         random: bool,
+        /// For texts.
+        tokens: Option<TokenError>,
     },
     /// The reason why it was not measured.
     NotMeasured(String),
 }
 
 /// Runs a float model and one of its forms on samples, or on random numbers if there are none.
-pub fn measured_error(float: &Path, form: &Path, samples: &[PathBuf], bytes: u64) -> MeasuredError {
+pub fn measured_error(
+    float: &Path,
+    form: &Path,
+    samples: &[PathBuf],
+    texts: &TextOptions,
+    bytes: u64,
+) -> MeasuredError {
     if bytes > LARGEST {
         return MeasuredError::NotMeasured("the model has more than 1 GiB".into());
     }
-    match compare(float, form, samples) {
+    match compare(float, form, samples, texts) {
         Ok(measured) => measured,
         Err(failure) => MeasuredError::NotMeasured(failure.line),
     }
 }
 
-fn compare(float: &Path, form: &Path, paths: &[PathBuf]) -> Result<MeasuredError, Failure> {
+fn compare(
+    path: &Path,
+    form: &Path,
+    paths: &[PathBuf],
+    texts: &TextOptions,
+) -> Result<MeasuredError, Failure> {
     let random = paths.is_empty();
-    let mut float = open::open(float)?;
+    let mut float = open::open(path)?;
     let quantized = open::open(form)?;
     let runner = quantized.runner()?;
     let mut comparing = float.begin_comparison(&runner)?;
     let samples = Samples::new(paths, random.then_some(RANDOM))?;
+    let samples = samples.tokenized(&float, path, texts)?;
     let settings = SampleSettings {
         demo: random,
         ..SampleSettings::default()
@@ -66,12 +91,22 @@ fn compare(float: &Path, form: &Path, paths: &[PathBuf]) -> Result<MeasuredError
         compare_sample(&mut comparing, &inputs, None, &())?;
     }
     let compared = comparing.finish();
+    let tokens = compared.outputs.iter().find_map(|output| {
+        let tokens = output.tokens.as_ref()?;
+        Some(TokenError {
+            kl: tokens.kl,
+            top1: output.top1?,
+            positions: tokens.positions,
+        })
+    });
     let lowest = compared.outputs.iter().map(|output| output.apart.sqnr);
     match lowest.reduce(f64::min) {
         Some(sqnr) => Ok(MeasuredError::Decibels {
             sqnr,
             samples: compared.samples,
             random,
+            // Random tokens are no text.
+            tokens: tokens.filter(|_| !random),
         }),
         None => Ok(MeasuredError::NotMeasured(
             "it has no output of floats".into(),
@@ -93,9 +128,18 @@ fn share(row: &CardRow) -> f64 {
 
 /// The card in Markdown.
 pub fn text(name: &str, rows: &[CardRow]) -> String {
+    let tokens = |row: &CardRow| match &row.error {
+        MeasuredError::Decibels { tokens, .. } => *tokens,
+        MeasuredError::NotMeasured(_) => None,
+    };
+    let judged = rows.iter().find_map(tokens);
+    let [names, lines] = match judged {
+        Some(_) => [" KL divergence | same first token |", "---|---|"],
+        None => ["", ""],
+    };
     let mut card = format!(
         "---\nlibrary_name: transformers.js\ntags:\n- onnx\n---\n\n# {name} for transformers.js\n\n\
-         | dtype | model | size | of the float model | error |\n|---|---|---|---|---|\n"
+         | dtype | model | size | of the float model | error |{names}\n|---|---|---|---|---|{lines}\n"
     );
     let mut reasons: Vec<&str> = Vec::new();
     let mut measured = None;
@@ -105,6 +149,7 @@ pub fn text(name: &str, rows: &[CardRow]) -> String {
                 sqnr,
                 samples,
                 random,
+                ..
             } => {
                 measured = Some((*samples, *random));
                 format!("{sqnr:.1} dB")
@@ -116,11 +161,16 @@ pub fn text(name: &str, rows: &[CardRow]) -> String {
                 "not measured".to_owned()
             }
         };
+        let more = match (judged, tokens(row)) {
+            (None, _) => String::new(),
+            (_, None) => " | |".to_owned(),
+            (_, Some(error)) => format!(" {:.4} | {:.1} % |", error.kl, 100.0 * error.top1),
+        };
         let (size, share) = (megabytes(row.bytes), share(row));
         // Writing to a string never fails.
         let _ = writeln!(
             card,
-            "| `{}` | `{}` | {size} | {share:.0} % | {error} |",
+            "| `{}` | `{}` | {size} | {share:.0} % | {error} |{more}",
             row.form, row.file
         );
     }
@@ -130,6 +180,14 @@ pub fn text(name: &str, rows: &[CardRow]) -> String {
             card,
             "\nThe error is the ratio of signal to noise of the worst output against the float model, \
              on {samples} {whose} samples. More is better."
+        );
+    }
+    if let Some(TokenError { positions, .. }) = judged {
+        let _ = writeln!(
+            card,
+            "\nThe KL divergence is from the probabilities of the float model, in nats, over {positions} \
+             tokens of texts. The last column is the share of them after which both models find the same token \
+             most likely."
         );
     }
     for why in reasons {

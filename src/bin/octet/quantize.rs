@@ -103,6 +103,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
             settings: &settings,
             limit: options.stream.limit(),
             samples: &options.samples,
+            texts: &options.texts,
             report: streamed_report(options),
         };
         return folder.write();

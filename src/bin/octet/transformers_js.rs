@@ -18,6 +18,7 @@ use super::progress::Progress;
 use super::stream::StreamedRun;
 use super::stream_report::StreamReport;
 use super::stream_source::Source;
+use super::texts::TextOptions;
 use super::{Failure, files, notes};
 
 /// The greatest size of a file of weights: Chrome loads none of 2 GiB.
@@ -154,6 +155,7 @@ pub struct WebFolder<'a> {
     /// The greatest size of a file of weights, if given.
     pub limit: u64,
     pub samples: &'a [PathBuf],
+    pub texts: &'a TextOptions,
     pub report: StreamReport<'a>,
 }
 
@@ -269,7 +271,7 @@ impl WebFolder<'_> {
             )));
         }
         let progress = Progress::new(0);
-        let all = [&*done.notes, &*done.quantized.notes].concat();
+        let all = done.all_notes();
         for line in notes::summary_lines(&all, self.report.verbose) {
             progress.note(&format!("{}: {line}", form.name()));
         }
@@ -279,7 +281,13 @@ impl WebFolder<'_> {
             file: format!("onnx/{file}"),
             bytes: done.bytes_after(),
             bytes_before: done.bytes_before,
-            error: model_card::measured_error(model, &out, self.samples, done.bytes_before),
+            error: model_card::measured_error(
+                model,
+                &out,
+                self.samples,
+                self.texts,
+                done.bytes_before,
+            ),
         };
         let written = WrittenModel {
             file: file.into(),
