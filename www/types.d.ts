@@ -881,6 +881,18 @@ export interface Skipped {
   sample: string;
 }
 
+/** Facts about a conversion that is done, for the page. */
+export interface StreamedOutcome {
+  /** Nodes that stay float, each with its reason. */
+  float: NodeChoice[];
+  /** Notes for people, a sentence each. */
+  notes: string[];
+  /** The report as YAML. */
+  report: string;
+  /** The weights that changed. */
+  weights: StreamedWeight[];
+}
+
 /** Files, sizes and nodes of a conversion that is planned. */
 export interface StreamedPlan {
   /** Bytes that are read, over all passes. */
@@ -903,6 +915,20 @@ export interface StreamedPlan {
   notes: string[];
   /** Number of nodes that are quantized. */
   quantized: number;
+}
+
+/** A weight before and after a conversion. */
+export interface StreamedWeight {
+  /** Bytes of these constants. */
+  bytesAfter: number;
+  /** Bytes in the source. */
+  bytesBefore: number;
+  /** Element types of the constants that are computed from it. */
+  form: string;
+  /** Its name in the source. */
+  name: string;
+  /** The shape in the source. */
+  shape: number[];
 }
 
 /**
