@@ -43,6 +43,7 @@ mod ranges;
 pub mod recipe;
 mod rewrite;
 mod scale;
+mod scale_groups;
 mod scheme;
 mod settings;
 mod simulated;
@@ -75,13 +76,14 @@ pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
 pub use ranges::ActivationRanges;
 pub use scale::QuantizationParameters;
+pub use scale_groups::{ScaleGroup, ScaleGroups, scale_groups};
 pub use scheme::apply;
 pub use settings::{
     Document, ElementType, Format, GuardSettings, InvalidValue, KeptPorts, LayerSettings,
     Operators, Rounding, Scheme, Settings, SettingsError, TensorSettings, UnsupportedSetting,
     target_of,
 };
-pub use simulated::{dequantized, with_float_weights};
+pub use simulated::{dequantized, tensor_title, with_float_weights};
 pub use stays_float::StaysFloat;
 pub use streamed_scheme::{plan_streamed, remaining_declarations};
 pub use weight_only::WeightSettings;

@@ -238,6 +238,7 @@ fn quantize_static(
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
     plan.rounding = settings.rounding;
+    plan.keep_chosen_float(settings);
     let guarded = apply_mixed_precision(model, settings, &mut plan, &calibrated, ranges)?;
     let pooled_notes = plan.keep_pooled_float(model);
     plan.share_concat_scales(model, &calibrated);

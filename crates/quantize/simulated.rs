@@ -91,7 +91,13 @@ impl QuantizedConstant {
         let element = tensor.element()?;
         let known = matches!(
             element,
-            DataType::Int8 | DataType::Uint8 | DataType::Int16 | DataType::Uint16 | DataType::Int32
+            DataType::Int8
+                | DataType::Uint8
+                | DataType::Int16
+                | DataType::Uint16
+                | DataType::Int4
+                | DataType::Uint4
+                | DataType::Int32
         );
         let float = scale.element()? == DataType::Float;
         if blocks || !known || !float {
@@ -165,12 +171,12 @@ impl QuantizedConstant {
     }
 }
 
-/// The float model's name of a dequantized tensor. The writer names pairs after their tensor, with
-/// a number where the name was taken.
-fn tensor_title(node: &Node) -> &str {
+/// The float model's name of the tensor of a pair. The writer names pairs after their tensor, with a
+/// number where the name was taken.
+pub fn tensor_title(node: &Node) -> &str {
     let name = node.title();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    match name.rsplit_once("_DequantizeLinear") {
+    match name.rsplit_once(&format!("_{}", node.op_type.as_str())) {
         Some((tensor, "")) => tensor,
         Some((tensor, end)) if end.strip_prefix('_').is_some_and(is_number) => tensor,
         _ => name,

@@ -12,7 +12,7 @@ use octet_graph::operators::{Operator, Property};
 
 /// Keeps infinite values float if the settings allow it. Returns the notes on those, and on values
 /// that become integers nevertheless. `with_ranges` lists the tensors with computed ranges.
-pub(super) fn keep_infinite_float(
+pub(crate) fn keep_infinite_float(
     model: &Model,
     plan: &mut Plan,
     with_ranges: &[String],

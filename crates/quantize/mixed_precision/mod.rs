@@ -15,7 +15,9 @@ mod softmax;
 mod weights;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+
+pub(crate) use attention_masks::keep_infinite_float;
 
 use super::QuantizeError;
 use super::input_noise::InputNoise;

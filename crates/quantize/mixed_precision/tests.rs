@@ -17,7 +17,7 @@ fn value(name: &str) -> ValueInfoProto {
 }
 
 /// x → Sigmoid → a → Reshape → b → Sigmoid → y
-pub(super) fn model() -> Model {
+pub(crate) fn model() -> Model {
     let node = |operator: &str, inputs: &[&str], output: &str| NodeProto {
         op_type: Some(operator.into()),
         input: inputs.iter().map(ToString::to_string).collect(),
@@ -45,7 +45,7 @@ pub(super) fn model() -> Model {
 }
 
 /// Statistics of a thousand values between 0 and 1, and an outlier.
-pub(super) fn seen(far: f32) -> TensorStatistics {
+pub(crate) fn seen(far: f32) -> TensorStatistics {
     let mut seen = TensorStatistics::new();
     let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).chain([far]).collect();
     seen.observe(&values);

@@ -16,7 +16,7 @@ impl Plan {
     }
 
     fn no_effect(&self, model: &Model, name: &str, wanted: &TensorSettings) -> Option<String> {
-        if *wanted == TensorSettings::default() {
+        if *wanted == TensorSettings::default() || wanted.float == Some(true) {
             return None;
         }
         let nothing = |reason: String| {

@@ -186,6 +186,14 @@ impl Plan {
         }
     }
 
+    /// Keeps the tensors float for which the settings say so.
+    pub(super) fn keep_chosen_float(&mut self, settings: &Settings) {
+        let tensors = settings.tensors.iter();
+        for (name, _) in tensors.filter(|(_, tensor)| tensor.float == Some(true)) {
+            self.keep_float(name);
+        }
+    }
+
     /// Keeps 4-bit values float that a MaxPool reads; returns a note for each.
     ///
     /// ONNX Runtime moves the MaxPool onto the integers, but has no 4-bit kernel and refuses the

@@ -41,6 +41,18 @@ impl ElementType {
         }
     }
 
+    /// The type of 4, 8 or 16 bits with the same sign; `None` for other numbers of bits.
+    pub fn with_bits(self, bits: usize) -> Option<ElementType> {
+        Some(match (bits, self.is_signed()) {
+            (4, false) => ElementType::U4,
+            (4, true) => ElementType::I4,
+            (8, false) => ElementType::U8,
+            (8, true) => ElementType::I8,
+            (16, _) => self.with_16_bits(),
+            _ => return None,
+        })
+    }
+
     /// The type of 16 bits with the same sign.
     pub fn with_16_bits(self) -> ElementType {
         if self.is_signed() {

@@ -81,6 +81,9 @@ pub struct TensorSettings {
     /// The zero point of `scale`. Default: 0. Under `tensors` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_point: Option<i32>,
+    /// The tensor stays float, with all that share its scale. Default: false. Under `tensors` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub float: Option<bool>,
 }
 
 /// Settings of some nodes. A key that is absent keeps the value of the wider scope.

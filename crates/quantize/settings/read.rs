@@ -150,6 +150,7 @@ fn not_of_a_tensor(place: &str, settings: &TensorSettings) -> Result<(), Setting
         ("range", settings.range.is_some()),
         ("scale", settings.scale.is_some()),
         ("zero_point", settings.zero_point.is_some()),
+        ("float", settings.float.is_some()),
     ];
     match only.into_iter().find(|(_, present)| *present) {
         Some((key, _)) => Err(SettingsError::TensorOnly {
@@ -255,6 +256,7 @@ mod tests {
     #[test]
     fn invalid_values_are_refused() {
         assert!(error(r#"{ "activations": { "range": [0, 1] } }"#).contains("`range`"));
+        assert!(error(r#"{ "weights": { "float": true } }"#).contains("`float`"));
         for scale in ["0", "-0.5", "1e39", "1e-45"] {
             let text = format!(r#"{{ "tensors": {{ "x": {{ "scale": {scale} }} }} }}"#);
             assert!(error(&text).contains("positive"), "{scale}");
