@@ -27,6 +27,7 @@ mod broken_invariant;
 pub mod calibrate;
 pub mod compare;
 pub mod profile;
+pub mod search;
 pub mod session;
 
 #[cfg(target_family = "wasm")]

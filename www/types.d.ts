@@ -941,6 +941,8 @@ export type TensorKind = 'activation' | 'weight' | 'bias';
 
 /** The integer representation of tensors. A key that is absent keeps the value of the wider scope. */
 export interface TensorSettings {
+  /** The tensor stays float, with all that share its scale. Default: false. Under `tensors` only. */
+  float?: boolean;
   /**
    * The calibration method of an activation. A weight takes `mse` only. Default: the method of the
    * document for activations, the full range for weights.

@@ -41,6 +41,8 @@ mod reports;
 mod run;
 #[path = "octet/samples.rs"]
 mod samples;
+#[path = "octet/search.rs"]
+mod search;
 #[path = "octet/settings.rs"]
 mod settings;
 #[path = "octet/settings_help.rs"]
@@ -86,6 +88,8 @@ enum Command {
     Inspect(inspect::InspectOptions),
     /// Run a model on one sample; with --profile, time each layer
     Run(Box<run::RunOptions>),
+    /// Choose the bits of each tensor under a budget of accuracy, bytes or time
+    Search(Box<search::SearchCommand>),
     /// Compare a quantized model with its float model: the error of each output and layer
     Compare(Box<compare::CompareOptions>),
 }
@@ -99,6 +103,7 @@ fn main() -> ExitCode {
         Command::Quantize(options) => quantize::run(&options),
         Command::Inspect(options) => inspect::run(&options),
         Command::Run(options) => run::run(&options),
+        Command::Search(command) => search::run(&command),
         Command::Compare(options) => compare::run(&options),
     });
     match done {

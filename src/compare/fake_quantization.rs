@@ -10,7 +10,7 @@ use crate::onnx::schema::{DataType, TensorProto};
 
 /// Rounding of a value to its quantization grid.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct FakeQuantization {
+pub struct FakeQuantization {
     pub(super) scale: f32,
     /// Smallest and largest integer, minus the zero point.
     low: f32,
@@ -26,6 +26,14 @@ impl FakeQuantization {
             Some(tensor) => (tensor.element().ok()?, tensor.to_i64().ok()?),
             None => (DataType::Uint8, vec![0]),
         };
+        let ([scale], [zero_point]) = (scale.as_slice(), zero_point.as_slice()) else {
+            return None;
+        };
+        FakeQuantization::new(element, *scale, i32::try_from(*zero_point).ok()?)
+    }
+
+    /// The rounding to integers of this type; `None` for integers of more than 16 bits.
+    pub fn new(element: DataType, scale: f32, zero_point: i32) -> Option<FakeQuantization> {
         let (low, high) = match element {
             DataType::Uint4 => (0, 15),
             DataType::Int4 => (-8, 7),
@@ -35,11 +43,8 @@ impl FakeQuantization {
             DataType::Int16 => (-32_768, 32_767),
             _ => return None,
         };
-        let ([scale], [zero_point]) = (scale.as_slice(), zero_point.as_slice()) else {
-            return None;
-        };
         Some(FakeQuantization {
-            scale: *scale,
+            scale,
             low: (low - zero_point) as f32,
             high: (high - zero_point) as f32,
         })
@@ -65,8 +70,22 @@ impl FakeQuantization {
         move |value| value < low - slack || value > high + slack
     }
 
+    /// The mean squared error of rounding these values.
+    pub fn error(&self, values: &[f32]) -> f64 {
+        let square = |&x: &f32| {
+            let steps = (x / self.scale).round_ties_even();
+            let apart = f64::from(steps.clamp(self.low, self.high) * self.scale - x);
+            if apart.is_finite() {
+                apart * apart
+            } else {
+                0.0
+            }
+        };
+        values.iter().map(square).sum::<f64>() / values.len().max(1) as f64
+    }
+
     /// Nodes that round `input` into `output`. Adds their constants to the model.
-    pub(super) fn nodes(&self, model: &mut Model, input: &str, output: &str) -> Vec<Node> {
+    pub fn nodes(&self, model: &mut Model, input: &str, output: &str) -> Vec<Node> {
         let mut constant = |word: &str, value: f32| {
             let name = format!("{output}/{word}");
             let tensor = TensorProto::from_f32(&name, &[], &[value]);

@@ -25,7 +25,7 @@ const STUDENT: [(usize, f64); 16] = [
 ];
 
 /// Wilson's interval of a share that was observed in `count` independent trials.
-pub(super) fn wilson(share: f64, count: f64) -> (f64, f64) {
+pub(crate) fn wilson(share: f64, count: f64) -> (f64, f64) {
     let weight = Z * Z / count;
     let middle = (share + weight / 2.0) / (1.0 + weight);
     let half = Z / (1.0 + weight) * (share * (1.0 - share) / count + weight / (4.0 * count)).sqrt();
@@ -34,7 +34,7 @@ pub(super) fn wilson(share: f64, count: f64) -> (f64, f64) {
 
 /// The change of a share between two answers to the same `count` questions, by Agresti and Min:
 /// Wald's interval after half a case is added to each of the four outcomes.
-pub(super) fn paired_change(gained: u64, lost: u64, count: u64) -> (f64, f64) {
+pub(crate) fn paired_change(gained: u64, lost: u64, count: u64) -> (f64, f64) {
     let (gained, lost, count) = (gained as f64 + 0.5, lost as f64 + 0.5, count as f64 + 2.0);
     let change = gained - lost;
     let half = Z * (gained + lost - change * change / count).max(0.0).sqrt() / count;

@@ -27,10 +27,14 @@ use serde::Serialize;
 
 pub use boxes::{BoxMatches, DetectionErrors};
 pub use difference::{Difference, DifferenceMetrics};
+pub use fake_quantization::FakeQuantization;
+pub(crate) use interval::{paired_change, wilson};
 pub use language::TokenErrors;
 pub use next_step::NextStep;
 pub use output_kinds::OutputKind;
+pub(crate) use output_kinds::{OutputTraits, shape_of_rows};
 pub use outputs::OutputError;
+pub(crate) use outputs::{floats, greatest};
 pub use verdict::{Decision, QualityMeasure, Verdict};
 pub use warnings::{Warning, WarningKind, slower};
 

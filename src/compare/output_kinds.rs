@@ -59,7 +59,7 @@ impl OutputKind {
 
 /// Properties of an output that follow from the graph; its shape is known after the first run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OutputTraits {
+pub(crate) struct OutputTraits {
     name: String,
     integers: bool,
     passed: bool,
@@ -96,7 +96,7 @@ const BOXES: [&str; 4] = ["box", "loc", "rect", "dets"];
 
 impl OutputTraits {
     /// Describes the outputs of a prepared model, in order.
-    pub(super) fn all(model: &Model) -> Vec<OutputTraits> {
+    pub(crate) fn all(model: &Model) -> Vec<OutputTraits> {
         let elements = model.graph.element_types();
         let outputs = model.graph.outputs().iter();
         let names = outputs.map(|output| output.name.as_deref().unwrap_or_default());
@@ -182,7 +182,7 @@ impl OutputTraits {
     }
 
     /// The kind of an output of this shape that belongs to no detector.
-    pub(super) fn kind(&self, shape: &[usize]) -> OutputKind {
+    pub(crate) fn kind(&self, shape: &[usize]) -> OutputKind {
         if let Some(kind) = self.unjudged() {
             return kind;
         }
@@ -220,7 +220,7 @@ impl OutputTraits {
 }
 
 /// A shape without trailing image axes of size 1 behind the classes.
-pub(super) fn shape_of_rows(shape: &[usize]) -> &[usize] {
+pub(crate) fn shape_of_rows(shape: &[usize]) -> &[usize] {
     match shape {
         [_, _, 1, 1] => &shape[..2],
         _ => shape,

@@ -220,7 +220,7 @@ impl OutputAccumulator {
 }
 
 /// Index of the largest value, the first of equal ones.
-pub(super) fn greatest(values: &[f32]) -> usize {
+pub(crate) fn greatest(values: &[f32]) -> usize {
     let mut best = 0;
     for (place, value) in values.iter().enumerate() {
         if *value > values[best] {
@@ -230,7 +230,7 @@ pub(super) fn greatest(values: &[f32]) -> usize {
     best
 }
 
-pub(super) fn floats(tensor: &Tensor) -> Vec<f32> {
+pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     match tensor.values() {
         Values::F32(v) => v.clone(),
         Values::F64(v) => v.iter().map(|&x| x as f32).collect(),

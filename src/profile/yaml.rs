@@ -54,6 +54,13 @@ pub fn write(records: &[Record], sections: &[Section]) -> String {
     push_summary(&mut out, records);
     out.push('\n');
     out.push_str(DEFINITIONS);
+    out.push_str(&self::sections(sections));
+    out
+}
+
+/// Writes sections alone.
+pub fn sections(sections: &[Section]) -> String {
+    let mut out = String::new();
     for section in sections {
         out.push('\n');
         for line in section.comment.lines() {

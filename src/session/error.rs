@@ -11,6 +11,7 @@ use crate::prepare::equalize::EqualizeError;
 use crate::quantize::QuantizeError;
 use crate::runtime::EngineError;
 use crate::samples::SampleError;
+use crate::search::SearchError;
 use crate::stats::SecondPassMissing;
 use crate::stream::StreamError;
 
@@ -44,6 +45,8 @@ pub enum Error {
     OtherSamples(FeedError),
     #[error(transparent)]
     Stream(StreamError),
+    #[error(transparent)]
+    Search(SearchError),
     #[error(transparent)]
     Order(#[from] OrderError),
     #[error(
@@ -170,6 +173,9 @@ impl Error {
             Error::Run { .. } | Error::Engine(_) => ErrorKind::Engine,
             Error::Compare(_) => ErrorKind::Compare,
             Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => ErrorKind::Sample,
+            Error::Search(SearchError::TooFewSamples(_)) => ErrorKind::Sample,
+            Error::Search(SearchError::Other(_)) => ErrorKind::Internal,
+            Error::Search(_) => ErrorKind::Settings,
             Error::Order(_) => ErrorKind::Order,
             Error::Stopped => ErrorKind::Stopped,
             Error::Broken(_) => ErrorKind::Internal,
@@ -218,6 +224,16 @@ impl From<StreamError> for Error {
             StreamError::Quantize(error) => Error::Quantize(error),
             StreamError::Write(error) => Error::Write(error),
             other => Error::Stream(other),
+        }
+    }
+}
+
+impl From<SearchError> for Error {
+    fn from(error: SearchError) -> Error {
+        match error {
+            SearchError::Engine(error) => error.into(),
+            SearchError::Quantize(error) => Error::Quantize(error),
+            other => Error::Search(other),
         }
     }
 }

@@ -31,6 +31,7 @@ mod ranges;
 mod report;
 mod runner;
 mod sample_checks;
+mod search;
 mod source;
 mod stage;
 mod stored_profile;
@@ -183,15 +184,10 @@ impl Session {
         profiler.end();
         let quantized = quantized?;
         profiler.begin(RunStep::PostProcess);
-        let mut model = quantized.model;
-        let restored = ready.upcast.restore(&mut model);
-        let declared = quantize::remaining_declarations(&model.graph, &ready.declared);
-        model.graph.value_info = declared;
-        let proto = model.to_proto();
-        let file = onnx::pieces(&proto);
+        let written = ready.written(quantized.model);
+        let file = written.and_then(|(proto, notes)| Ok((onnx::pieces(&proto)?, proto, notes)));
         profiler.end();
-        let rounded = restored.map_err(quantize::QuantizeError::from)?;
-        let file = file?;
+        let (file, proto, rounded) = file?;
         profiler.finish();
         let before = advice::ModelSize {
             file: self.opened.summary.bytes_in_all() as usize,

@@ -154,6 +154,15 @@ impl PreparedModel {
         }
     }
 
+    /// The message of a quantized model, with half-precision ports restored and only the types that
+    /// the file declared. Returns a note on weights that had to be rounded.
+    pub(super) fn written(&self, mut model: Model) -> Result<(ModelProto, Option<String>), Error> {
+        let rounded = self.upcast.restore(&mut model);
+        let rounded = rounded.map_err(quantize::QuantizeError::from)?;
+        model.graph.value_info = quantize::remaining_declarations(&model.graph, &self.declared);
+        Ok((model.to_proto(), rounded))
+    }
+
     /// Quantizes the model.
     pub(super) fn quantize(
         &self,

@@ -13,6 +13,7 @@ mod photos;
 mod profile;
 mod refusals;
 mod schema;
+mod search;
 mod texts;
 
 use std::fs;

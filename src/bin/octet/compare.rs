@@ -210,7 +210,7 @@ fn slower_warning(
 }
 
 /// Labels by sample. A line without a pair is an error, except for a heading in the first line.
-fn labels(path: &Path) -> Result<HashMap<String, usize>, Failure> {
+pub fn labels(path: &Path) -> Result<HashMap<String, usize>, Failure> {
     let text = String::from_utf8_lossy(&files::read(path, "labels")?).into_owned();
     let mut labels = HashMap::new();
     for (number, line) in text
@@ -239,7 +239,7 @@ fn labels(path: &Path) -> Result<HashMap<String, usize>, Failure> {
 }
 
 /// The label is found by the sample's path, its file name, or the file name without extension.
-fn label_of(labels: &HashMap<String, usize>, sample: &str) -> Option<usize> {
+pub fn label_of(labels: &HashMap<String, usize>, sample: &str) -> Option<usize> {
     let path = Path::new(sample);
     let name = path.file_name()?.to_str()?;
     let stem = path.file_stem()?.to_str()?;

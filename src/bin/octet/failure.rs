@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use octet::quantize::QuantizeError;
 use octet::runtime::EngineError;
+use octet::search::SearchError;
 use octet::session::Error;
 
 /// The exit codes, as `octet --help` prints them.
@@ -116,6 +117,12 @@ fn kind_of(error: &Error) -> FailureKind {
             _ => FailureKind::Input,
         },
         Error::Quantize(cause) => quantize_kind(cause),
+        Error::Search(cause) => match cause {
+            SearchError::Unreachable { .. } => FailureKind::Unfinished,
+            SearchError::TooFewSamples(_) => FailureKind::Input,
+            SearchError::Other(_) => FailureKind::Internal,
+            _ => FailureKind::Usage,
+        },
         Error::Write(_) | Error::Stopped => FailureKind::Unfinished,
         // The order of the steps follows from the options, so such an error is a usage error.
         Error::Order(_) => FailureKind::Usage,

@@ -1,0 +1,166 @@
+//! The choice of a point of the curve: at once for a budget of costs, by bisection for one of errors.
+
+use super::budget::Budget;
+use super::choose::decibels;
+use super::costs::TimeSource;
+use super::interval::Estimate;
+use super::judge::{SampleSums, estimate};
+use super::measure::in_parallel;
+use super::run::{BudgetSearch, SearchSample, SearchStage};
+use super::{Bits, Metric, SearchError, SearchedModel};
+use crate::quantize::Quantized;
+use crate::runtime::{Engine, EngineError};
+use crate::tensor::Tensor;
+
+/// The search for the cheapest point of the curve within a limit on the error.
+pub(super) struct Bisection {
+    pub(super) low: usize,
+    pub(super) high: usize,
+    /// True once the most accurate point is known.
+    pub(super) begun: bool,
+    /// True if the interval of even that point is beyond the limit, so that values decide.
+    pub(super) by_value: bool,
+}
+
+impl BudgetSearch {
+    /// Errors of a quantized model on one half of the samples.
+    pub(super) fn errors(
+        &self,
+        quantized: &Quantized,
+        held: bool,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<SampleSums>, EngineError> {
+        let samples = if held { &self.held } else { &self.choosing };
+        let float = &self.float_outputs[usize::from(held)];
+        let engine = Engine::new(quantized.model.clone(), Vec::new()).on_integers();
+        let pairs: Vec<(&SearchSample, &Vec<Tensor>)> = samples.iter().zip(float).collect();
+        in_parallel(&pairs, |(sample, float)| {
+            let outputs = engine.run(&sample.inputs[..], |_, _| {}, stop)?;
+            Ok(self.judge.compare(float, &outputs, sample.label))
+        })
+    }
+
+    /// Error and SQNR of samples.
+    pub(super) fn estimate(&self, errors: &[SampleSums]) -> Result<(Estimate, f64), SearchError> {
+        let error = estimate(errors, self.metric).ok_or(SearchError::NoClasses)?;
+        let noise = estimate(errors, Metric::Sqnr).map_or(0.0, |noise| noise.value);
+        Ok((error, decibels(noise)))
+    }
+
+    /// Measures a point on the samples that choose.
+    fn measure_point(
+        &mut self,
+        model: &dyn SearchedModel,
+        point: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Estimate, SearchError> {
+        if let Some((known, _)) = self.measured_points.get(&point) {
+            return Ok(*known);
+        }
+        let settings = self.settings_for(self.known()?, &self.choices()?.points[point]);
+        let quantized = model.quantize(&settings)?;
+        let errors = self.errors(&quantized, false, stop)?;
+        let measured = self.estimate(&errors)?;
+        self.measured_points.insert(point, measured);
+        Ok(measured.0)
+    }
+
+    /// Chooses at once for a budget of costs, or begins the bisection for one of errors.
+    pub(super) fn begin_choosing(
+        &mut self,
+        model: &dyn SearchedModel,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), SearchError> {
+        let known = self.known()?;
+        let choices = self.choices()?;
+        let points = choices.points.len();
+        let (limit, cost): (f64, Box<dyn Fn(&[Bits]) -> f64 + '_>) = match self.options.budget {
+            Budget::Bytes(amount) => {
+                let limit = amount.of(model.float_bytes() as f64);
+                (limit, Box::new(|choice| known.costs.bytes(choice)))
+            }
+            Budget::Time(amount) => {
+                let limit = amount.of(known.costs.float_time());
+                (limit, Box::new(|choice| known.costs.time(choice)))
+            }
+            Budget::Wide(_) => {
+                let (choice, bound) = choices.within.clone().ok_or(SearchError::NothingToChoose)?;
+                let settings = self.settings_for(known, &choice);
+                return self.finish(model, &choice, &settings, decibels(bound), stop);
+            }
+            Budget::Accuracy(_) | Budget::Kl(_) | Budget::Sqnr(_) => {
+                self.stage = SearchStage::Choosing(Bisection {
+                    low: 0,
+                    high: points - 1,
+                    begun: false,
+                    by_value: false,
+                });
+                return Ok(());
+            }
+        };
+        let costs: Vec<f64> = choices.points.iter().map(|choice| cost(choice)).collect();
+        let fitting = (0..points).rev().find(|&point| costs[point] <= limit);
+        let Some(point) = fitting else {
+            let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+            return Err(SearchError::Unreachable {
+                budget: self.options.budget,
+                best: match (self.options.budget, known.times) {
+                    (Budget::Bytes(_), _) => format!("{least:.0} bytes"),
+                    (_, TimeSource::Profile) => format!("{least:.2} ms"),
+                    (_, TimeSource::Model) => {
+                        format!(
+                            "{:.0} % of the float model's time",
+                            100.0 * least / known.costs.float_time()
+                        )
+                    }
+                },
+                hint: "allow more, or allow fewer bits (4 for weights)",
+            });
+        };
+        let choice = choices.points[point].clone();
+        drop(cost);
+        let settings = self.settings_for(known, &choice);
+        let bound = decibels(choices.noise(&choice));
+        self.finish(model, &choice, &settings, bound, stop)
+    }
+
+    pub(super) fn bisect(
+        &mut self,
+        model: &dyn SearchedModel,
+        mut at: Bisection,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), SearchError> {
+        let limit = self.options.budget.error_limit().unwrap_or(0.0);
+        if !at.begun {
+            let found = self.measure_point(model, at.high, stop)?;
+            if found.value > limit {
+                return Err(SearchError::Unreachable {
+                    budget: self.options.budget,
+                    best: self.in_words(found.value),
+                    hint: "allow more, or allow more bits (16 or float)",
+                });
+            }
+            at.by_value = found.high > limit;
+            at.begun = true;
+        } else if at.low < at.high {
+            let middle = usize::midpoint(at.low, at.high);
+            let found = self.measure_point(model, middle, stop)?;
+            let within = match at.by_value {
+                true => found.value <= limit,
+                false => found.high <= limit,
+            };
+            match within {
+                true => at.high = middle,
+                false => at.low = middle + 1,
+            }
+        }
+        if at.low < at.high {
+            self.stage = SearchStage::Choosing(at);
+            return Ok(());
+        }
+        let choice = self.choices()?.points[at.high].clone();
+        let settings = self.settings_for(self.known()?, &choice);
+        let bound = decibels(self.choices()?.noise(&choice));
+        self.finish(model, &choice, &settings, bound, stop)
+    }
+}

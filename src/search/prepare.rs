@@ -1,0 +1,254 @@
+//! Preparation of a search: the tensors of the model, their costs and their noises.
+
+use std::collections::BTreeMap;
+
+use super::choose::{settings_of, without_rules};
+use super::costs::{Costs, NodeTimes, TimeSource, modelled};
+use super::measure::{local_errors, measured_values, with_outputs};
+use super::run::{BudgetSearch, SearchStage};
+use super::segments::SegmentedModel;
+use super::sensitivities::Sensitivity;
+use super::tensors::{RoundedModel, SearchTensor, float_bytes};
+use super::{Bits, SearchError, SearchedModel};
+use crate::graph::{Dim, Model};
+use crate::quantize::{ScaleGroups, Settings};
+use crate::runtime::{self, Engine};
+use crate::tensor::Tensor;
+
+/// The number of parts into which the float model is cut.
+const PARTS: usize = 16;
+/// The number of samples that show the rounding errors of activations.
+const LOCAL_SAMPLES: usize = 2;
+/// The number of weights that are measured with 4 bits, the worst ones.
+const MEASURED_WITH_FOUR: usize = 20;
+
+/// The tensors of a model, their costs and their noises.
+pub(super) struct PreparedSearch {
+    pub(super) groups: ScaleGroups,
+    pub(super) tensors: Vec<SearchTensor>,
+    pub(super) costs: Costs,
+    pub(super) times: TimeSource,
+    pub(super) segmented: SegmentedModel,
+    /// The float model with the measured values as outputs.
+    pub(super) measured: Model,
+    pub(super) found: Vec<Sensitivity>,
+}
+
+impl BudgetSearch {
+    /// Quantizes the model with 4, 8 and 16 bits and lists the tensors and their costs.
+    pub(super) fn tensors(&self, model: &dyn SearchedModel) -> Result<PreparedSearch, SearchError> {
+        let plain = without_rules(&self.base, &[]);
+        let mut groups = model.groups(&Settings {
+            guard: self.base.guard,
+            ..plain
+        })?;
+        groups.groups.retain(|group| !group.is_fixed);
+        if groups.groups.is_empty() {
+            return Err(SearchError::NothingToChoose);
+        }
+        let float = model.model();
+        let uniform = |bits: Bits| {
+            let wanted = groups.groups.iter().filter(|group| match bits {
+                // Few runtimes take activations of four bits, so they are candidates on request.
+                Bits::Four => match group.is_constant {
+                    true => self.options.weights.contains(&Bits::Four),
+                    false => self.options.activations.contains(&Bits::Four),
+                },
+                _ => true,
+            });
+            let choice: Vec<(String, Bits)> =
+                wanted.map(|group| (group.name.clone(), bits)).collect();
+            model.quantize(&settings_of(&self.base, &groups, &choice))
+        };
+        let eight = uniform(Bits::Eight)?;
+        let sixteen = uniform(Bits::Sixteen)?;
+        let four = uniform(Bits::Four)?;
+        let rounded = [
+            (Bits::Four, &four),
+            (Bits::Eight, &eight),
+            (Bits::Sixteen, &sixteen),
+        ]
+        .map(|(bits, quantized)| (bits, RoundedModel::new(quantized)));
+        let mut tensors = Vec::new();
+        for group in &groups.groups {
+            let four_bits = group.element.with_bits(4);
+            let forms = rounded.iter().filter_map(|(bits, rounded)| {
+                let is_four = *bits == Bits::Four;
+                let mut elements = four.tensors.iter();
+                let has_four = elements.any(|tensor| {
+                    tensor.name == group.name
+                        && four_bits.is_some_and(|four| four.data_type() == tensor.element)
+                });
+                (!is_four || has_four).then_some(())?;
+                Some((*bits, rounded.of(float, group)?))
+            });
+            let forms: BTreeMap<_, _> = forms.collect();
+            if !forms.contains_key(&Bits::Eight) {
+                continue;
+            }
+            let mut tensor = SearchTensor {
+                bytes: rounded
+                    .iter()
+                    .map(|(bits, rounded)| (*bits, rounded.bytes(group)))
+                    .chain([(Bits::Float, float_bytes(float, group))])
+                    .collect(),
+                bias_savings: rounded[1].1.bias_savings(float, group),
+                group: group.clone(),
+                rounded: forms,
+                local: BTreeMap::new(),
+            };
+            for bits in Bits::ALL {
+                if let Some(error) = tensor.constant_error(float, bits) {
+                    tensor.local.insert(bits, error);
+                }
+            }
+            tensors.push(tensor);
+        }
+        let bytes = model.file_bytes(&eight)? as f64;
+        let (nodes, times) = match model.times([&eight, &sixteen])? {
+            Some(measured) => (measured, TimeSource::Profile),
+            None => (self.modelled(float)?, TimeSource::Model),
+        };
+        let costs = Costs::new(float, &tensors, &groups.quantized, bytes, nodes);
+        let found = match &self.options.sensitivities {
+            Some(file) => {
+                let names: Vec<String> = tensors.iter().map(|t| t.group.name.clone()).collect();
+                file.in_order(&names)?
+            }
+            None => Vec::new(),
+        };
+        let judged = self.judged(float)?;
+        let values = measured_values(float, |place| judged[place]);
+        let measured = with_outputs(float, &values);
+        // The parts are cut from the whole model, so that the work of its nodes is known by index.
+        let segmented = SegmentedModel::new(float, &values, PARTS, |node| costs.work(node));
+        Ok(PreparedSearch {
+            groups,
+            tensors,
+            costs,
+            times,
+            segmented,
+            measured,
+            found,
+        })
+    }
+
+    /// For each output of the model, if it can be judged.
+    fn judged(&self, float: &Model) -> Result<Vec<bool>, SearchError> {
+        let engine = Engine::new(float.clone(), Vec::new());
+        let outputs = engine.run(&self.choosing[0].inputs[..], |_, _| {}, || false)?;
+        Ok(self.judge.judged(&outputs))
+    }
+
+    fn modelled(&self, float: &Model) -> Result<Vec<NodeTimes>, SearchError> {
+        let types = runtime::infer_types_of(float, &self.choosing[0].inputs)?;
+        let shape = |name: &str| -> Option<Vec<u64>> {
+            let known = types
+                .get(name)
+                .cloned()
+                .or_else(|| float.graph.tensor_type(name))?;
+            let size = |dim: &Dim| match dim {
+                Dim::Known(size) => Some(*size as u64),
+                _ => None,
+            };
+            known.shape?.iter().map(size).collect()
+        };
+        Ok(modelled(float, shape))
+    }
+
+    pub(super) fn local_errors(
+        &mut self,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), SearchError> {
+        let samples: Vec<&[Tensor]> = self
+            .choosing
+            .iter()
+            .take(LOCAL_SAMPLES)
+            .map(|sample| sample.inputs.as_slice())
+            .collect();
+        let known = self.known.as_mut();
+        let known = known.ok_or_else(|| SearchError::Other("the search has not begun".into()))?;
+        let errors = local_errors(&known.measured, &known.tensors, &samples, stop)?;
+        for (tensor, errors) in known.tensors.iter_mut().zip(errors) {
+            tensor.local.extend(errors);
+        }
+        Ok(())
+    }
+
+    /// Takes the noises of the sketch as sensitivities.
+    pub(super) fn use_sketch(&mut self, noises: &[f64]) -> Result<(), SearchError> {
+        let known = self.known.as_mut();
+        let known = known.ok_or_else(|| SearchError::Other("the search has not begun".into()))?;
+        let mut found = Vec::new();
+        for (place, (tensor, &noise)) in known.tensors.iter().zip(noises).enumerate() {
+            let eight = tensor.local.get(&Bits::Eight).copied().unwrap_or(0.0);
+            let noise_of = |bits: Bits| match tensor.local.get(&bits) {
+                Some(local) if eight > 0.0 => noise * local / eight,
+                _ if bits == Bits::Eight => noise,
+                _ => 0.0,
+            };
+            let bits = tensor.rounded.keys().copied();
+            let mut noise: BTreeMap<Bits, f64> = bits.map(|bits| (bits, noise_of(bits))).collect();
+            noise.insert(Bits::Float, 0.0);
+            let time = noise
+                .keys()
+                .map(|&bits| (bits, known.costs.added_time(place, bits)));
+            found.push(Sensitivity {
+                name: tensor.group.name.clone(),
+                weight: tensor.group.is_weight,
+                exact: false,
+                time: time.collect(),
+                noise,
+            });
+        }
+        known.found = found;
+        Ok(())
+    }
+
+    /// The stage that measures tensors one by one with these bits, the worst first. With 4 bits,
+    /// only a few are: for the others the ratio of their own rounding errors is good enough.
+    pub(super) fn exact_stage(&self, bits: Bits) -> Result<SearchStage, SearchError> {
+        let count = match bits {
+            Bits::Eight => self.options.exact,
+            _ => self.options.exact.min(MEASURED_WITH_FOUR),
+        };
+        let found = self.known()?.found.iter().enumerate();
+        let noise = |(place, known): (usize, &Sensitivity)| Some((place, *known.noise.get(&bits)?));
+        let mut worst: Vec<(usize, f64)> = found.filter_map(noise).collect();
+        worst.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let order: Vec<usize> = worst
+            .into_iter()
+            .take(count)
+            .map(|(place, _)| place)
+            .collect();
+        Ok(match (order.is_empty(), bits) {
+            (false, _) => SearchStage::Exact {
+                bits,
+                order,
+                done: 0,
+            },
+            (true, Bits::Eight) => self.exact_stage(Bits::Four)?,
+            (true, _) => SearchStage::Outputs,
+        })
+    }
+
+    /// Replaces an estimate by a measured noise. If 8 bits were measured, the estimates of other
+    /// bits follow by the tensor's own rounding errors; a later measurement of those replaces them.
+    pub(super) fn use_exact(&mut self, place: usize, bits: Bits, noise: f64) {
+        let Some(known) = self.known.as_mut() else {
+            return;
+        };
+        let local = &known.tensors[place].local;
+        let found = &mut known.found[place];
+        if bits == Bits::Eight {
+            found.exact = true;
+            let eight = local.get(&Bits::Eight).copied().unwrap_or(0.0);
+            for (&other, value) in &mut found.noise {
+                if let Some(local) = local.get(&other).filter(|_| eight > 0.0) {
+                    *value = noise * local / eight;
+                }
+            }
+        }
+        found.noise.insert(bits, noise);
+    }
+}

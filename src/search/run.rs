@@ -1,0 +1,319 @@
+//! A search, step by step.
+
+use std::collections::BTreeMap;
+
+use super::bisection::Bisection;
+use super::budget::Metric;
+use super::choose::{Choices, SearchResult, settings_of};
+use super::interval::Estimate;
+use super::judge::Judge;
+use super::measure::{FloatRuns, in_parallel};
+use super::prepare::PreparedSearch;
+use super::sensitivities::Sensitivities;
+use super::tensors::TensorChange;
+use super::{Bits, SearchError, SearchOptions, SearchedModel};
+use crate::quantize::{Quantized, Scheme, Settings};
+use crate::runtime::Engine;
+use crate::tensor::Tensor;
+
+/// A sample of a search.
+#[derive(Clone, Debug)]
+pub struct SearchSample {
+    /// Name of the sample.
+    pub name: String,
+    /// Its tensors, in the order of the model's inputs.
+    pub inputs: Vec<Tensor>,
+    /// Its class, if known.
+    pub label: Option<usize>,
+}
+
+/// Progress of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct SearchProgress {
+    /// The name of the stage.
+    pub stage: &'static str,
+    /// Parts of the stage that are done.
+    pub done: usize,
+    /// Parts of the stage.
+    pub of: usize,
+}
+
+/// The stage of a search.
+pub(super) enum SearchStage {
+    Tensors,
+    Float(Vec<super::segments::ValuesByName>),
+    Sketch(Vec<Vec<Vec<f32>>>),
+    Exact {
+        bits: Bits,
+        order: Vec<usize>,
+        done: usize,
+    },
+    Outputs,
+    Choosing(Bisection),
+    Done,
+}
+
+/// A search under way.
+pub struct BudgetSearch {
+    pub(super) options: SearchOptions,
+    pub(super) base: Settings,
+    pub(super) choosing: Vec<SearchSample>,
+    pub(super) held: Vec<SearchSample>,
+    pub(super) judge: Judge,
+    pub(super) metric: Metric,
+    pub(super) float_outputs: [Vec<Vec<Tensor>>; 2],
+    pub(super) stage: SearchStage,
+    pub(super) known: Option<PreparedSearch>,
+    pub(super) float: Option<FloatRuns>,
+    pub(super) choices: Option<Choices>,
+    pub(super) measured_points: BTreeMap<usize, (Estimate, f64)>,
+    pub(super) result: Option<(SearchResult, Quantized)>,
+}
+
+impl BudgetSearch {
+    /// Begins a search. `choosing` are the samples that calibrated and choose, `held` the others.
+    pub fn new(
+        model: &dyn SearchedModel,
+        settings: &Settings,
+        options: SearchOptions,
+        choosing: Vec<SearchSample>,
+        held: Vec<SearchSample>,
+    ) -> Result<BudgetSearch, SearchError> {
+        if choosing.is_empty() || held.is_empty() {
+            return Err(SearchError::TooFewSamples(choosing.len() + held.len()));
+        }
+        if settings.scheme != Scheme::Static {
+            return Err(SearchError::Scheme);
+        }
+        if !options.weights.contains(&Bits::Eight) || !options.activations.contains(&Bits::Eight) {
+            return Err(SearchError::NoEight);
+        }
+        let metric = options.metric.unwrap_or(Metric::Sqnr);
+        Ok(BudgetSearch {
+            judge: Judge::new(model.model()),
+            metric,
+            base: settings.clone(),
+            options,
+            choosing,
+            held,
+            float_outputs: [Vec::new(), Vec::new()],
+            stage: SearchStage::Tensors,
+            known: None,
+            float: None,
+            choices: None,
+            measured_points: BTreeMap::new(),
+            result: None,
+        })
+    }
+
+    /// The progress so far.
+    pub fn progress(&self) -> SearchProgress {
+        let samples = self.choosing.len().min(self.options.measured);
+        let (stage, done, of) = match &self.stage {
+            SearchStage::Tensors => ("quantizing", 0, 1),
+            SearchStage::Float(values) => ("float model", values.len(), samples),
+            SearchStage::Sketch(runs) => ("sketch", runs.len(), self.options.runs),
+            SearchStage::Exact { order, done, .. } => ("single tensors", *done, order.len()),
+            SearchStage::Outputs => ("float outputs", 0, 1),
+            SearchStage::Choosing(bisection) => {
+                let points = self
+                    .choices
+                    .as_ref()
+                    .map_or(1, |choices| choices.points.len());
+                let left = (bisection.high - bisection.low + 1).ilog2() as usize;
+                let all = points.ilog2() as usize + 2;
+                ("points of the curve", all.saturating_sub(left + 1), all)
+            }
+            SearchStage::Done => ("done", 1, 1),
+        };
+        SearchProgress { stage, done, of }
+    }
+
+    /// The result, once the search is done: with the quantized model of the chosen point.
+    pub fn result(&self) -> Option<(&SearchResult, &Quantized)> {
+        self.result
+            .as_ref()
+            .map(|(result, quantized)| (result, quantized))
+    }
+
+    /// The measured sensitivities.
+    pub fn sensitivities(&self, name: &str) -> Option<Sensitivities> {
+        let known = self.known.as_ref()?;
+        let samples = self.choosing.len().min(self.options.measured);
+        let mut file = Sensitivities::new(name, samples, known.times);
+        file.tensors.clone_from(&known.found);
+        Some(file)
+    }
+
+    /// The settings of a point of the curve.
+    pub fn settings_of(&self, point: usize) -> Option<Settings> {
+        let known = self.known.as_ref()?;
+        // The result may hold a point beside the curve.
+        let points = match &self.result {
+            Some((result, _)) => &result.bits,
+            None => &self.choices.as_ref()?.points,
+        };
+        Some(self.settings_for(known, points.get(point)?))
+    }
+
+    /// Makes one step; `stop` ends it with an error and leaves the search as it was. Returns false
+    /// once the search is done.
+    pub fn step(
+        &mut self,
+        model: &dyn SearchedModel,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<bool, SearchError> {
+        let batch = rayon::current_num_threads().max(1);
+        match std::mem::replace(&mut self.stage, SearchStage::Done) {
+            SearchStage::Tensors => {
+                self.stage = SearchStage::Tensors;
+                let known = self.tensors(model)?;
+                self.known = Some(known);
+                self.stage = match self.options.sensitivities {
+                    Some(_) => SearchStage::Outputs,
+                    None => SearchStage::Float(Vec::new()),
+                };
+            }
+            SearchStage::Float(mut values) => {
+                let (begin, known) = (values.len(), self.known()?);
+                let samples = &self.choosing[..self.choosing.len().min(self.options.measured)];
+                let end = samples.len().min(begin + batch);
+                let run = |sample: &SearchSample| known.segmented.run(&sample.inputs, stop);
+                values.extend(in_parallel(&samples[begin..end], run)?);
+                if end < samples.len() {
+                    self.stage = SearchStage::Float(values);
+                } else {
+                    self.local_errors(stop)?;
+                    let names = &self.known()?.segmented.measured;
+                    self.float = Some(FloatRuns::new(names, values));
+                    let tensors = self.known()?.tensors.len();
+                    if tensors <= self.options.exact {
+                        // No estimate is needed of what is measured anyway.
+                        self.use_sketch(&vec![0.0; tensors])?;
+                        self.stage = self.exact_stage(Bits::Eight)?;
+                    } else {
+                        self.stage = SearchStage::Sketch(Vec::new());
+                    }
+                }
+            }
+            SearchStage::Sketch(mut runs) => {
+                let begin = runs.len();
+                let wanted: Vec<usize> = (begin..self.options.runs.min(begin + batch)).collect();
+                let (known, float) = (self.known()?, self.float()?);
+                let run =
+                    |&run: &usize| float.sketch_run(&known.segmented, &known.tensors, run, stop);
+                runs.extend(in_parallel(&wanted, run)?);
+                if runs.len() < self.options.runs {
+                    self.stage = SearchStage::Sketch(runs);
+                } else {
+                    let noises = float.sketched(&runs, known.tensors.len());
+                    self.use_sketch(&noises)?;
+                    self.stage = self.exact_stage(Bits::Eight)?;
+                }
+            }
+            SearchStage::Exact { bits, order, done } => {
+                let end = order.len().min(done + batch);
+                let (known, float) = (self.known()?, self.float()?);
+                let noise = |&place: &usize| {
+                    let change = TensorChange {
+                        tensor: &known.tensors[place],
+                        bits,
+                        sign: 1.0,
+                    };
+                    float.noise(&known.segmented, &[change], stop)
+                };
+                let noises = in_parallel(&order[done..end], noise)?;
+                for (&place, noise) in order[done..end].iter().zip(noises) {
+                    self.use_exact(place, bits, noise);
+                }
+                self.stage = match (end < order.len(), bits) {
+                    (true, _) => SearchStage::Exact {
+                        bits,
+                        order,
+                        done: end,
+                    },
+                    (false, Bits::Eight) => self.exact_stage(Bits::Four)?,
+                    _ => SearchStage::Outputs,
+                };
+            }
+            SearchStage::Outputs => {
+                self.stage = SearchStage::Outputs;
+                // The float values of the measured samples are no longer needed.
+                self.float = None;
+                let engine = Engine::new(model.model().clone(), Vec::new());
+                let run = |sample: &SearchSample| engine.run(&sample.inputs[..], |_, _| {}, stop);
+                let outputs = [
+                    in_parallel(&self.choosing, run)?,
+                    in_parallel(&self.held, run)?,
+                ];
+                self.float_outputs = outputs;
+                self.choose_metric()?;
+                self.curve(model)?;
+                self.begin_choosing(model, stop)?;
+            }
+            SearchStage::Choosing(bisection) => self.bisect(model, bisection, stop)?,
+            SearchStage::Done => return Ok(false),
+        }
+        Ok(!matches!(self.stage, SearchStage::Done))
+    }
+
+    pub(super) fn known(&self) -> Result<&PreparedSearch, SearchError> {
+        self.known
+            .as_ref()
+            .ok_or_else(|| SearchError::Other("the search has not begun".into()))
+    }
+
+    pub(super) fn float(&self) -> Result<&FloatRuns, SearchError> {
+        self.float
+            .as_ref()
+            .ok_or_else(|| SearchError::Other("no float values are known".into()))
+    }
+
+    pub(super) fn choices(&self) -> Result<&Choices, SearchError> {
+        self.choices
+            .as_ref()
+            .ok_or_else(|| SearchError::Other("no curve is known".into()))
+    }
+
+    fn choose_metric(&mut self) -> Result<(), SearchError> {
+        let classes = self.judge.has_classes(&self.float_outputs[0][0]);
+        let labels = self.choosing.iter().any(|sample| sample.label.is_some())
+            && self.held.iter().any(|sample| sample.label.is_some());
+        self.metric = match self.options.metric {
+            Some(metric) => metric,
+            None => self.options.budget.metric(labels, classes),
+        };
+        match self.metric {
+            Metric::Labels if !labels => Err(SearchError::NoLabels),
+            Metric::Labels | Metric::Agreement | Metric::Kl if !classes => {
+                Err(SearchError::NoClasses)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn curve(&mut self, model: &dyn SearchedModel) -> Result<(), SearchError> {
+        let known = self.known()?;
+        let groups: Vec<_> = known
+            .tensors
+            .iter()
+            .map(|tensor| tensor.group.clone())
+            .collect();
+        let float_bytes = model.float_bytes() as f64;
+        let choices = Choices::new(
+            &groups,
+            &known.found,
+            &known.costs,
+            float_bytes,
+            &self.options,
+        );
+        self.choices = Some(choices);
+        Ok(())
+    }
+
+    pub(super) fn settings_for(&self, known: &PreparedSearch, choice: &[Bits]) -> Settings {
+        let names = known.tensors.iter().map(|tensor| tensor.group.name.clone());
+        let choice: Vec<(String, Bits)> = names.zip(choice.iter().copied()).collect();
+        settings_of(&self.base, &known.groups, &choice)
+    }
+}
