@@ -46,7 +46,6 @@ use crate::runtime::{Engine, EngineError};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
 use error_split::ErrorSplit;
-use fake_quantization::FakeQuantization;
 use language::TextPlaces;
 use outputs::OutputAccumulators;
 use simulate::simulate;
