@@ -109,6 +109,7 @@ fn a_search_that_can_not_end_well_is_refused_in_words() {
     let folder = prepared("search-refused");
     let with = |budget: &'static str| ["search", "m.onnx", "--calib", "data", "--budget", budget];
     misused(&folder, &with("accuracy"), &["no amount", "accuracy=0.5%"]);
+    misused(&folder, &with("time=3ms"), &["add --profile"]);
     misused(
         &folder,
         &[&SEARCH[..], &["--weight-bits", "8,9"]].concat(),

@@ -10,7 +10,7 @@ use octet::profile::Section;
 use octet::profile::yaml;
 use octet::samples::{self, Skipped};
 use octet::search::{
-    Bits, Budget, Metric, Prefer, SearchOptions, SearchResult, SearchSample, Sensitivities,
+    Amount, Bits, Budget, Metric, Prefer, SearchOptions, SearchResult, SearchSample, Sensitivities,
 };
 use octet::session::{Error, Session};
 
@@ -121,6 +121,11 @@ impl SearchCommand {
             .budget
             .parse()
             .map_err(|error| Failure::usage(format!("--budget: {error}")))?;
+        if matches!(budget, Budget::Time(Amount::Absolute(_))) && !self.profile {
+            return Err(Failure::usage(
+                "--budget: milliseconds need measured times; add --profile, or give a share such as time=60%",
+            ));
+        }
         let list = |text: &str, option: &str| -> Result<Vec<Bits>, Failure> {
             let all = text.split(',').map(str::parse::<Bits>);
             all.collect::<Result<_, _>>()
