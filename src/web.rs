@@ -12,6 +12,7 @@ mod files;
 mod inspect;
 mod stream;
 mod tensors;
+mod tuning;
 
 use std::collections::BTreeMap;
 
@@ -20,11 +21,13 @@ use wasm_bindgen::prelude::*;
 
 use crate::compare::Comparing;
 use crate::profile::Repeats;
+use crate::quantize::Settings;
 use crate::runtime::FloatKernels;
 use crate::samples::{self, Encoded};
 use crate::session::{self, ErrorKind, ModelFile, OrderError};
 use crate::stats::Method;
 use crate::tensor::Tensor;
+use crate::tune::Tuning;
 
 #[cfg(feature = "threads")]
 pub use wasm_bindgen_rayon::init_thread_pool;
@@ -59,6 +62,7 @@ pub fn image_presets() -> Result<JsValue, JsValue> {
 pub struct ModelSession {
     inner: session::Session,
     comparing: Option<Comparing>,
+    tuning: Option<(Tuning, Settings)>,
 }
 
 #[wasm_bindgen(js_class = Session)]
@@ -79,6 +83,7 @@ impl ModelSession {
         Ok(ModelSession {
             inner,
             comparing: None,
+            tuning: None,
         })
     }
 

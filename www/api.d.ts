@@ -31,6 +31,11 @@ export interface Decoded {
 export interface CalibrateOptions {
   /** The calibration method, such as `minmax` or `percentile:99.99`. Default: `auto`. */
   method?: string;
+  /**
+   * Settings that learn constants from the samples (`finetune`, or the rounding `closed-form`). `quantize` must then get the
+   * same settings.
+   */
+  tuning?: Settings;
   /** The rounding of weights that `quantize` will use. `gptq` runs the samples once more. */
   rounding?: Rounding;
   /** The equalization that `quantize` will use. It runs the samples once more. */
@@ -57,7 +62,7 @@ export interface Progress {
   stage: string;
   done?: number;
   of?: number;
-  /** The unit of `done` and `of`: `bytes` or `samples`. */
+  /** The unit of `done` and `of`: `bytes`, `samples` or `layers`. */
   unit?: string;
   /** Ranges of activations so far; absent where nothing changed. */
   ranges?: SeenRange[];

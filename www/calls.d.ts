@@ -59,7 +59,7 @@ export interface Calls {
   demoSamples(args: Key & { count: number; seed: number }): NamedFile[];
   forecast(args: Key & { files: NamedFile[]; method: string; samples: SampleSettings; settings: Settings }): Forecast;
   calibrate(args: Key & {
-    files: NamedFile[]; method: string; rounding?: Rounding; equalize?: Settings['equalize']; samples: SampleSettings;
+    files: NamedFile[]; method: string; rounding?: Rounding; equalize?: Settings['equalize']; tuning?: Settings; samples: SampleSettings;
   }): Calibration;
   quantize(args: Key & { settings: Settings }): Result & { memory: Memory };
   run(args: Key & {

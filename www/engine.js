@@ -167,7 +167,7 @@ export class Engine {
     for (const pending of this.#pending.values()) {
       const { progress } = pending;
       // The last reported memory figures are outdated here, so they are omitted.
-      if (progress?.unit === 'samples') advance(pending, { ...progress, done, memory: undefined });
+      if (progress?.unit === 'samples' || progress?.unit === 'layers') advance(pending, { ...progress, done, memory: undefined });
     }
   }
 
@@ -201,7 +201,7 @@ export class Engine {
  */
 function advance(pending, progress) {
   const { done: before = 0, stage } = pending.progress ?? {};
-  const counts = progress.unit === 'samples' && progress.stage === stage;
+  const counts = (progress.unit === 'samples' || progress.unit === 'layers') && progress.stage === stage;
   if (counts && !progress.memory && (progress.done ?? 0) <= before) return;
   pending.progress = counts ? { ...progress, done: Math.max(progress.done ?? 0, before) } : progress;
   pending.onProgress?.(pending.progress);

@@ -337,10 +337,10 @@ export class Model {
    * @returns {Promise<Calibration>}
    */
   async calibrate(samples, options = {}, onProgress) {
-    const { method = 'auto', rounding, equalize, samples: reading = {}, signal, enough } = options;
+    const { method = 'auto', rounding, equalize, tuning, samples: reading = {}, signal, enough } = options;
     const engine = await this.worker({ signal, onProgress });
     this.#calibrated = null;
-    const args = { key: this.#key, files: samples.map(namedFile), method, rounding, equalize, samples: reading };
+    const args = { key: this.#key, files: samples.map(namedFile), method, rounding, equalize, tuning, samples: reading };
     const summary = await engine.call('calibrate', args, { signal, enough, onProgress });
     this.#calibrated = engine;
     return summary;

@@ -51,6 +51,9 @@ export function canonical(value) {
 /** True if GPTQ needs an extra pass over the samples. @param {Settings} document */
 export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme === 'static' ? rounding : scheme === 'blocks' && blocks?.method) === 'gptq' || (scheme === 'blocks' && blocks?.method === 'awq');
 
+/** True if constants are learned from the samples. @param {Settings} document */
+export const tunes = ({ scheme = 'static', rounding, finetune }) => scheme === 'static' && (rounding === 'closed-form' || Boolean(finetune));
+
 /**
  * Strength of channel equalization, which needs the samples again.
  *
@@ -76,6 +79,7 @@ export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : def
  * @param {Settings} before
  */
 export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before)
+  || (tunes(document) && canonical(document) !== canonical(before))
   || (passOf(document) !== defaultMethod && document.method !== before.method);
 
 /** @param {Settings} document */
@@ -92,6 +96,7 @@ export function inWords(document) {
   if (document.guard === false) words.push('no mixed precision');
   if (scheme === 'blocks') words.push(`${document.blocks?.bits ?? 4} bits`);
   if (needsMoments(document)) words.push('gptq');
+  if (tunes(document)) words.push(document.finetune ? 'fine-tuned' : 'closed form');
   if (equalizes(document)) words.push('equalized');
   const nodes = Object.values(document.by_node ?? {});
   const float = nodes.filter((node) => node.float).length + (document.float?.length ?? 0);

@@ -8,7 +8,7 @@
 import { absent } from './capabilities.js';
 import { slot } from './shared-memory.js';
 
-/** @import { NamedFile, Progress, SampleRef, Shared } from './types.js' */
+/** @import { NamedFile, Progress, SampleRef, SampleSettings, Settings, Shared } from './types.js' */
 /** @import { Handlers, Request } from './calls.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
@@ -115,7 +115,7 @@ const calls = {
     return made.map(({ path, bytes }) => ({ path, blob: new Blob([bytes]) }));
   },
 
-  async calibrate({ key, files, method, rounding, equalize, samples }, report, enough) {
+  async calibrate({ key, files, method, rounding, equalize, tuning, samples }, report, enough) {
     const open = session(key);
     const all = samplesOf(files);
     loaded().resetControl();
@@ -124,7 +124,9 @@ const calls = {
     const seen = await feed(open, all, 'Calibrating', report, enough);
     // Extra passes run over the same samples as the first.
     while (open.beginFurtherPass(method, rounding === 'gptq')) await feed(open, all.slice(0, seen), 'Extra pass', report, async () => false);
-    return { ...open.finishCalibration(method), given: all.length };
+    const summary = { ...open.finishCalibration(method), given: all.length };
+    if (tuning) await tune(open, all.slice(0, seen), tuning, samples, report);
+    return summary;
   },
 
   async forecast({ key, files, method, samples, settings }) {
@@ -236,6 +238,25 @@ async function tokenizers() {
 /** @param {Report} report @returns {(done: number, of: number) => void} */
 function reading(report) {
   return (done, of) => report({ stage: 'Reading the file', done, of, unit: 'bytes' });
+}
+
+/**
+ * Learns constants from the samples. The page reads the number of layers done from the control words.
+ *
+ * @param {Session} open
+ * @param {{ name: string, files: NamedFile[] }[]} all
+ * @param {Settings} settings
+ * @param {SampleSettings} samples
+ * @param {Report} report
+ */
+async function tune(open, all, settings, samples, report) {
+  report({ stage: 'Preparing the fine-tuning', memory: memory() });
+  const layers = open.beginTuning(settings);
+  const most = typeof settings.finetune === 'object' ? settings.finetune?.data_size ?? all.length : all.length;
+  for (const { name, files } of all.slice(0, most)) await open.addTuningSample(name, files, samples);
+  Atomics.store(loaded().control(), slot.done, 0);
+  report({ stage: 'Fine-tuning', done: 0, of: layers, unit: 'layers', memory: memory() });
+  open.tune();
 }
 
 /**

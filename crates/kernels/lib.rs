@@ -18,6 +18,7 @@ pub mod int8;
 mod little_endian_floats;
 mod logarithm;
 pub mod pack;
+mod products;
 mod rounding_error;
 mod sum;
 
@@ -29,6 +30,7 @@ pub use grid::{IntegerGrid, add_squares, decode, nearest_bytes, nearest_whole, w
 pub use histogram::{count, count_within};
 pub use little_endian_floats::LittleEndianFloats;
 pub use logarithm::log2;
+pub use products::{FloatRows, multiply, multiply_transposed};
 pub use rounding_error::RoundingGrid;
 pub use sum::{dot, sum, sum_of_squares, take_off};
 

@@ -65,7 +65,7 @@ pub use blocks::{
 };
 pub use dynamic::DynamicSettings;
 pub use float16::Float16Settings;
-pub use gptq::{gram_bytes, gram_views};
+pub use gptq::{GramFactor, WeightRows, gram_bytes, gram_views};
 pub use input_noise::input_path_axes;
 pub use invariant::PlanInvariant;
 pub use operators::{float_reason, is_quantized};
@@ -75,13 +75,13 @@ pub use planned_model::RefusedConstants;
 pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
 pub use ranges::ActivationRanges;
-pub use scale::QuantizationParameters;
+pub use scale::{QuantizationParameters, encoded};
 pub use scale_groups::{ScaleGroup, ScaleGroups, scale_groups};
-pub use scheme::apply;
+pub use scheme::{apply, apply_learned, before_learning};
 pub use settings::{
-    Document, ElementType, Format, GuardSettings, InvalidValue, KeptPorts, LayerSettings,
-    Operators, Rounding, Scheme, Settings, SettingsError, TensorSettings, UnsupportedSetting,
-    target_of,
+    Document, ElementType, Finetune, FinetuneAlgorithm, Format, GuardSettings, InvalidValue,
+    KeptPorts, LEARNED_OPERATORS, LayerSettings, Operators, Rounding, Scheme, Settings,
+    SettingsError, TensorSettings, UnsupportedSetting, target_of,
 };
 pub use simulated::{dequantized, tensor_title, with_float_weights};
 pub use stays_float::StaysFloat;

@@ -55,7 +55,7 @@ pub(super) fn integer_bounds(
 }
 
 /// Encodes integers as the bytes of a tensor of `element`.
-pub(super) fn encoded(element: DataType, integers: impl IntoIterator<Item = i32>) -> Vec<u8> {
+pub fn encoded(element: DataType, integers: impl IntoIterator<Item = i32>) -> Vec<u8> {
     let mut encoder = Encoder::new(element, 0);
     encoder.extend(integers);
     encoder.finish()

@@ -21,6 +21,7 @@ use super::{
     quantize_blocks, to_integer_operators, vnni_saturation, with_float_weights,
 };
 use octet_graph::{Model, Node};
+use octet_onnx::schema::TensorProto;
 
 use octet_stats::{CalibrationStatistics, Method};
 
@@ -39,7 +40,31 @@ pub fn apply(
     settings: &Settings,
     ranges: Option<ActivationRanges<'_>>,
 ) -> Result<Quantized, QuantizeError> {
-    let mut quantized = by_scheme(model, settings, ranges)?;
+    apply_learned(model, settings, ranges, &[])
+}
+
+/// The model with QuantizeLinear and DequantizeLinear nodes whose constants are then learned.
+pub fn before_learning(
+    model: &Model,
+    settings: &Settings,
+    ranges: ActivationRanges<'_>,
+) -> Result<Model, QuantizeError> {
+    let settings = Settings {
+        format: Format::Qdq,
+        ..settings.clone()
+    };
+    Ok(quantize_static(model, &settings, ranges, &[])?.model)
+}
+
+/// Like [`apply`], with learned constants in place of those of the same names in the model that
+/// [`before_learning`] returns.
+pub fn apply_learned(
+    model: &Model,
+    settings: &Settings,
+    ranges: Option<ActivationRanges<'_>>,
+    learned: &[TensorProto],
+) -> Result<Quantized, QuantizeError> {
+    let mut quantized = by_scheme(model, settings, ranges, learned)?;
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));
     quantized
@@ -52,9 +77,13 @@ fn by_scheme(
     model: &Model,
     settings: &Settings,
     ranges: Option<ActivationRanges<'_>>,
+    learned: &[TensorProto],
 ) -> Result<Quantized, QuantizeError> {
     match settings.scheme {
-        Scheme::Static => quantize_static(model, settings, ranges.ok_or(QuantizeError::NoRanges)?),
+        Scheme::Static => {
+            let ranges = ranges.ok_or(QuantizeError::NoRanges)?;
+            quantize_static(model, settings, ranges, learned)
+        }
         Scheme::Blocks if settings.blocks.form == BlockForm::Dequantize => {
             let seen = gram_matrices(model, settings, ranges)?;
             let planned = with_bodies(model, false, &|flat| dequantized(flat, settings, seen))?;
@@ -231,6 +260,7 @@ fn quantize_static(
     model: &Model,
     settings: &Settings,
     ranges: ActivationRanges<'_>,
+    learned: &[TensorProto],
 ) -> Result<Quantized, QuantizeError> {
     let mut plan = Plan::new(model, settings)?;
     let calibrated = plan.find_ranges(ranges)?;
@@ -243,6 +273,9 @@ fn quantize_static(
     let pooled_notes = plan.keep_pooled_float(model);
     plan.share_concat_scales(model, &calibrated);
     let mut quantized = quantize(model, &plan, ranges)?;
+    for constant in learned {
+        quantized.model.graph.initializers.insert(constant.clone());
+    }
     quantized.guarded = guarded.protected.len();
     let MixedPrecisionNotes {
         protected,

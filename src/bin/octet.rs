@@ -63,6 +63,8 @@ mod texts;
 mod threads;
 #[path = "octet/transformers_js.rs"]
 mod transformers_js;
+#[path = "octet/tuning.rs"]
+mod tuning;
 #[path = "octet/write_behind.rs"]
 mod write_behind;
 

@@ -17,6 +17,8 @@ pub enum RunStep {
     Forecast,
     /// Calibration with samples.
     Calibration,
+    /// Learning of constants.
+    Tuning,
     /// Quantization by this scheme.
     Quantization(Scheme),
     /// Writing of the quantized file.
@@ -34,6 +36,7 @@ impl Display for RunStep {
             RunStep::Preparation => "Pre-process",
             RunStep::Forecast => "Forecast",
             RunStep::Calibration => "Calibration",
+            RunStep::Tuning => "Fine-tuning",
             RunStep::Quantization(scheme) => scheme.step(),
             RunStep::PostProcess => "Post-process",
             RunStep::Profiling => "Profiling",

@@ -130,6 +130,11 @@ pub enum SearchError {
     )]
     Scheme,
     #[error(
+        "a search measures many models and learns none of them: leave `finetune` and `rounding: closed-form` out, and \
+         add them to the settings that the search writes"
+    )]
+    Learned,
+    #[error(
         "no tensor is left to choose for: the settings fix the type of every tensor; remove some"
     )]
     NothingToChoose,

@@ -85,6 +85,9 @@ impl BudgetSearch {
         if settings.scheme != Scheme::Static {
             return Err(SearchError::Scheme);
         }
+        if settings.tunes() {
+            return Err(SearchError::Learned);
+        }
         if !options.weights.contains(&Bits::Eight) || !options.activations.contains(&Bits::Eight) {
             return Err(SearchError::NoEight);
         }

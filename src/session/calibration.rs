@@ -28,6 +28,7 @@ impl Session {
     /// without another calibration.
     pub fn begin_calibration(&mut self, samples: samples::SampleSettings) -> Result<(), Error> {
         self.comparisons.clear();
+        self.learned.clear();
         self.journal.profiler.resume();
         self.stage
             .begin_calibration(&mut self.opened, samples, self.choices, &mut self.journal)
@@ -117,11 +118,20 @@ impl Session {
         while self.begin_extra_pass(method, settings.needs_gram_matrices())? {
             self.feed(samples.to_vec(), &())?;
         }
-        self.finish_calibration(method)
+        let done = self.finish_calibration(method)?;
+        if settings.tunes() {
+            let mut tuning = self.begin_tuning(settings, &std::env::temp_dir())?;
+            for sample in samples {
+                tuning.add(self.decode(sample, decoding)?)?;
+            }
+            self.tune(tuning, settings, &())?;
+        }
+        Ok(done)
     }
 
     /// Sets ranges from elsewhere in place of a calibration.
     pub fn set_ranges(&mut self, ranges: ValueRanges) -> Result<(), Error> {
+        self.learned.clear();
         self.stage
             .set_ranges(ranges, &mut self.opened, &mut self.journal.profiler)
     }

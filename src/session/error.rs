@@ -14,6 +14,7 @@ use crate::samples::SampleError;
 use crate::search::SearchError;
 use crate::stats::SecondPassMissing;
 use crate::stream::StreamError;
+use crate::tune::TuneError;
 
 /// Error of a session. The sentence states the problem, its place, its cause and the next step.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,8 @@ pub enum Error {
     Sample(#[from] SampleError),
     #[error(transparent)]
     OtherSamples(FeedError),
+    #[error(transparent)]
+    Tune(TuneError),
     #[error(transparent)]
     Stream(StreamError),
     #[error(transparent)]
@@ -93,6 +96,11 @@ pub enum OrderError {
         wanted: Option<f32>,
         done: Option<f32>,
     },
+    #[error(
+        "these settings learn constants from the samples, which has not happened yet; tune the model with them first, or choose \
+         another rounding and no finetune"
+    )]
+    NotTuned,
     #[error(transparent)]
     SecondPass(#[from] SecondPassMissing),
 }
@@ -163,7 +171,7 @@ impl Error {
             Error::Write(_) => ErrorKind::Write,
             Error::External(_) | Error::FilesMissing { .. } => ErrorKind::External,
             Error::Prepare(_) | Error::Equalize(_) => ErrorKind::Prepare,
-            Error::Quantize(_) => ErrorKind::Quantize,
+            Error::Quantize(_) | Error::Tune(_) => ErrorKind::Quantize,
             Error::Stream(error) => match error {
                 StreamError::Short { .. } => ErrorKind::Read,
                 StreamError::Journal(_) => ErrorKind::Journal,

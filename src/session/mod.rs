@@ -37,6 +37,7 @@ mod stage;
 mod stored_profile;
 mod streamed;
 mod streamed_report;
+mod tuning;
 mod warm_up;
 
 use std::collections::BTreeMap;
@@ -64,6 +65,7 @@ use stage::Stage;
 use stored_profile::StoredProfile;
 pub use streamed::{RESTARTED, StreamedModel, StreamedPlan};
 pub use streamed_report::{StreamedOutcome, StreamedResult, StreamedWeight};
+use tuning::LearnedConstants;
 pub use warm_up::warm_up;
 
 pub use crate::broken_invariant::BrokenInvariant;
@@ -79,6 +81,7 @@ pub struct Session {
     journal: Journal,
     profiles: Vec<StoredProfile>,
     comparisons: Comparisons,
+    learned: LearnedConstants,
 }
 
 impl Session {
@@ -95,6 +98,7 @@ impl Session {
             journal,
             profiles: Vec::new(),
             comparisons: Comparisons::default(),
+            learned: LearnedConstants::default(),
         })
     }
 
@@ -174,13 +178,14 @@ impl Session {
         if settings.needs_samples() && self.stage.ranges().is_none() {
             return Err(OrderError::NotCalibrated.into());
         }
+        let (learned, learned_notes) = self.learned.for_settings(settings)?;
         self.journal.profiler.resume();
         let (ready, ranges) = self
             .stage
             .prepare(&mut self.opened, &mut self.journal.profiler)?;
         let profiler = &mut self.journal.profiler;
         profiler.begin(RunStep::Quantization(settings.scheme));
-        let quantized = ready.quantize(settings, ranges);
+        let quantized = ready.quantize(settings, ranges, learned);
         profiler.end();
         let quantized = quantized?;
         profiler.begin(RunStep::PostProcess);
@@ -205,7 +210,10 @@ impl Session {
             bytes_after: after.file,
             nodes: quantized.nodes,
             tensors: quantized.tensors,
-            notes: quantized.notes.into_iter().chain(rounded).collect(),
+            notes: (quantized.notes.into_iter())
+                .chain(rounded)
+                .chain(learned_notes)
+                .collect(),
             guarded: quantized.guarded,
         };
         let report = &mut self.journal.report;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::error::{Error, OrderError};
 use super::ranges::ModelRanges;
 use crate::graph::{Model, TensorType};
-use crate::onnx::schema::{ModelProto, ValueInfoProto};
+use crate::onnx::schema::{ModelProto, TensorProto, ValueInfoProto};
 use crate::prepare::{Functions, Prepared, Upcast, prepare};
 use crate::quantize::{self, Plan, Quantized, Settings};
 use crate::runtime::{self, Engine, EngineError};
@@ -135,7 +135,7 @@ impl PreparedModel {
     }
 
     /// The model that these settings quantize.
-    fn model_for<'a>(
+    pub(super) fn model_for<'a>(
         &'a self,
         settings: &Settings,
         ranges: Option<&'a ModelRanges>,
@@ -163,15 +163,16 @@ impl PreparedModel {
         Ok((model.to_proto(), rounded))
     }
 
-    /// Quantizes the model.
+    /// Quantizes the model. `learned` constants replace those of the same names.
     pub(super) fn quantize(
         &self,
         settings: &Settings,
         ranges: Option<&ModelRanges>,
+        learned: &[TensorProto],
     ) -> Result<Quantized, Error> {
         let model = self.model_for(settings, ranges)?;
         let activations = ranges.map(ModelRanges::activation_ranges);
-        let mut quantized = quantize::apply(model, settings, activations)?;
+        let mut quantized = quantize::apply_learned(model, settings, activations, learned)?;
         let equalized = ranges.and_then(ModelRanges::equalized);
         let equalized = equalized.filter(|_| settings.equalizes().is_some());
         quantized

@@ -1,5 +1,7 @@
 //! Progress of a long call: events for its caller, and cancellation.
 
+use crate::tune::LayerReport;
+
 /// Event during a call.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -9,6 +11,15 @@ pub enum Event {
         done: usize,
         /// Name of the sample.
         name: String,
+    },
+    /// A layer has learned its constants.
+    Layer {
+        /// Number of layers done.
+        done: usize,
+        /// Number of all layers.
+        of: usize,
+        /// The layer, with its error before and after.
+        report: LayerReport,
     },
 }
 

@@ -10,6 +10,7 @@ use crate::compare::Comparison;
 use crate::profile::{LayerTable, Moment, Profiler, RunStep, Section, environment};
 use crate::samples::Skipped;
 use crate::stats::{CalibrationStatistics, Method};
+use crate::tune::TuningSummary;
 use crate::{quantize, samples};
 
 /// Data of a run so far.
@@ -21,6 +22,7 @@ pub(super) struct Report {
     preparation: Option<Section>,
     calibration: Option<Section>,
     quantization: Option<Section>,
+    tuning: Option<Section>,
     layers: Option<Section>,
     comparison: Option<Section>,
     /// Samples that were left out before the run.
@@ -124,6 +126,7 @@ impl Report {
         self.preparation = Some(Section::new("preparation", comment, &prepared));
         self.calibration = None;
         self.quantization = None;
+        self.tuning = None;
         self.warnings.clear();
         self.notes.clear();
         if samples.demo {
@@ -198,6 +201,12 @@ impl Report {
         ));
     }
 
+    pub(super) fn tuned(&mut self, summary: &TuningSummary) {
+        let comment = "Learned rounding. before and after: mean squared error of a layer at positions that did not teach;\n\
+                       curve: error along the steps; judgement: SQNR of the outputs on samples that did not teach, in dB.";
+        self.tuning = Some(Section::new("tuning", comment, summary));
+    }
+
     pub(super) fn profiled(&mut self, profiles: &[StoredProfile]) {
         let comment = "Layers of each model in execution order. ms: own time in milliseconds; share: part of the time of\n\
                        all layers; ownBytes: outputs of the layer; peakBytes and liveBytes: live memory while and after it\n\
@@ -234,6 +243,7 @@ impl Report {
             &self.preparation,
             &self.calibration,
             &self.quantization,
+            &self.tuning,
             &self.layers,
             &self.comparison,
         ];

@@ -96,7 +96,7 @@ impl SearchedModel for CalibratedModel<'_> {
     }
 
     fn quantize(&self, settings: &Settings) -> Result<Quantized, SearchError> {
-        let quantized = self.prepared.quantize(settings, Some(self.ranges));
+        let quantized = self.prepared.quantize(settings, Some(self.ranges), &[]);
         quantized.map_err(|error| match error {
             Error::Quantize(error) => SearchError::Quantize(error),
             other => SearchError::Other(other.to_string()),

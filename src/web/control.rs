@@ -84,11 +84,11 @@ pub fn memory_usage() -> Result<JsValue, JsValue> {
     })
 }
 
-/// Writes the progress of a calibration to the control words, from any thread.
+/// Writes the progress of a calibration or a fine-tuning to the control words, from any thread.
 pub(super) struct SharedControl;
 
 impl ProgressMonitor for SharedControl {
-    fn event(&self, Event::Sample { .. }: &Event) {
+    fn event(&self, _event: &Event) {
         CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
     }
 

@@ -17,7 +17,7 @@ const DAMPING: f64 = 0.01;
 const FEW_POSITIONS: f64 = 0.2;
 
 /// The scaled Cholesky factor of a Gram matrix.
-pub(crate) struct GramFactor {
+pub struct GramFactor {
     /// The input index at each position. The largest inputs come last and are rounded first.
     order: Vec<usize>,
     /// Lᵀ with its diagonal scaled to 1. Row k holds the factors by which later errors enter square
@@ -33,11 +33,7 @@ impl GramFactor {
     ///
     /// With `means`, the matrix is centred, because a bias corrects the mean error. `None` for a
     /// zero matrix or one with infinite or NaN elements.
-    pub(crate) fn new(
-        products: &[f64],
-        means: Option<&[f64]>,
-        positions: u64,
-    ) -> Option<GramFactor> {
+    pub fn new(products: &[f64], means: Option<&[f64]>, positions: u64) -> Option<GramFactor> {
         let size = (0..).find(|size| size * (size + 1) / 2 >= products.len())?;
         let product = |a: usize, b: usize| {
             let (a, b) = (a.max(b), a.min(b));
@@ -93,7 +89,7 @@ impl GramFactor {
     ///
     /// `round` returns the integer for an input index and a wanted value, and the real that it
     /// represents. Returns the mean square of the added output error, before and after.
-    pub(crate) fn improve<I: Copy + Default>(
+    pub fn improve<I: Copy + Default>(
         &self,
         weights: &[f32],
         integers: &mut [I],

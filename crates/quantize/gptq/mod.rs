@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-pub(super) use factor::GramFactor;
+pub use factor::GramFactor;
 
 use super::QuantizeError;
 use super::plan::Plan;
@@ -57,7 +57,8 @@ fn weight_views(model: &Model) -> Vec<(&str, WeightRows)> {
 }
 
 /// The layout of a layer's weights as a matrix with one row per output channel.
-pub(super) struct WeightRows {
+#[derive(Clone, Debug)]
+pub struct WeightRows {
     pub(super) view: Im2colView,
     pub(super) inputs: usize,
     outputs: usize,
@@ -67,7 +68,7 @@ pub(super) struct WeightRows {
 
 impl WeightRows {
     /// `None` for operators without such weights.
-    pub(super) fn from_node(node: &Node, shape: &[usize]) -> Option<WeightRows> {
+    pub fn from_node(node: &Node, shape: &[usize]) -> Option<WeightRows> {
         if node.is("Conv") {
             let (&[outputs, channels], kernel) = shape.split_first_chunk()?;
             let groups = usize::try_from(node.int("group").unwrap_or(1)).ok()?;
@@ -106,12 +107,28 @@ impl WeightRows {
         })
     }
 
+    /// The layout in which the layer reads its input.
+    pub fn view(&self) -> &Im2colView {
+        &self.view
+    }
+
+    /// Number of inputs of an output.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
     /// The axis of the output channels.
-    fn axis(&self) -> usize {
+    pub fn axis(&self) -> usize {
         usize::from(self.transposed)
     }
 
-    fn place(&self, output: usize, input: usize) -> usize {
+    /// The place of a weight in memory.
+    pub fn place(&self, output: usize, input: usize) -> usize {
         match self.transposed {
             true => input * self.outputs + output,
             false => output * self.inputs + input,
@@ -137,7 +154,7 @@ impl<'a> Gptq<'a> {
         plan: &'a Plan,
         ranges: ActivationRanges<'a>,
     ) -> Result<Option<Gptq<'a>>, QuantizeError> {
-        if plan.rounding == Rounding::Nearest {
+        if plan.rounding != Rounding::Gptq {
             return Ok(None);
         }
         let Some(observations) = gram_statistics(model, Some(ranges))? else {

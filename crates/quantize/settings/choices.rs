@@ -119,6 +119,10 @@ pub enum Rounding {
     Nearest,
     /// GPTQ: later weights of an output correct the error of earlier ones. Needs an extra pass.
     Gptq,
+    /// GPTQ for inputs that are quantized themselves, with searched scales and fitted gains and biases.
+    /// Takes the samples again. A layer changes only if samples that did not choose gain.
+    #[serde(rename = "closed-form")]
+    ClosedForm,
 }
 
 /// The operators that are quantized.

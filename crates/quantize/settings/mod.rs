@@ -8,6 +8,7 @@
 mod choices;
 mod document;
 mod equalize;
+mod finetune;
 mod guard;
 mod kept_ports;
 mod meaning;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use choices::{ElementType, Format, Operators, Rounding, Scheme};
 pub use document::Document;
+pub use finetune::{Finetune, FinetuneAlgorithm, LEARNED_OPERATORS};
 pub use guard::GuardSettings;
 pub use kept_ports::KeptPorts;
 pub(super) use meaning::without_meaning;
@@ -141,6 +143,14 @@ pub struct Settings {
     pub bias_correction: Option<bool>,
     /// The rounding of weights.
     pub rounding: Rounding,
+    /// Fine-tuning of the weights after their rounding: `adaround`, `adaquant`, or a mapping of options.
+    /// It takes the samples again and some minutes. Default: false.
+    #[serde(
+        deserialize_with = "finetune::choice",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<finetune::FinetuneChoice>")]
+    pub finetune: Option<Finetune>,
     /// Equalization of channel ranges before quantization, with an extra pass over the samples.
     /// `true` is the strength 0.5. At 0 only the weights count; at 1 all channels of an activation
     /// get one range. Default: false.
@@ -194,6 +204,7 @@ impl Default for Settings {
             guard: GuardSettings::ALL,
             bias_correction: None,
             rounding: Rounding::default(),
+            finetune: None,
             equalize: None,
             quantize_bias: true,
             fit_bias: true,
@@ -232,6 +243,12 @@ impl Settings {
     /// True for weights in blocks in the precision of the model, which need no types of values.
     pub(crate) fn keeps_types(&self) -> bool {
         self.scheme == Scheme::Blocks && self.blocks.activations == FloatActivations::Source
+    }
+
+    /// True where constants are learned from the samples, after the calibration.
+    pub fn tunes(&self) -> bool {
+        let learned = self.rounding == Rounding::ClosedForm || self.finetune.is_some();
+        self.scheme == Scheme::Static && learned
     }
 
     /// True where quantization needs the Gram matrices of the layers' inputs, from an extra pass.

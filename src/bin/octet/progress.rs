@@ -12,8 +12,7 @@ impl Progress {
     /// A bar for a number of samples.
     pub fn new(samples: usize) -> Progress {
         let bar = ProgressBar::new(samples as u64);
-        let style =
-            ProgressStyle::with_template("{msg:14} {wide_bar} {pos}/{len} samples, {eta} left");
+        let style = ProgressStyle::with_template("{msg:14} {wide_bar} {pos}/{len}, {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Progress { bar }
     }
@@ -50,7 +49,18 @@ impl Drop for Progress {
 
 impl ProgressMonitor for Progress {
     fn event(&self, event: &Event) {
-        let Event::Sample { done, .. } = event;
-        self.bar.set_position(*done as u64);
+        match event {
+            Event::Sample { done, .. } => self.bar.set_position(*done as u64),
+            Event::Layer { done, of, report } => {
+                self.bar.set_length(*of as u64);
+                self.bar.set_position(*done as u64);
+                let gain = 10.0 * (report.before / report.after.max(f64::MIN_POSITIVE)).log10();
+                let layer = &report.layer;
+                self.tell(&format!(
+                    "{layer}: {} ({gain:.1} dB less error)",
+                    report.taken
+                ));
+            }
+        }
     }
 }

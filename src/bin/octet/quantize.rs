@@ -17,6 +17,7 @@ use super::stream::{self, StreamOptions, StreamedRun};
 use super::stream_report::StreamReport;
 use super::texts::TextOptions;
 use super::transformers_js::WebFolder;
+use super::tuning::tune;
 use super::{Failure, files, notes, open, ranges, targets, threads};
 
 /// Live activations of this many bytes mark a large model.
@@ -90,6 +91,13 @@ pub struct QuantizeOptions {
 enum FolderTarget {
     #[value(name = "transformers.js")]
     TransformersJs,
+}
+
+impl QuantizeOptions {
+    /// True if the run goes on after this error, without the sample.
+    pub fn skips(&self, error: &octet::session::Error) -> bool {
+        self.bad.continues_after(error)
+    }
 }
 
 /// Runs the command.
@@ -250,6 +258,12 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
         }
     }
     report_so_far(&session, options)?;
+    if settings.tunes() {
+        progress.stage("Fine-tuning");
+        let reading = (&samples, &image_settings);
+        tune(&mut session, &settings, reading, options, &progress)?;
+        report_so_far(&session, options)?;
+    }
     progress.stage("Quantizing");
     let outcome = session.quantize(&settings);
     progress.clear();

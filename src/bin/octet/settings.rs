@@ -42,6 +42,8 @@ pub struct SettingsOptions {
     bias_correction: Option<bool>,
     #[arg(long, value_name = "ROUNDING", help = help("rounding"))]
     rounding: Option<String>,
+    #[arg(long, value_name = "adaround|adaquant", help = help("finetune"))]
+    finetune: Option<String>,
     #[arg(long, value_name = "STRENGTH", num_args = 0..=1, require_equals = true, help = help("equalize"))]
     equalize: Option<Option<f32>>,
     #[arg(long, value_name = "OPERATORS", help = help("operators"))]
@@ -100,6 +102,18 @@ impl SettingsOptions {
         }
         if let Some(rounding) = &self.rounding {
             settings.rounding = parse("--rounding", rounding, "rounding")?;
+        }
+        if let Some(algorithm) = &self.finetune {
+            // A document may hold the options of the algorithm.
+            let mut options = settings.finetune.unwrap_or_default();
+            let one = serde_json::json!({ "finetune": algorithm });
+            let read = Settings::from_value(one).map_err(|_| {
+                Failure::usage(format!(
+                    "--finetune: {algorithm} is no algorithm: give adaround or adaquant"
+                ))
+            })?;
+            options.algorithm = read.finetune.unwrap_or_default().algorithm;
+            settings.finetune = Some(options);
         }
         if let Some(strength) = self.equalize {
             let strength = strength.unwrap_or(Settings::USUAL_STRENGTH);

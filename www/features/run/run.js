@@ -4,7 +4,7 @@
  * any time. Results are cached while the page is open, so going back to one is instant.
  */
 
-import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain } from '../../settings-document.js';
+import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain, tunes } from '../../settings-document.js';
 import { bytes, duration } from '../../library/format.js';
 import { batch, effect } from '../../library/signals.js';
 import { stopMeasuring } from '../../state/background-task.js';
@@ -193,7 +193,7 @@ export async function quantize({ quick = false } = {}) {
     if (runs) {
       enough = new AbortController();
       const skipped = samples.peek().skipped.map(({ sample, reason }) => ({ sample, reason }));
-      const summary = await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), samples: { image, demo, skipped }, signal, enough: enough.signal }, onProgress);
+      const summary = await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, samples: { image, demo, skipped }, signal, enough: enough.signal }, onProgress);
       // Samples that failed are removed, so a comparison has only those that ran.
       const left = setAside(summary.skipped);
       calibration = { model: open, files: left, reading: JSON.stringify(image), document, summary };

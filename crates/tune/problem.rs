@@ -1,0 +1,257 @@
+//! The data of one layer: its quantized inputs at some positions, and the float values that its
+//! outputs should have there.
+
+use octet_kernels::{FloatRows, multiply};
+use octet_training::QuantizationGrid;
+use rayon::prelude::*;
+
+use crate::TuneError;
+use crate::activation::{Activation, OutputStage};
+use crate::frontier::Frontier;
+use crate::layers::Layer;
+use crate::rows::{Positions, chosen};
+use crate::solution::Solution;
+use crate::store::Store;
+
+/// Outputs that are computed together.
+pub(crate) const TOGETHER: usize = 16;
+/// Of this many samples, one judges and doesn't teach.
+const JUDGED: usize = 4;
+/// Positions of a layer, at most.
+const MOST_POSITIONS: usize = 16384;
+
+/// Inputs and wanted outputs at some positions.
+pub(crate) struct Rows {
+    pub(crate) count: usize,
+    /// The quantized inputs: group by group, a row for each input, a column for each position.
+    pub(crate) inputs: Vec<f32>,
+    /// The float outputs before the activation, a row for each output.
+    pub(crate) wanted: Vec<f32>,
+}
+
+/// The data of a layer.
+pub(crate) struct Problem {
+    pub(crate) groups: usize,
+    /// Inputs of an output, and outputs of a group.
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    /// Positions that teach, and those that judge.
+    pub(crate) taught: Rows,
+    pub(crate) judged: Rows,
+    /// Float weights, a row for each output, and biases.
+    pub(crate) weights: Vec<f32>,
+    pub(crate) bias: Option<Vec<f32>>,
+    pub(crate) activation: Activation,
+    /// The grid of the output, if the loss includes its rounding.
+    pub(crate) output: Option<QuantizationGrid>,
+}
+
+/// The most floats of the inputs of a layer.
+pub(crate) fn positions_within(
+    groups: usize,
+    inputs: usize,
+    outputs: usize,
+    bytes: usize,
+) -> usize {
+    let each = groups * (inputs + outputs) * size_of::<f32>();
+    (bytes / each.max(1)).clamp(256, MOST_POSITIONS)
+}
+
+/// A part of the outputs of a group.
+pub(crate) struct Part {
+    pub(crate) group: usize,
+    /// Outputs of the layer.
+    pub(crate) outputs: std::ops::Range<usize>,
+}
+
+impl Problem {
+    /// Gathers the data of a layer. `wanted` is the number of positions.
+    pub(crate) fn gather(
+        layer: &Layer,
+        [weights, bias]: [Vec<f32>; 2],
+        (float, quantized): (&Frontier, &Frontier),
+        store: &Store,
+        wanted: usize,
+        seed: u64,
+    ) -> Result<Problem, TuneError> {
+        let (groups, inputs) = (layer.rows.view().groups(), layer.rows.inputs());
+        let outputs = layer.rows.outputs() / groups;
+        let samples = quantized.samples();
+        let each = wanted.div_ceil(samples.max(1)).max(1);
+        let of_sample = |sample: usize| -> Result<Rows, TuneError> {
+            let original = float.value(sample, &layer.float_input, store)?;
+            let integers = quantized.value(sample, &layer.input, store)?;
+            let values = layer.dequantized(&integers)?;
+            let floats = original
+                .as_f32()
+                .ok_or(TuneError::Broken("a float value"))?;
+            let shape = original.shape();
+            let positions = Positions::new(layer.rows.view(), inputs, shape);
+            let positions = positions.filter(|_| integers.shape() == shape);
+            let positions = positions.ok_or(TuneError::Broken("the shape of a layer's input"))?;
+            let places = chosen(positions.count, each, seed.wrapping_add(sample as u64));
+            let count = places.len();
+            let mut rows = Rows {
+                count,
+                inputs: vec![0.0; groups * inputs * count],
+                wanted: vec![0.0; groups * outputs * count],
+            };
+            let mut originals = vec![0.0; inputs * count];
+            for group in 0..groups {
+                let own = &mut rows.inputs[group * inputs * count..][..inputs * count];
+                for (column, &place) in places.iter().enumerate() {
+                    positions.read(&values, place, group, &mut own[column..], count);
+                    positions.read(floats, place, group, &mut originals[column..], count);
+                }
+                let weights = &weights[group * outputs * inputs..][..outputs * inputs];
+                let wanted = &mut rows.wanted[group * outputs * count..][..outputs * count];
+                product(weights, &originals, (outputs, inputs, count), wanted)?;
+                for (output, row) in wanted.chunks_mut(count.max(1)).enumerate() {
+                    let more = bias.get(group * outputs + output).copied().unwrap_or(0.0);
+                    row.iter_mut().for_each(|value| *value += more);
+                }
+            }
+            Ok(rows)
+        };
+        let all = (0..samples)
+            .into_par_iter()
+            .map(of_sample)
+            .collect::<Result<Vec<Rows>, _>>()?;
+        // With few samples, positions of all of them judge.
+        let judges = |sample: usize, position: usize| match samples >= JUDGED {
+            true => sample % JUDGED == JUDGED - 1,
+            false => position % JUDGED == JUDGED - 1,
+        };
+        let longest = all.iter().map(|rows| rows.count).max().unwrap_or(0);
+        let (mut taught, mut judged) = (Vec::new(), Vec::new());
+        // Neighbouring columns are of different samples.
+        for position in 0..longest {
+            for (sample, _) in all
+                .iter()
+                .enumerate()
+                .filter(|(_, rows)| position < rows.count)
+            {
+                let to = if judges(sample, position) {
+                    &mut judged
+                } else {
+                    &mut taught
+                };
+                to.push((sample, position));
+            }
+        }
+        if taught.is_empty() || judged.is_empty() {
+            return Err(TuneError::Broken("the positions of a layer"));
+        }
+        Ok(Problem {
+            groups,
+            inputs,
+            outputs,
+            taught: Rows::merged(&all, &taught, groups * inputs, groups * outputs),
+            judged: Rows::merged(&all, &judged, groups * inputs, groups * outputs),
+            weights,
+            bias: layer.bias.as_ref().map(|_| bias),
+            activation: layer.activation,
+            output: None,
+        })
+    }
+
+    /// The outputs in parts that lie in one group.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let of_group = |group: usize| {
+            (0..self.outputs).step_by(TOGETHER).map(move |first| {
+                let begin = group * self.outputs;
+                let end = (first + TOGETHER).min(self.outputs);
+                Part {
+                    group,
+                    outputs: begin + first..begin + end,
+                }
+            })
+        };
+        (0..self.groups).flat_map(of_group).collect()
+    }
+
+    /// The inputs of a group.
+    pub(crate) fn group_inputs<'a>(
+        &self,
+        rows: &'a Rows,
+        group: usize,
+    ) -> Result<FloatRows<'a>, TuneError> {
+        let values = &rows.inputs[group * self.inputs * rows.count..][..self.inputs * rows.count];
+        FloatRows::new(values, self.inputs, rows.count)
+            .ok_or(TuneError::Broken("the inputs of a group"))
+    }
+
+    /// The mean squared error of each output, behind the activation.
+    pub(crate) fn losses(&self, rows: &Rows, solution: &Solution) -> Result<Vec<f64>, TuneError> {
+        let of_part = |part: &Part| -> Result<Vec<f64>, TuneError> {
+            let reals = solution.reals(part.outputs.clone(), self.inputs);
+            let count = rows.count;
+            let mut values = vec![0.0; part.outputs.len() * count];
+            let weights = FloatRows::new(&reals, part.outputs.len(), self.inputs);
+            let weights = weights.ok_or(TuneError::Broken("the weights of a part"))?;
+            if !multiply(weights, self.group_inputs(rows, part.group)?, &mut values) {
+                return Err(TuneError::Broken("a product"));
+            }
+            let mut stage = OutputStage::new(self.activation, self.output);
+            let outputs = part.outputs.clone().zip(values.chunks_mut(count));
+            Ok(outputs
+                .map(|(output, values)| {
+                    let bias = solution.bias_of(output);
+                    values.iter_mut().for_each(|value| *value += bias);
+                    stage.forward(values);
+                    let wanted = &rows.wanted[output * count..][..count];
+                    let square = |(&value, &wanted): (&f32, &f32)| {
+                        let error = f64::from(value - self.activation.of(wanted));
+                        error * error
+                    };
+                    values.iter().zip(wanted).map(square).sum::<f64>() / count as f64
+                })
+                .collect())
+        };
+        let parts = self.parts();
+        let all = parts
+            .par_iter()
+            .map(of_part)
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(all.concat())
+    }
+}
+
+impl Rows {
+    fn merged(all: &[Rows], places: &[(usize, usize)], inputs: usize, outputs: usize) -> Rows {
+        let count = places.len();
+        let merge = |rows: usize, of: &(dyn Fn(&Rows) -> &[f32] + Sync)| {
+            let mut merged = vec![0.0; rows * count];
+            merged
+                .par_chunks_mut(count)
+                .enumerate()
+                .for_each(|(row, merged)| {
+                    for (value, &(sample, position)) in merged.iter_mut().zip(places) {
+                        let rows = &all[sample];
+                        *value = of(rows)[row * rows.count + position];
+                    }
+                });
+            merged
+        };
+        Rows {
+            count,
+            inputs: merge(inputs, &|rows| &rows.inputs),
+            wanted: merge(outputs, &|rows| &rows.wanted),
+        }
+    }
+}
+
+/// Writes the product of weights and inputs.
+pub(crate) fn product(
+    weights: &[f32],
+    inputs: &[f32],
+    (outputs, inner, count): (usize, usize, usize),
+    out: &mut [f32],
+) -> Result<(), TuneError> {
+    let sizes = TuneError::Broken("a product");
+    let pair = FloatRows::new(weights, outputs, inner).zip(FloatRows::new(inputs, inner, count));
+    match pair.is_some_and(|(weights, inputs)| multiply(weights, inputs, out)) {
+        true => Ok(()),
+        false => Err(sizes),
+    }
+}

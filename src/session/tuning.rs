@@ -1,0 +1,182 @@
+//! Learned rounding in a session: after a calibration, with the samples again, and before the
+//! quantization that uses its constants.
+
+use std::path::Path;
+
+use super::error::{Error, OrderError};
+use super::progress::{Event, ProgressMonitor};
+use super::{Session, warm_up};
+use crate::onnx::schema::TensorProto;
+use crate::profile::RunStep;
+use crate::quantize::{
+    Finetune, FinetuneAlgorithm, LEARNED_OPERATORS, Rounding, Settings, before_learning,
+};
+use crate::tune::{Algorithm, Resting, TuneError, TuneOptions, Tuned, Tuning, TuningSummary};
+
+/// AMD Quark's seed.
+const SEED: u32 = 1_705_472_343;
+/// Bytes of the data of one layer, at most.
+const LAYER_BYTES: usize = 48 << 20;
+
+/// Learned constants of a session, and the settings that they belong to.
+#[derive(Default)]
+pub(super) struct LearnedConstants(Option<(Settings, Tuned)>);
+
+impl LearnedConstants {
+    pub(super) fn clear(&mut self) {
+        self.0 = None;
+    }
+
+    /// The constants for these settings, and a note about them.
+    pub(super) fn for_settings(
+        &self,
+        settings: &Settings,
+    ) -> Result<(&[TensorProto], Vec<String>), OrderError> {
+        if !settings.tunes() {
+            return Ok((&[], Vec::new()));
+        }
+        match &self.0 {
+            Some((known, tuned)) if same(known, settings) => {
+                Ok((&tuned.constants, vec![note(&tuned.summary)]))
+            }
+            _ => Err(OrderError::NotTuned),
+        }
+    }
+}
+
+/// True for settings that give the same constants: the form of the file has no part in them.
+fn same(one: &Settings, other: &Settings) -> bool {
+    let plain = |settings: &Settings| Settings {
+        format: Default::default(),
+        images: None,
+        ..settings.clone()
+    };
+    plain(one) == plain(other)
+}
+
+fn note(summary: &TuningSummary) -> String {
+    let changed = summary.layers.iter().filter(|layer| layer.taken != "given");
+    let (changed, layers) = (changed.count(), summary.layers.len());
+    match summary.judgement {
+        Some(judged) if !judged.taken => format!(
+            "the learned constants were dropped: on the samples that did not teach, the outputs have {:.1} dB with them and {:.1} dB \
+             without; more samples may help",
+            judged.after, judged.before
+        ),
+        Some(judged) => format!(
+            "{changed} of {layers} layers have learned constants; on the samples that did not teach, the outputs have {:.1} dB in \
+             place of {:.1}",
+            judged.after, judged.before
+        ),
+        None => format!(
+            "{changed} of {layers} layers have learned constants; with four samples or more, some of them would judge the whole model"
+        ),
+    }
+}
+
+/// The options of these settings.
+fn options(settings: &Settings) -> TuneOptions {
+    let chosen = settings.finetune.clone();
+    let learn = chosen.is_some();
+    let Finetune {
+        algorithm,
+        num_iterations,
+        learning_rate,
+        positions,
+        fixed_seed,
+        update_bias,
+        output_qdq,
+        reg_param,
+        beta_range,
+        warm_start,
+        target_op_type,
+        mem_opt_level,
+        select_max_mem_layer,
+        data_size: _,
+    } = chosen.unwrap_or_default();
+    let (algorithm, steps, rate) = match algorithm {
+        FinetuneAlgorithm::AdaRound => (Algorithm::AdaRound, 1000, 0.1),
+        FinetuneAlgorithm::AdaQuant => (Algorithm::AdaQuant, 3000, 1e-5),
+    };
+    let all = || LEARNED_OPERATORS.map(str::to_string).to_vec();
+    TuneOptions {
+        closed_form: settings.rounding == Rounding::ClosedForm,
+        learn,
+        algorithm,
+        iterations: num_iterations.unwrap_or(steps),
+        learning_rate: learning_rate.unwrap_or(rate),
+        positions: positions.unwrap_or(256),
+        reg_param: reg_param.unwrap_or(0.01),
+        beta_range: beta_range.unwrap_or([20.0, 2.0]),
+        warm_start: warm_start.unwrap_or(0.2),
+        update_bias,
+        output_qdq,
+        seed: fixed_seed.unwrap_or(SEED).into(),
+        operators: target_op_type.unwrap_or_else(all),
+        resting: match mem_opt_level {
+            Some(0) => Resting::Floats,
+            Some(2) => Resting::File,
+            _ => Resting::Halves,
+        },
+        layer_bytes: LAYER_BYTES,
+        only_largest: select_max_mem_layer,
+    }
+}
+
+impl Session {
+    /// Begins to learn the constants of these settings: see [`Settings::tunes`]. The caller adds
+    /// samples and then calls [`Session::tune`]. `folder` holds a file of values if the settings
+    /// ask for one.
+    pub fn begin_tuning(&mut self, settings: &Settings, folder: &Path) -> Result<Tuning, Error> {
+        warm_up::ensure_isa_chosen();
+        self.learned.clear();
+        self.journal.profiler.resume();
+        let (ready, ranges) = self
+            .stage
+            .prepare(&mut self.opened, &mut self.journal.profiler)?;
+        let ranges = ranges.ok_or(OrderError::NotCalibrated)?;
+        let model = ready.model_for(settings, Some(ranges))?;
+        let quantized = before_learning(model, settings, ranges.activation_ranges())?;
+        Ok(Tuning::new(
+            model.clone(),
+            quantized,
+            options(settings),
+            folder,
+        )?)
+    }
+
+    /// Learns the constants, and keeps them for [`Session::quantize`] with these settings.
+    pub fn tune(
+        &mut self,
+        tuning: Tuning,
+        settings: &Settings,
+        monitor: &dyn ProgressMonitor,
+    ) -> Result<TuningSummary, Error> {
+        self.journal.profiler.begin(RunStep::Tuning);
+        let of = tuning.layers().count();
+        let done = |place: usize, report: &crate::tune::LayerReport| {
+            monitor.event(&Event::Layer {
+                done: place + 1,
+                of,
+                report: report.clone(),
+            });
+        };
+        let tuned = tuning.run(done, &|| monitor.cancelled());
+        self.journal.profiler.end();
+        let tuned = tuned?;
+        self.journal.report.tuned(&tuned.summary);
+        let summary = tuned.summary.clone();
+        self.learned = LearnedConstants(Some((settings.clone(), tuned)));
+        Ok(summary)
+    }
+}
+
+impl From<TuneError> for Error {
+    fn from(error: TuneError) -> Error {
+        match error {
+            TuneError::Stopped => Error::Stopped,
+            TuneError::Engine(error) => error.into(),
+            other => Error::Tune(other),
+        }
+    }
+}
