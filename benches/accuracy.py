@@ -4,6 +4,7 @@ the docs.
 
     accuracy.py [MODEL...]           prints the table of methods
     accuracy.py --rounding           prints that of weights rounded each for itself and together
+    accuracy.py --learned            prints that of weights that are learned, with seconds and memory
     accuracy.py --equalize           prints that of channels made alike
     accuracy.py --guard              prints that of what the guard is worth
     accuracy.py --unseen             prints that of models on which nothing of ours was tried out
@@ -41,6 +42,15 @@ ROUNDINGS = {
     for name, method, weights in [("minmax", "minmax", "i8"), ("auto", "auto", "i8"), ("auto in 4 bits", "auto", "i4")]
     for rounding, text in [("nearest", "nearest"), ("gptq", "together")]
 }
+LEARNED = {
+    f"{bits}, {name}": ["--method", "auto", "--weights", weights, *options]
+    for bits, weights in [("4 bits", "i4"), ("8 bits", "i8")]
+    for name, options in [("gptq", ["--rounding", "gptq"]), ("closed form", ["--rounding", "closed-form"]),
+                          ("AdaRound", ["--rounding", "gptq", "--finetune", "adaround"]),
+                          ("closed form, AdaRound", ["--rounding", "closed-form", "--finetune", "adaround"]),
+                          ("AdaQuant", ["--rounding", "closed-form", "--finetune", "adaquant"])]
+    if bits == "4 bits" or name in ("gptq", "closed form")
+}  # fmt: skip
 GUARDS = {
     f"{method}{text}": ["--method", method, *options]
     for method in ["minmax", "auto"]
@@ -63,6 +73,7 @@ THEIRS = ["minmax", "percentile"]
 TABLES = {
     "methods": (METHODS, THEIRS, SEEN),
     "rounding": (ROUNDINGS, [], SEEN),
+    "learned": (LEARNED, [], SEEN),
     "guard": (GUARDS, [], SEEN),
     "equalize": (EQUALIZED, [], SEEN),
     "unseen": (UNSEEN, THEIRS, list(AUDIO_TASKS)),

@@ -74,7 +74,7 @@ fn dequantized_constant<'a>(
     let value = node.input_at(slot)?;
     graph.only_consumer(value)?;
     let linear = &graph.nodes()[graph.producer(value)?];
-    let by_value = linear.is("DequantizeLinear") && linear.int("block_size").unwrap_or(0) == 0;
+    let by_value = linear.op_type == "DequantizeLinear" && linear.int("block_size").unwrap_or(0) == 0;
     let (integers, scale) = (linear.input_at(0)?, linear.input_at(1)?);
     graph.only_consumer(integers)?;
     let constants = graph.initializers.contains(integers) && graph.initializers.contains(scale);
@@ -138,7 +138,7 @@ fn layer(float: &Graph, quantized: &Graph, index: usize, node: &Node) -> Option<
     }
     let value = node.input_at(0)?;
     let input_linear = &quantized.nodes()[quantized.producer(value)?];
-    if !input_linear.is("DequantizeLinear") {
+    if input_linear.op_type != "DequantizeLinear" {
         return None;
     }
     let input_scale = constant(quantized, input_linear, 1)?.to_f32().ok()?;
@@ -213,7 +213,7 @@ fn activation(float: &Graph, node: &Node) -> Activation {
 fn output_grid(quantized: &Graph, node: &Node) -> Option<QuantizationGrid> {
     let reader = quantized.only_consumer(node.output.first()?)?;
     let linear = &quantized.nodes()[reader.node];
-    if !linear.is("QuantizeLinear") {
+    if linear.op_type != "QuantizeLinear" {
         return None;
     }
     let scale = constant(quantized, linear, 1)?.to_f32().ok()?;

@@ -42,7 +42,7 @@ export function progressPanel() {
     h('dl', { class: 'facts live' },
       ...live('Samples', () => {
         const { done = 0, of = 0, unit } = run.value?.progress ?? {};
-        return unit === 'samples' || unit === 'layers' ? `${done} of ${of}` : '–';
+        return unit === 'samples' ? `${done} of ${of}` : '–';
       }),
       ...live('Time', () => (run.value ? duration(clock.value - run.value.started) : '')),
       ...live('Time left', () => {
