@@ -77,9 +77,13 @@ impl Subject {
             ..settings.clone()
         };
         let calibrated = if settings.tunes() { &plain } else { &settings };
-        session.calibrate(&samples, &Subject::decoding(), calibrated).unwrap();
+        session
+            .calibrate(&samples, &Subject::decoding(), calibrated)
+            .unwrap();
         let learned = settings.tunes().then(|| {
-            let mut tuning = session.begin_tuning(&settings, &std::env::temp_dir()).unwrap();
+            let mut tuning = session
+                .begin_tuning(&settings, &std::env::temp_dir())
+                .unwrap();
             for sample in &samples {
                 let inputs = session.decode(sample, &Subject::decoding()).unwrap();
                 tuning.add(inputs).unwrap();
@@ -93,12 +97,20 @@ impl Subject {
     /// The mean squared error of a file's outputs on the samples that judge.
     fn error(&self, file: Bytes) -> f64 {
         let float = Subject::open(self.file.clone());
-        let runners = [float.runner().unwrap(), Subject::open(file).runner().unwrap()];
+        let runners = [
+            float.runner().unwrap(),
+            Subject::open(file).runner().unwrap(),
+        ];
         let mut sum = 0.0;
         for sample in self.samples(JUDGED) {
             let inputs = float.decode(&sample, &Subject::decoding()).unwrap();
             let [float, quantized] = [0, 1].map(|which| runners[which].run(&inputs, &()).unwrap());
-            let pairs = float[0].1.as_f32().unwrap().iter().zip(quantized[0].1.as_f32().unwrap());
+            let pairs = float[0]
+                .1
+                .as_f32()
+                .unwrap()
+                .iter()
+                .zip(quantized[0].1.as_f32().unwrap());
             sum += pairs.map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
         }
         sum
@@ -122,9 +134,15 @@ fn learned_weights_have_a_smaller_error_on_samples_that_did_not_teach() {
     let nearest = error(r#""rounding": "nearest""#);
     let closed = error(r#""rounding": "closed-form""#);
     let adaround = error(&format!(r#""finetune": {{{STEPS}}}"#));
-    let adaquant = error(&format!(r#""finetune": {{"algorithm": "adaquant", "learning_rate": 1e-3, {STEPS}}}"#));
-    let both = error(&format!(r#""rounding": "closed-form", "finetune": {{{STEPS}}}"#));
-    println!("nearest {nearest:.5}, closed form {closed:.5}, AdaRound {adaround:.5}, AdaQuant {adaquant:.5}, both {both:.5}");
+    let adaquant = error(&format!(
+        r#""finetune": {{"algorithm": "adaquant", "learning_rate": 1e-3, {STEPS}}}"#
+    ));
+    let both = error(&format!(
+        r#""rounding": "closed-form", "finetune": {{{STEPS}}}"#
+    ));
+    println!(
+        "nearest {nearest:.5}, closed form {closed:.5}, AdaRound {adaround:.5}, AdaQuant {adaquant:.5}, both {both:.5}"
+    );
     assert!(closed < 0.7 * nearest);
     assert!(adaround < 0.8 * nearest);
     assert!(adaquant < 0.95 * nearest);
@@ -139,7 +157,10 @@ fn all_numbers_of_threads_and_all_places_of_values_give_the_same_file() {
         let text = format!(
             r#"{{{FOUR_BITS}, "rounding": "closed-form", "finetune": {{"num_iterations": 30, "update_bias": true, "mem_opt_level": {level}}}}}"#
         );
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
         pool.install(|| subject.quantized(&text).0)
     };
     let one = made(1, 1);
@@ -152,7 +173,8 @@ fn other_forms_of_the_file_hold_the_same_numbers() {
     let _alone = alone();
     let subject = Subject::mobile();
     let error = |format: &str| {
-        let text = format!(r#"{{"guard": false, "rounding": "closed-form", "format": "{format}"}}"#);
+        let text =
+            format!(r#"{{"guard": false, "rounding": "closed-form", "format": "{format}"}}"#);
         subject.error(subject.quantized(&text).0)
     };
     let written = error("qdq");
@@ -168,7 +190,9 @@ fn constants_of_other_settings_are_not_used() {
     let subject = Subject::mobile();
     let mut session = Subject::open(subject.file.clone());
     let learned = settings(&format!(r#"{{{FOUR_BITS}, "rounding": "closed-form"}}"#));
-    session.calibrate(&subject.samples(0..4), &Subject::decoding(), &learned).unwrap();
+    session
+        .calibrate(&subject.samples(0..4), &Subject::decoding(), &learned)
+        .unwrap();
     assert!(session.quantize(&learned).is_ok());
     let other = Settings {
         finetune: Some(Default::default()),
@@ -185,15 +209,21 @@ fn constants_of_other_settings_are_not_used() {
 fn the_forecast_of_memory_holds() {
     let _alone = alone();
     let subject = Subject::new(&networks::mobile(&["1", "3", "64", "64"]), &[1, 3, 64, 64]);
-    let text = format!(r#"{{{FOUR_BITS}, "finetune": {{"num_iterations": 10, "select_max_mem_layer": true}}}}"#);
+    let text = format!(
+        r#"{{{FOUR_BITS}, "finetune": {{"num_iterations": 10, "select_max_mem_layer": true}}}}"#
+    );
     let (settings, samples) = (settings(&text), subject.samples(0..8));
     let mut session = Subject::open(subject.file.clone());
     let plain = Settings {
         finetune: None,
         ..settings.clone()
     };
-    session.calibrate(&samples, &Subject::decoding(), &plain).unwrap();
-    let mut tuning = session.begin_tuning(&settings, &std::env::temp_dir()).unwrap();
+    session
+        .calibrate(&samples, &Subject::decoding(), &plain)
+        .unwrap();
+    let mut tuning = session
+        .begin_tuning(&settings, &std::env::temp_dir())
+        .unwrap();
     for sample in &samples {
         let inputs = session.decode(sample, &Subject::decoding()).unwrap();
         tuning.add(inputs).unwrap();
@@ -204,8 +234,12 @@ fn the_forecast_of_memory_holds() {
     let (learned, peak) = peak_of(|| session.tune(tuning, &settings, &()).unwrap());
     let used = peak as f64 - before as f64;
     let share = used / (forecast.layer_bytes + learned.frontier_bytes) as f64;
-    println!("forecast {forecast:?}, frontier {}, peak {used}, share {share}", learned.frontier_bytes);
-    assert!((0.3..1.5).contains(&share), "{share}");
+    println!(
+        "forecast {forecast:?}, frontier {}, peak {used}, share {share}",
+        learned.frontier_bytes
+    );
+    // The layer has fewer positions than the most that a layer takes.
+    assert!((0.3..1.1).contains(&share), "{share}");
 }
 
 #[test]
@@ -215,6 +249,8 @@ fn a_loop_is_refused_with_its_name() {
     let mut session = Subject::open(subject.file.clone());
     let settings = settings(r#"{"rounding": "closed-form"}"#);
     let sample = session.demo_sample(0, 0).unwrap();
-    let error = session.calibrate(&[sample], &Subject::decoding(), &settings).unwrap_err();
+    let error = session
+        .calibrate(&[sample], &Subject::decoding(), &settings)
+        .unwrap_err();
     assert!(error.to_string().contains("control flow"), "{error}");
 }

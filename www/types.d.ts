@@ -204,6 +204,51 @@ export interface DifferenceMetrics {
 export type Export = 'csv' | 'trace' | 'speedscope' | 'modelExplorer' | 'html';
 
 /**
+ * Fine-tuning of the weights, layer by layer, to the values of the float model. The names are those
+ * of AMD Quark where they mean the same.
+ */
+export interface Finetune {
+  /** The algorithm. */
+  algorithm?: FinetuneAlgorithm;
+  /** First and last exponent of the regulariser. Default: [20, 2]. */
+  beta_range?: [number, number];
+  /** The most samples that are used. Default: all. */
+  data_size?: number;
+  /** The seed of the positions. Default: 1705472343. */
+  fixed_seed?: number;
+  /** The rate of the optimizer. Default: 0.1, with `adaquant` 1e-5. */
+  learning_rate?: number;
+  /**
+   * Place of the values between two layers. 0: in memory as floats; 1: in memory, float
+   * values as halves; 2: the same in a file, on the command line only. Default: 1.
+   */
+  mem_opt_level?: number;
+  /** Steps of each layer. Default: 1000, with `adaquant` 3000. */
+  num_iterations?: number;
+  /** The loss includes the rounding of the layer's output. */
+  output_qdq?: boolean;
+  /** Positions of a step, drawn from all samples. Default: 256. */
+  positions?: number;
+  /** Weight of AdaRound's regulariser. Default: 0.01. */
+  reg_param?: number;
+  /** Learns only the layer that needs most memory, to measure it. */
+  select_max_mem_layer?: boolean;
+  /** Operators whose weights are learned: `Conv`, `Gemm` or `MatMul`. Default: all of them. */
+  target_op_type?: string[];
+  /** Biases are learned too. */
+  update_bias?: boolean;
+  /** Share of the steps without regulariser. Default: 0.2. */
+  warm_start?: number;
+}
+
+/**
+ * An algorithm that learns the rounding of weights.
+ * - "adaround": Each weight learns which of its two nearest integers it takes.
+ * - "adaquant": Weights and scales are learned, with rounding as the identity in the gradient.
+ */
+export type FinetuneAlgorithm = 'adaround' | 'adaquant';
+
+/**
  * The floats between the nodes of a model with weights in blocks.
  * - "source": Those of the model.
  * - "float16": Half precision, also for scales and other constants: `q4f16`.
@@ -775,8 +820,10 @@ export type ResizeMode = 'shorter' | 'exact' | 'letterbox' | 'none';
  * The rounding of weights in the static scheme.
  * - "nearest": Each weight to its nearest integer.
  * - "gptq": GPTQ: later weights of an output correct the error of earlier ones. Needs an extra pass.
+ * - "closed-form": GPTQ for inputs that are quantized themselves, with searched scales and fitted gains and biases.
+ * Takes the samples again. A layer changes only if samples that did not choose gain.
  */
-export type Rounding = 'nearest' | 'gptq';
+export type Rounding = 'nearest' | 'gptq' | 'closed-form';
 
 /** A sample: its name and the paths of its files. */
 export interface SampleRef {
@@ -836,6 +883,11 @@ export interface Settings {
    * the method `auto` a quarter of all tensors and at most 12, else 0.
    */
   fine_first?: number;
+  /**
+   * Fine-tuning of the weights after their rounding: `adaround`, `adaquant`, or a mapping of options.
+   * It takes the samples again and some minutes. Default: false.
+   */
+  finetune?: FinetuneAlgorithm | Finetune;
   /** The scale of a weight grows where its bias would overflow int32. */
   fit_bias?: boolean;
   /** Nodes that stay float: names, scopes, or patterns with `*`. */

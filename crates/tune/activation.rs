@@ -4,7 +4,7 @@ use octet_training::{QuantizationGrid, fake_quantize, fake_quantize_gradient, ma
 
 /// The function that reads a layer's output.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Activation {
+pub(crate) enum LayerFunction {
     Identity,
     /// Relu and Clip, with their bounds.
     Clamp(f32, f32),
@@ -14,21 +14,21 @@ pub(crate) enum Activation {
     Tanh,
 }
 
-impl Activation {
+impl LayerFunction {
     /// The value of the function.
     pub(crate) fn of(self, x: f32) -> f32 {
         match self {
-            Activation::Identity => x,
-            Activation::Clamp(low, high) => x.max(low).min(high),
-            Activation::Leaky(slope) => {
+            LayerFunction::Identity => x,
+            LayerFunction::Clamp(low, high) => x.max(low).min(high),
+            LayerFunction::Leaky(slope) => {
                 if x < 0.0 {
                     slope * x
                 } else {
                     x
                 }
             }
-            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-            Activation::Tanh => x.tanh(),
+            LayerFunction::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            LayerFunction::Tanh => x.tanh(),
         }
     }
 }
@@ -36,7 +36,7 @@ impl Activation {
 /// A function and an optional rounding, with the memory that its gradient needs: one bit a value,
 /// and the result itself for Sigmoid and Tanh.
 pub(crate) struct OutputStage {
-    activation: Activation,
+    activation: LayerFunction,
     output: Option<QuantizationGrid>,
     passed: Vec<u32>,
     kept: Vec<u32>,
@@ -45,7 +45,7 @@ pub(crate) struct OutputStage {
 }
 
 impl OutputStage {
-    pub(crate) fn new(activation: Activation, output: Option<QuantizationGrid>) -> OutputStage {
+    pub(crate) fn new(activation: LayerFunction, output: Option<QuantizationGrid>) -> OutputStage {
         OutputStage {
             activation,
             output,
@@ -65,11 +65,11 @@ impl OutputStage {
     /// Replaces the layer's outputs by those of the stage.
     pub(crate) fn forward(&mut self, values: &mut [f32]) {
         let words = mask_len(values.len());
-        if let Activation::Clamp(..) | Activation::Leaky(_) = self.activation {
+        if let LayerFunction::Clamp(..) | LayerFunction::Leaky(_) = self.activation {
             self.passed.clear();
             self.passed.resize(words, 0);
             let inside = |x: f32| match self.activation {
-                Activation::Clamp(low, high) => x > low && x < high,
+                LayerFunction::Clamp(low, high) => x > low && x < high,
                 _ => x >= 0.0,
             };
             for (word, values) in self.passed.iter_mut().zip(values.chunks(32)) {
@@ -77,12 +77,12 @@ impl OutputStage {
                 *word = bits.fold(0, |word, (bit, &x)| word | u32::from(inside(x)) << bit);
             }
         }
-        if self.activation != Activation::Identity {
+        if self.activation != LayerFunction::Identity {
             values
                 .iter_mut()
                 .for_each(|value| *value = self.activation.of(*value));
         }
-        if let Activation::Sigmoid | Activation::Tanh = self.activation {
+        if let LayerFunction::Sigmoid | LayerFunction::Tanh = self.activation {
             self.curved.clear();
             self.curved.extend_from_slice(values);
         }
@@ -104,24 +104,24 @@ impl OutputStage {
             let _fits = fake_quantize_gradient(&self.scratch, &self.kept, gradient);
         }
         match self.activation {
-            Activation::Identity => {}
-            Activation::Clamp(..) => {
+            LayerFunction::Identity => {}
+            LayerFunction::Clamp(..) => {
                 self.scratch.clear();
                 self.scratch.extend_from_slice(gradient);
                 let _fits = fake_quantize_gradient(&self.scratch, &self.passed, gradient);
             }
-            Activation::Leaky(slope) => {
+            LayerFunction::Leaky(slope) => {
                 for (place, gradient) in gradient.iter_mut().enumerate() {
                     let passed = self.passed[place / 32] >> (place % 32) & 1 == 1;
                     *gradient *= if passed { 1.0 } else { slope };
                 }
             }
-            Activation::Sigmoid => {
+            LayerFunction::Sigmoid => {
                 for (gradient, y) in gradient.iter_mut().zip(&self.curved) {
                     *gradient *= y * (1.0 - y);
                 }
             }
-            Activation::Tanh => {
+            LayerFunction::Tanh => {
                 for (gradient, y) in gradient.iter_mut().zip(&self.curved) {
                     *gradient *= 1.0 - y * y;
                 }
@@ -134,12 +134,12 @@ impl OutputStage {
 mod tests {
     use super::*;
 
-    const ALL: [Activation; 5] = [
-        Activation::Identity,
-        Activation::Clamp(0.0, 1.5),
-        Activation::Leaky(0.1),
-        Activation::Sigmoid,
-        Activation::Tanh,
+    const ALL: [LayerFunction; 5] = [
+        LayerFunction::Identity,
+        LayerFunction::Clamp(0.0, 1.5),
+        LayerFunction::Leaky(0.1),
+        LayerFunction::Sigmoid,
+        LayerFunction::Tanh,
     ];
 
     #[test]
@@ -168,11 +168,11 @@ mod tests {
     fn masks_have_a_thirty_second_of_the_bytes_of_the_floats() {
         let grid = QuantizationGrid::new(0.01, -100, 100);
         let mut values = vec![0.5; 4096];
-        let mut stage = OutputStage::new(Activation::Clamp(0.0, 6.0), None);
+        let mut stage = OutputStage::new(LayerFunction::Clamp(0.0, 6.0), None);
         stage.forward(&mut values);
         assert_eq!(stage.mask_bytes() * 32, values.len() * size_of::<f32>());
         // With a rounded output there is a second mask.
-        let mut stage = OutputStage::new(Activation::Clamp(0.0, 6.0), grid);
+        let mut stage = OutputStage::new(LayerFunction::Clamp(0.0, 6.0), grid);
         stage.forward(&mut values);
         assert_eq!(stage.mask_bytes() * 16, values.len() * size_of::<f32>());
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_rounded_output_passes_gradients_inside_of_its_range_only() {
         let grid = QuantizationGrid::new(0.5, 0, 4);
-        let mut stage = OutputStage::new(Activation::Identity, grid);
+        let mut stage = OutputStage::new(LayerFunction::Identity, grid);
         let mut values = [0.6, 7.0, -3.0];
         stage.forward(&mut values);
         assert_eq!(values, [0.5, 2.0, 0.0]);

@@ -11,7 +11,7 @@ use octet_runtime::Engine;
 use rayon::prelude::*;
 
 use crate::TuneError;
-use crate::segments::{Segment, segments};
+use crate::segments::{GraphSegment, segments};
 use crate::store::{Store, Stored};
 
 /// A longer list of integers holds data, not sizes, axes or bounds.
@@ -19,7 +19,7 @@ const MAX_SHAPE_LENGTH: usize = 64;
 
 /// The values of one model between two segments.
 pub(crate) struct Frontier {
-    segments: Vec<Segment>,
+    segments: Vec<GraphSegment>,
     next: usize,
     /// Floats rest as halves.
     halves: bool,
@@ -120,14 +120,14 @@ impl Frontier {
 }
 
 /// An engine, and the values that are constants in it.
-type SpecializedEngine = (Vec<Tensor>, Arc<Engine>);
+type EngineOfSizes = (Vec<Tensor>, Arc<Engine>);
 
 /// The engines of a segment, one for each set of sizes that it computes with.
 struct SegmentEngines<'a> {
-    segment: &'a Segment,
+    segment: &'a GraphSegment,
     model: &'a Model,
     integers: bool,
-    made: Mutex<Vec<SpecializedEngine>>,
+    made: Mutex<Vec<EngineOfSizes>>,
 }
 
 impl SegmentEngines<'_> {

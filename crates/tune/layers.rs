@@ -7,7 +7,7 @@ use octet_quantize::{WeightRows, clamp_bounds};
 use octet_training::QuantizationGrid;
 
 use crate::TuneError;
-use crate::activation::Activation;
+use crate::activation::LayerFunction;
 use crate::segments::resting;
 use crate::solution::Solution;
 
@@ -18,7 +18,7 @@ pub(crate) struct ConstantNames {
 }
 
 /// A layer of both models.
-pub(crate) struct Layer {
+pub(crate) struct TunedLayer {
     pub(crate) title: String,
     pub(crate) operator: String,
     /// The node in the quantized and in the float model.
@@ -38,7 +38,7 @@ pub(crate) struct Layer {
     pub(crate) input: String,
     input_zero_point: i32,
     /// The function behind the layer, which its loss includes.
-    pub(crate) activation: Activation,
+    pub(crate) activation: LayerFunction,
     /// The grid of the output, if it is quantized.
     pub(crate) output: Option<QuantizationGrid>,
     /// Zero points of the weights, by output if there are several.
@@ -74,7 +74,8 @@ fn dequantized_constant<'a>(
     let value = node.input_at(slot)?;
     graph.only_consumer(value)?;
     let linear = &graph.nodes()[graph.producer(value)?];
-    let by_value = linear.op_type == "DequantizeLinear" && linear.int("block_size").unwrap_or(0) == 0;
+    let by_value =
+        linear.op_type == "DequantizeLinear" && linear.int("block_size").unwrap_or(0) == 0;
     let (integers, scale) = (linear.input_at(0)?, linear.input_at(1)?);
     graph.only_consumer(integers)?;
     let constants = graph.initializers.contains(integers) && graph.initializers.contains(scale);
@@ -85,7 +86,7 @@ fn dequantized_constant<'a>(
 }
 
 /// The layers in the order of the quantized model.
-pub(crate) fn layers(float: &Model, quantized: &Model, operators: &[String]) -> Vec<Layer> {
+pub(crate) fn layers(float: &Model, quantized: &Model, operators: &[String]) -> Vec<TunedLayer> {
     let nodes = quantized.graph.nodes().iter().enumerate();
     let wanted = nodes.filter(|(_, node)| operators.iter().any(|name| node.is(name)));
     wanted
@@ -93,7 +94,7 @@ pub(crate) fn layers(float: &Model, quantized: &Model, operators: &[String]) -> 
         .collect()
 }
 
-fn layer(float: &Graph, quantized: &Graph, index: usize, node: &Node) -> Option<Layer> {
+fn layer(float: &Graph, quantized: &Graph, index: usize, node: &Node) -> Option<TunedLayer> {
     let plain = |node: &Node| {
         ["alpha", "beta"]
             .iter()
@@ -148,7 +149,7 @@ fn layer(float: &Graph, quantized: &Graph, index: usize, node: &Node) -> Option<
     else {
         return None;
     };
-    Some(Layer {
+    Some(TunedLayer {
         title: node.title().to_string(),
         operator: node.operator(),
         node: index,
@@ -192,20 +193,22 @@ fn used_ends(element: DataType, zero_points: &[i32], integers: &[i64]) -> Option
 }
 
 /// The function that alone reads a float layer's output.
-fn activation(float: &Graph, node: &Node) -> Activation {
+fn activation(float: &Graph, node: &Node) -> LayerFunction {
     let reader = node.output.first().filter(|value| !float.is_output(value));
     let reader = reader
         .and_then(|value| float.only_consumer(value))
         .filter(|reader| reader.is_input(0));
     let Some(reader) = reader.map(|reader| &float.nodes()[reader.node]) else {
-        return Activation::Identity;
+        return LayerFunction::Identity;
     };
     match clamp_bounds(float, reader) {
-        Some((low, high)) => Activation::Clamp(low, high),
-        None if reader.is("Sigmoid") => Activation::Sigmoid,
-        None if reader.is("Tanh") => Activation::Tanh,
-        None if reader.is("LeakyRelu") => Activation::Leaky(reader.float("alpha").unwrap_or(0.01)),
-        None => Activation::Identity,
+        Some((low, high)) => LayerFunction::Clamp(low, high),
+        None if reader.is("Sigmoid") => LayerFunction::Sigmoid,
+        None if reader.is("Tanh") => LayerFunction::Tanh,
+        None if reader.is("LeakyRelu") => {
+            LayerFunction::Leaky(reader.float("alpha").unwrap_or(0.01))
+        }
+        None => LayerFunction::Identity,
     }
 }
 
@@ -229,7 +232,7 @@ fn output_grid(quantized: &Graph, node: &Node) -> Option<QuantizationGrid> {
     QuantizationGrid::new(*scale.first()?, low - zero_point, high - zero_point)
 }
 
-impl Layer {
+impl TunedLayer {
     /// The reals of a quantized input.
     pub(crate) fn dequantized(&self, tensor: &Tensor) -> Result<Vec<f32>, TuneError> {
         let real = |integer: i32| (integer - self.input_zero_point) as f32 * self.input_scale;

@@ -21,7 +21,7 @@ mod solution;
 mod store;
 mod tuning;
 
-pub use options::{Algorithm, Resting, TuneOptions};
+pub use options::{FrontierPlace, TuneAlgorithm, TuneOptions};
 pub use tuning::{Judgement, LayerReport, TuneForecast, Tuned, Tuning, TuningSummary};
 
 use octet_onnx::tensor::TensorError;

@@ -1,17 +1,17 @@
-//! What to learn, and how.
+//! The options of a run.
 
 /// The algorithm of the fine-tuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum TuneAlgorithm {
     /// Each weight learns which of its two nearest integers it takes.
     AdaRound,
     /// Weights and scales are learned, with rounding as the identity in the gradient.
     AdaQuant,
 }
 
-/// Where the values between two layers rest.
+/// The place of values between two layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resting {
+pub enum FrontierPlace {
     /// In memory, floats as floats.
     Floats,
     /// In memory, floats as halves.
@@ -20,7 +20,7 @@ pub enum Resting {
     File,
 }
 
-/// What to learn, and how.
+/// The options of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneOptions {
     /// Solve each layer in closed form first.
@@ -28,7 +28,7 @@ pub struct TuneOptions {
     /// Learn afterwards.
     pub learn: bool,
     /// The algorithm.
-    pub algorithm: Algorithm,
+    pub algorithm: TuneAlgorithm,
     /// Steps of each layer.
     pub iterations: usize,
     /// The rate of the optimizer.
@@ -49,8 +49,8 @@ pub struct TuneOptions {
     pub seed: u64,
     /// Operators whose weights are learned.
     pub operators: Vec<String>,
-    /// Where values rest.
-    pub resting: Resting,
+    /// The place of values between two layers.
+    pub resting: FrontierPlace,
     /// Bytes of the inputs and outputs of one layer, at most.
     pub layer_bytes: usize,
     /// Only the layer with the most memory is learned, to measure it.

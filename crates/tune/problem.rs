@@ -6,9 +6,9 @@ use octet_training::QuantizationGrid;
 use rayon::prelude::*;
 
 use crate::TuneError;
-use crate::activation::{Activation, OutputStage};
+use crate::activation::{LayerFunction, OutputStage};
 use crate::frontier::Frontier;
-use crate::layers::Layer;
+use crate::layers::TunedLayer;
 use crate::rows::{Positions, chosen};
 use crate::solution::Solution;
 use crate::store::Store;
@@ -21,7 +21,7 @@ const JUDGED: usize = 4;
 const MOST_POSITIONS: usize = 16384;
 
 /// Inputs and wanted outputs at some positions.
-pub(crate) struct Rows {
+pub(crate) struct PositionRows {
     pub(crate) count: usize,
     /// The quantized inputs: group by group, a row for each input, a column for each position.
     pub(crate) inputs: Vec<f32>,
@@ -30,18 +30,18 @@ pub(crate) struct Rows {
 }
 
 /// The data of a layer.
-pub(crate) struct Problem {
+pub(crate) struct LayerProblem {
     pub(crate) groups: usize,
     /// Inputs of an output, and outputs of a group.
     pub(crate) inputs: usize,
     pub(crate) outputs: usize,
     /// Positions that teach, and those that judge.
-    pub(crate) taught: Rows,
-    pub(crate) judged: Rows,
+    pub(crate) taught: PositionRows,
+    pub(crate) judged: PositionRows,
     /// Float weights, a row for each output, and biases.
     pub(crate) weights: Vec<f32>,
     pub(crate) bias: Option<Vec<f32>>,
-    pub(crate) activation: Activation,
+    pub(crate) activation: LayerFunction,
     /// The grid of the output, if the loss includes its rounding.
     pub(crate) output: Option<QuantizationGrid>,
 }
@@ -58,27 +58,27 @@ pub(crate) fn positions_within(
 }
 
 /// A part of the outputs of a group.
-pub(crate) struct Part {
+pub(crate) struct OutputPart {
     pub(crate) group: usize,
     /// Outputs of the layer.
     pub(crate) outputs: std::ops::Range<usize>,
 }
 
-impl Problem {
+impl LayerProblem {
     /// Gathers the data of a layer. `wanted` is the number of positions.
     pub(crate) fn gather(
-        layer: &Layer,
+        layer: &TunedLayer,
         [weights, bias]: [Vec<f32>; 2],
         (float, quantized): (&Frontier, &Frontier),
         store: &Store,
         wanted: usize,
         seed: u64,
-    ) -> Result<Problem, TuneError> {
+    ) -> Result<LayerProblem, TuneError> {
         let (groups, inputs) = (layer.rows.view().groups(), layer.rows.inputs());
         let outputs = layer.rows.outputs() / groups;
         let samples = quantized.samples();
         let each = wanted.div_ceil(samples.max(1)).max(1);
-        let of_sample = |sample: usize| -> Result<Rows, TuneError> {
+        let of_sample = |sample: usize| -> Result<PositionRows, TuneError> {
             let original = float.value(sample, &layer.float_input, store)?;
             let integers = quantized.value(sample, &layer.input, store)?;
             let values = layer.dequantized(&integers)?;
@@ -91,7 +91,7 @@ impl Problem {
             let positions = positions.ok_or(TuneError::Broken("the shape of a layer's input"))?;
             let places = chosen(positions.count, each, seed.wrapping_add(sample as u64));
             let count = places.len();
-            let mut rows = Rows {
+            let mut rows = PositionRows {
                 count,
                 inputs: vec![0.0; groups * inputs * count],
                 wanted: vec![0.0; groups * outputs * count],
@@ -116,7 +116,7 @@ impl Problem {
         let all = (0..samples)
             .into_par_iter()
             .map(of_sample)
-            .collect::<Result<Vec<Rows>, _>>()?;
+            .collect::<Result<Vec<PositionRows>, _>>()?;
         // With few samples, positions of all of them judge.
         let judges = |sample: usize, position: usize| match samples >= JUDGED {
             true => sample % JUDGED == JUDGED - 1,
@@ -142,12 +142,12 @@ impl Problem {
         if taught.is_empty() || judged.is_empty() {
             return Err(TuneError::Broken("the positions of a layer"));
         }
-        Ok(Problem {
+        Ok(LayerProblem {
             groups,
             inputs,
             outputs,
-            taught: Rows::merged(&all, &taught, groups * inputs, groups * outputs),
-            judged: Rows::merged(&all, &judged, groups * inputs, groups * outputs),
+            taught: PositionRows::merged(&all, &taught, groups * inputs, groups * outputs),
+            judged: PositionRows::merged(&all, &judged, groups * inputs, groups * outputs),
             weights,
             bias: layer.bias.as_ref().map(|_| bias),
             activation: layer.activation,
@@ -156,12 +156,12 @@ impl Problem {
     }
 
     /// The outputs in parts that lie in one group.
-    pub(crate) fn parts(&self) -> Vec<Part> {
+    pub(crate) fn parts(&self) -> Vec<OutputPart> {
         let of_group = |group: usize| {
             (0..self.outputs).step_by(TOGETHER).map(move |first| {
                 let begin = group * self.outputs;
                 let end = (first + TOGETHER).min(self.outputs);
-                Part {
+                OutputPart {
                     group,
                     outputs: begin + first..begin + end,
                 }
@@ -173,7 +173,7 @@ impl Problem {
     /// The inputs of a group.
     pub(crate) fn group_inputs<'a>(
         &self,
-        rows: &'a Rows,
+        rows: &'a PositionRows,
         group: usize,
     ) -> Result<FloatRows<'a>, TuneError> {
         let values = &rows.inputs[group * self.inputs * rows.count..][..self.inputs * rows.count];
@@ -182,8 +182,12 @@ impl Problem {
     }
 
     /// The mean squared error of each output, behind the activation.
-    pub(crate) fn losses(&self, rows: &Rows, solution: &Solution) -> Result<Vec<f64>, TuneError> {
-        let of_part = |part: &Part| -> Result<Vec<f64>, TuneError> {
+    pub(crate) fn losses(
+        &self,
+        rows: &PositionRows,
+        solution: &Solution,
+    ) -> Result<Vec<f64>, TuneError> {
+        let of_part = |part: &OutputPart| -> Result<Vec<f64>, TuneError> {
             let reals = solution.reals(part.outputs.clone(), self.inputs);
             let count = rows.count;
             let mut values = vec![0.0; part.outputs.len() * count];
@@ -217,10 +221,15 @@ impl Problem {
     }
 }
 
-impl Rows {
-    fn merged(all: &[Rows], places: &[(usize, usize)], inputs: usize, outputs: usize) -> Rows {
+impl PositionRows {
+    fn merged(
+        all: &[PositionRows],
+        places: &[(usize, usize)],
+        inputs: usize,
+        outputs: usize,
+    ) -> PositionRows {
         let count = places.len();
-        let merge = |rows: usize, of: &(dyn Fn(&Rows) -> &[f32] + Sync)| {
+        let merge = |rows: usize, of: &(dyn Fn(&PositionRows) -> &[f32] + Sync)| {
             let mut merged = vec![0.0; rows * count];
             merged
                 .par_chunks_mut(count)
@@ -233,7 +242,7 @@ impl Rows {
                 });
             merged
         };
-        Rows {
+        PositionRows {
             count,
             inputs: merge(inputs, &|rows| &rows.inputs),
             wanted: merge(outputs, &|rows| &rows.wanted),

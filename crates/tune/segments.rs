@@ -12,7 +12,7 @@ use octet_onnx::schema::{TensorProto, ValueInfoProto};
 use crate::TuneError;
 
 /// A part of a graph.
-pub(crate) struct Segment {
+pub(crate) struct GraphSegment {
     /// Nodes in order.
     nodes: Vec<usize>,
     /// Values of earlier segments that this one reads.
@@ -47,7 +47,7 @@ fn reads<'a>(graph: &'a Graph, node: &'a Node) -> impl Iterator<Item = &'a str> 
 
 /// Cuts a graph before the nodes `cuts`, which are in ascending order. The last segment ends with
 /// the graph.
-pub(crate) fn segments(graph: &Graph, cuts: &[usize]) -> Result<Vec<Segment>, TuneError> {
+pub(crate) fn segments(graph: &Graph, cuts: &[usize]) -> Result<Vec<GraphSegment>, TuneError> {
     let control = graph
         .nodes()
         .iter()
@@ -110,7 +110,7 @@ pub(crate) fn segments(graph: &Graph, cuts: &[usize]) -> Result<Vec<Segment>, Tu
             names.sort();
             names
         };
-        all.push(Segment {
+        all.push(GraphSegment {
             outputs: names(outputs.collect()),
             ended: names(ended.collect()),
             inputs: inputs.into_iter().map(str::to_string).collect(),
@@ -121,7 +121,7 @@ pub(crate) fn segments(graph: &Graph, cuts: &[usize]) -> Result<Vec<Segment>, Tu
     Ok(all)
 }
 
-impl Segment {
+impl GraphSegment {
     /// The model of the segment, for inputs of these types. `known` inputs are constants.
     pub(crate) fn model(
         &self,

@@ -39,7 +39,7 @@ impl Stored {
     }
 }
 
-/// Where values rest: in memory, or in a file that is as large as the most bytes held at once.
+/// The place of values: in memory, or in a file that is as large as the most bytes held at once.
 pub(crate) enum Store {
     Memory,
     File(Mutex<Pages>),

@@ -13,10 +13,10 @@ use serde::Serialize;
 use crate::TuneError;
 use crate::closed_form::{Freedom, solve_layer};
 use crate::frontier::Frontier;
-use crate::layers::{Layer, layers};
+use crate::layers::{TunedLayer, layers};
 use crate::learn::learn;
-use crate::options::{Resting, TuneOptions};
-use crate::problem::{Problem, positions_within};
+use crate::options::{FrontierPlace, TuneOptions};
+use crate::problem::{LayerProblem, positions_within};
 use crate::solution::Solution;
 use crate::store::Store;
 
@@ -37,7 +37,7 @@ pub struct LayerReport {
     pub taken: String,
     /// Mean squared error at positions that did not teach, before.
     pub before: f64,
-    /// The same with the constants that were taken.
+    /// Mean squared error there, with the constants that were taken.
     pub after: f64,
     /// Mean squared error along the steps of the fine-tuning.
     pub curve: Vec<f64>,
@@ -49,13 +49,13 @@ pub struct LayerReport {
 pub struct Judgement {
     /// SQNR of the outputs in dB, before.
     pub before: f64,
-    /// The same with the learned constants.
+    /// SQNR with the learned constants.
     pub after: f64,
     /// False if the learned constants were worse, and therefore not taken.
     pub taken: bool,
 }
 
-/// What was learned.
+/// Result of a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TuningSummary {
@@ -95,7 +95,7 @@ pub struct Tuning {
     float: Model,
     quantized: Model,
     options: TuneOptions,
-    layers: Vec<Layer>,
+    layers: Vec<TunedLayer>,
     originals: Frontier,
     integers: Frontier,
     store: Store,
@@ -121,7 +121,8 @@ impl Tuning {
                 .map(|layer| layer.node);
             layers.retain(|layer| Some(layer.node) == largest);
         }
-        let cuts = |of: &dyn Fn(&Layer) -> usize| layers.iter().map(of).collect::<Vec<usize>>();
+        let cuts =
+            |of: &dyn Fn(&TunedLayer) -> usize| layers.iter().map(of).collect::<Vec<usize>>();
         let (integer_cuts, mut float_cuts) =
             (cuts(&|layer| layer.node), cuts(&|layer| layer.float_node));
         // The float model may hold its nodes in another order; a cut then lies at the first of the
@@ -129,12 +130,12 @@ impl Tuning {
         for place in 1..float_cuts.len() {
             float_cuts[place] = float_cuts[place].max(float_cuts[place - 1]);
         }
-        let halves = options.resting != Resting::Floats;
+        let halves = options.resting != FrontierPlace::Floats;
         Ok(Tuning {
             originals: Frontier::new(&float.graph, &float_cuts, halves)?,
             integers: Frontier::new(&quantized.graph, &integer_cuts, false)?,
             store: match options.resting {
-                Resting::File => Store::in_file(folder)?,
+                FrontierPlace::File => Store::in_file(folder)?,
                 _ => Store::Memory,
             },
             float,
@@ -153,7 +154,7 @@ impl Tuning {
 
     /// The memory of the layer that needs most.
     pub fn forecast(&self) -> Option<TuneForecast> {
-        let bytes = |layer: &&Layer| bytes_of(layer, &self.options);
+        let bytes = |layer: &&TunedLayer| bytes_of(layer, &self.options);
         let largest = self.layers.iter().max_by_key(bytes)?;
         Some(TuneForecast {
             layer: largest.title.clone(),
@@ -234,7 +235,7 @@ impl Tuning {
             positions_within(groups, inputs, outputs / groups.max(1), options.layer_bytes);
         let bias = bias.unwrap_or_default();
         let frontiers = (&self.originals, &self.integers);
-        let mut problem = Problem::gather(
+        let mut problem = LayerProblem::gather(
             layer,
             [weights, bias],
             frontiers,
@@ -362,7 +363,7 @@ impl Tuning {
 }
 
 /// Bytes of a layer's data, and of the parameters that it learns.
-fn bytes_of(layer: &Layer, options: &TuneOptions) -> usize {
+fn bytes_of(layer: &TunedLayer, options: &TuneOptions) -> usize {
     let (groups, inputs) = (layer.rows.view().groups(), layer.rows.inputs());
     let outputs = layer.rows.outputs();
     let positions = positions_within(groups, inputs, outputs / groups.max(1), options.layer_bytes);

@@ -11,7 +11,9 @@ use crate::profile::RunStep;
 use crate::quantize::{
     Finetune, FinetuneAlgorithm, LEARNED_OPERATORS, Rounding, Settings, before_learning,
 };
-use crate::tune::{Algorithm, Resting, TuneError, TuneOptions, Tuned, Tuning, TuningSummary};
+use crate::tune::{
+    FrontierPlace, TuneAlgorithm, TuneError, TuneOptions, Tuned, Tuning, TuningSummary,
+};
 
 /// AMD Quark's seed.
 const SEED: u32 = 1_705_472_343;
@@ -95,8 +97,8 @@ fn options(settings: &Settings) -> TuneOptions {
         data_size: _,
     } = chosen.unwrap_or_default();
     let (algorithm, steps, rate) = match algorithm {
-        FinetuneAlgorithm::AdaRound => (Algorithm::AdaRound, 1000, 0.1),
-        FinetuneAlgorithm::AdaQuant => (Algorithm::AdaQuant, 3000, 1e-5),
+        FinetuneAlgorithm::AdaRound => (TuneAlgorithm::AdaRound, 1000, 0.1),
+        FinetuneAlgorithm::AdaQuant => (TuneAlgorithm::AdaQuant, 3000, 1e-5),
     };
     let all = || LEARNED_OPERATORS.map(str::to_string).to_vec();
     TuneOptions {
@@ -114,9 +116,9 @@ fn options(settings: &Settings) -> TuneOptions {
         seed: fixed_seed.unwrap_or(SEED).into(),
         operators: target_op_type.unwrap_or_else(all),
         resting: match mem_opt_level {
-            Some(0) => Resting::Floats,
-            Some(2) => Resting::File,
-            _ => Resting::Halves,
+            Some(0) => FrontierPlace::Floats,
+            Some(2) => FrontierPlace::File,
+            _ => FrontierPlace::Halves,
         },
         layer_bytes: LAYER_BYTES,
         only_largest: select_max_mem_layer,

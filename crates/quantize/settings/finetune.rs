@@ -59,7 +59,7 @@ pub struct Finetune {
     /// Operators whose weights are learned: `Conv`, `Gemm` or `MatMul`. Default: all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_op_type: Option<Vec<String>>,
-    /// Where the values between two layers are kept. 0: in memory as floats; 1: in memory, float
+    /// Place of the values between two layers. 0: in memory as floats; 1: in memory, float
     /// values as halves; 2: the same in a file, on the command line only. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2))]

@@ -5,27 +5,26 @@
 //! x̂. So GPTQ rounds w* in place of w. The inputs are taken in blocks; the residual of all outputs
 //! is kept at the positions, so that a block corrects the errors of those before it.
 
-use std::ops::Range;
+mod grams;
+#[cfg(test)]
+mod tests;
 
-use octet_kernels::{FloatRows, dot, multiply_transposed, take_off};
+use octet_kernels::{FloatRows, take_off};
 use octet_quantize::GramFactor;
 use rayon::prelude::*;
 
+use grams::{BlockGram, mean_products, means, solve};
+
 use crate::TuneError;
-use crate::problem::{Problem, Rows, product};
+use crate::problem::{LayerProblem, PositionRows, product};
 use crate::solution::Solution;
 
 /// Inputs of a block, at most.
 const BLOCK: usize = 512;
-/// Positions whose products are summed in f32 before they are added in f64.
-const PORTION: usize = 1024;
-/// Damping of the diagonal, as GPTQ's: a fraction of its mean, and more with few positions.
-const DAMPING: f64 = 0.01;
-const FEW_POSITIONS: f64 = 0.2;
 /// Factors of a scale that are tried.
 const FACTORS: [f32; 10] = [1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55];
 
-/// What the closed form may change besides the integers.
+/// The freedom of the closed form besides the integers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Freedom {
     /// The share of the way from the float weights to the least squares solution.
@@ -36,120 +35,9 @@ pub(crate) struct Freedom {
     pub(crate) refit: bool,
 }
 
-/// Means and mean products of a block of inputs.
-struct Moments {
-    block: Range<usize>,
-    means: Vec<f64>,
-    /// The lower triangle, row by row.
-    products: Vec<f64>,
-}
-
-/// Sums of products of two sets of rows, by a fixed order: f32 in portions, f64 over them.
-fn mean_products(a: FloatRows, b: FloatRows) -> Result<Vec<f64>, TuneError> {
-    let mut sums = vec![0.0; a.rows * b.rows];
-    let mut portion = vec![0.0; sums.len()];
-    for first in (0..a.columns).step_by(PORTION) {
-        let count = PORTION.min(a.columns - first);
-        let pair = a.of_columns(first, count).zip(b.of_columns(first, count));
-        if !pair.is_some_and(|(a, b)| multiply_transposed(a, b, &mut portion)) {
-            return Err(TuneError::Broken("a product"));
-        }
-        for (sum, &more) in sums.iter_mut().zip(&portion) {
-            *sum += f64::from(more);
-        }
-    }
-    let count = a.columns.max(1) as f64;
-    sums.iter_mut().for_each(|sum| *sum /= count);
-    Ok(sums)
-}
-
-fn means(rows: FloatRows) -> Vec<f64> {
-    let mean = |row| octet_kernels::sum(rows.row(row)) / rows.columns.max(1) as f64;
-    (0..rows.rows).map(mean).collect()
-}
-
-impl Moments {
-    fn new(inputs: FloatRows, block: Range<usize>) -> Result<Moments, TuneError> {
-        let rows = inputs.of_rows(block.start, block.len());
-        let rows = rows.ok_or(TuneError::Broken("a block of inputs"))?;
-        // Sixteen rows at once, in parallel.
-        let starts: Vec<usize> = (0..block.len()).step_by(16).collect();
-        let stripe = |&first: &usize| {
-            let own = rows.of_rows(first, 16.min(block.len() - first));
-            let before = rows.of_rows(0, (first + 16).min(block.len()));
-            let (own, before) = own
-                .zip(before)
-                .ok_or(TuneError::Broken("a block of inputs"))?;
-            let products = mean_products(own, before)?;
-            let triangle = (0..own.rows)
-                .flat_map(|row| products[row * before.rows..][..first + row + 1].to_vec());
-            Ok::<_, TuneError>(triangle.collect::<Vec<f64>>())
-        };
-        let stripes = starts
-            .par_iter()
-            .map(stripe)
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Moments {
-            means: means(rows),
-            products: stripes.concat(),
-            block,
-        })
-    }
-
-    fn product(&self, a: usize, b: usize, centred: bool) -> f64 {
-        let (a, b) = (a.max(b), a.min(b));
-        let common = if centred {
-            self.means[a] * self.means[b]
-        } else {
-            0.0
-        };
-        self.products[a * (a + 1) / 2 + b] - common
-    }
-
-    /// The lower Cholesky factor of the damped matrix, a full row for each input.
-    fn cholesky(&self, centred: bool, positions: usize) -> Option<Vec<f64>> {
-        let size = self.block.len();
-        let trace: f64 = (0..size)
-            .map(|k| self.product(k, k, centred).max(0.0))
-            .sum();
-        let fraction = DAMPING + FEW_POSITIONS * size as f64 / positions.max(1) as f64;
-        let damping = fraction * trace / size as f64;
-        if !(damping.is_finite() && damping > 0.0) {
-            return None;
-        }
-        let mut rows = vec![0.0; size * size];
-        for a in 0..size {
-            let (before, own) = rows.split_at_mut(a * size);
-            let own = &mut own[..size];
-            for b in 0..a {
-                let other = &before[b * size..][..size];
-                own[b] = (self.product(a, b, centred) - dot(&own[..b], &other[..b])) / other[b];
-            }
-            let left = self.product(a, a, centred).max(0.0) + damping - dot(&own[..a], &own[..a]);
-            own[a] = left.max(damping * 1e-6).sqrt();
-        }
-        rows.iter().all(|value| value.is_finite()).then_some(rows)
-    }
-}
-
-/// Solves L·Lᵀ·x = b in place.
-fn solve(factor: &[f64], b: &mut [f64]) {
-    let size = b.len();
-    for a in 0..size {
-        let row = &factor[a * size..][..size];
-        b[a] = (b[a] - dot(&row[..a], &b[..a])) / row[a];
-    }
-    for a in (0..size).rev() {
-        let row = &factor[a * size..][..size];
-        b[a] /= row[a];
-        let (before, own) = b.split_at_mut(a);
-        take_off(before, own[0], &row[..a]);
-    }
-}
-
 /// The closed form of a layer, from another solution's scales.
 pub(crate) fn solve_layer(
-    problem: &Problem,
+    problem: &LayerProblem,
     from: &Solution,
     ends: [i32; 2],
     zero_points: &[i32],
@@ -181,7 +69,7 @@ pub(crate) fn solve_layer(
 }
 
 struct Solver<'a> {
-    problem: &'a Problem,
+    problem: &'a LayerProblem,
     ends: [i32; 2],
     zero_points: &'a [i32],
     freedom: Freedom,
@@ -209,10 +97,10 @@ impl Solver<'_> {
         let centred = problem.bias.is_some();
         let count = inputs.div_ceil(BLOCK).max(1);
         let blocks = (0..count).map(|block| inputs * block / count..inputs * (block + 1) / count);
-        let moments = blocks
-            .map(|block| Moments::new(x, block))
+        let grams = blocks
+            .map(|block| BlockGram::new(x, block))
             .collect::<Result<Vec<_>, _>>()?;
-        let factors: Vec<Option<GramFactor>> = moments
+        let factors: Vec<Option<GramFactor>> = grams
             .par_iter()
             .map(|one| {
                 GramFactor::new(
@@ -229,13 +117,13 @@ impl Solver<'_> {
             let search = |(output, scale): (usize, &mut f32)| {
                 let weights = &floats[output * inputs..][..inputs];
                 let error = |scale: f32| -> f64 {
-                    let of_block = |(one, factor): (&Moments, &Option<GramFactor>)| {
+                    let of_block = |(one, factor): (&BlockGram, &Option<GramFactor>)| {
                         let factor = factor.as_ref()?;
                         let round = |_: usize, wanted| self.round(first + output, scale, wanted);
                         let mut integers = vec![0; one.block.len()];
                         Some(factor.improve(&weights[one.block.clone()], &mut integers, round)[1])
                     };
-                    moments.iter().zip(&factors).filter_map(of_block).sum()
+                    grams.iter().zip(&factors).filter_map(of_block).sum()
                 };
                 let given = *scale;
                 let mut least = error(given);
@@ -261,7 +149,7 @@ impl Solver<'_> {
             row.iter_mut().for_each(|value| *value -= bias);
         }
         let mut integers = vec![0; outputs * inputs];
-        for (one, factor) in moments.iter().zip(&factors) {
+        for (one, factor) in grams.iter().zip(&factors) {
             let block = one.block.clone();
             let own = x
                 .of_rows(block.start, block.len())
@@ -352,7 +240,7 @@ impl Solver<'_> {
 fn subtract_products(
     values: &mut [f32],
     weights: &[f32],
-    rows: &Rows,
+    rows: &PositionRows,
     x: FloatRows,
     inputs: usize,
 ) -> Result<(), TuneError> {
@@ -405,150 +293,5 @@ fn refit(solution: &mut Solution, residual: &[f32], wanted: &[f32], before: Opti
         if let Some(biases) = &mut solution.bias {
             biases[output] = (middle - gain * linear) as f32;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::activation::Activation;
-
-    fn values(count: usize, seed: usize) -> Vec<f32> {
-        let value = |i: usize| (((i + 1) * 7919 * (seed + 3)) % 2003) as f32 / 1000.0 - 1.0;
-        (0..count).map(value).collect()
-    }
-
-    /// A layer whose inputs are rounded coarsely and go together.
-    fn problem(groups: usize, inputs: usize, outputs: usize, bias: bool) -> Problem {
-        let rows = |count: usize, seed: usize| {
-            let (common, own) = (
-                values(count, seed),
-                values(groups * inputs * count, seed + 1),
-            );
-            let float = |at: usize| common[at % count] + 0.4 * own[at] + 0.3;
-            let floats: Vec<f32> = (0..own.len()).map(float).collect();
-            let rounded = floats
-                .iter()
-                .map(|value| (value * 4.0).round() / 4.0)
-                .collect();
-            let weights = values(groups * outputs * inputs, 9);
-            let mut wanted = vec![0.0; groups * outputs * count];
-            for group in 0..groups {
-                let x = &floats[group * inputs * count..][..inputs * count];
-                let weights = &weights[group * outputs * inputs..][..outputs * inputs];
-                let out = &mut wanted[group * outputs * count..][..outputs * count];
-                product(weights, x, (outputs, inputs, count), out).unwrap();
-            }
-            Rows {
-                count,
-                inputs: rounded,
-                wanted,
-            }
-        };
-        Problem {
-            groups,
-            inputs,
-            outputs,
-            taught: rows(1200, 1),
-            judged: rows(400, 5),
-            weights: values(groups * outputs * inputs, 9),
-            bias: bias.then(|| vec![0.0; groups * outputs]),
-            activation: Activation::Identity,
-            output: None,
-        }
-    }
-
-    fn nearest(problem: &Problem, scale: f32) -> Solution {
-        let integer = |weight: &f32| ((weight / scale).round_ties_even() as i32).clamp(-8, 7);
-        Solution {
-            integers: problem.weights.iter().map(integer).collect(),
-            scales: vec![scale; problem.groups * problem.outputs],
-            bias: problem.bias.clone(),
-        }
-    }
-
-    fn total(problem: &Problem, solution: &Solution) -> f64 {
-        problem
-            .losses(&problem.judged, solution)
-            .unwrap()
-            .iter()
-            .sum()
-    }
-
-    #[test]
-    fn each_freedom_lowers_the_error_on_other_positions() {
-        for (groups, inputs, outputs, bias) in
-            [(1, 24, 20, true), (1, 600, 5, false), (6, 9, 1, true)]
-        {
-            let problem = problem(groups, inputs, outputs, bias);
-            let start = nearest(&problem, 0.15);
-            let solved = |shift, scales, refit| {
-                let freedom = Freedom {
-                    shift,
-                    scales,
-                    refit,
-                };
-                solve_layer(&problem, &start, [-8, 7], &[0], freedom, true).unwrap()
-            };
-            let before = total(&problem, &start);
-            let symmetric = total(&problem, &solved(0.0, false, false));
-            let asymmetric = total(&problem, &solved(1.0, false, false));
-            assert!(symmetric < before, "{inputs}: {symmetric} {before}");
-            if inputs == 24 {
-                assert!(asymmetric < symmetric, "{inputs}: {asymmetric} {symmetric}");
-            }
-            let all = total(&problem, &solved(1.0, true, true));
-            assert!(all < before, "{inputs}: {all} {before}");
-        }
-    }
-
-    #[test]
-    fn all_numbers_of_threads_give_the_same_solution() {
-        let problem = problem(2, 40, 33, true);
-        let start = nearest(&problem, 0.15);
-        let freedom = Freedom {
-            shift: 1.0,
-            scales: true,
-            refit: true,
-        };
-        let solved = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .build()
-                .unwrap();
-            pool.install(|| solve_layer(&problem, &start, [-8, 7], &[0], freedom, true).unwrap())
-        };
-        let one = solved(1);
-        assert_eq!(one, solved(2));
-        assert_eq!(one, solved(5));
-    }
-
-    #[test]
-    fn systems_are_solved() {
-        // The lower factor of [[4, 2], [2, 5]].
-        let factor = [2.0, 0.0, 1.0, 2.0];
-        let mut b = [8.0, 14.0];
-        solve(&factor, &mut b);
-        assert!((4.0 * b[0] + 2.0 * b[1] - 8.0).abs() < 1e-12);
-        assert!((2.0 * b[0] + 5.0 * b[1] - 14.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn the_refit_finds_gain_and_bias() {
-        let made = values(300, 2);
-        let wanted: Vec<f32> = made.iter().map(|value| 1.25 * value + 0.5).collect();
-        let residual: Vec<f32> = wanted
-            .iter()
-            .zip(&made)
-            .map(|(wanted, made)| wanted - made)
-            .collect();
-        let mut solution = Solution {
-            integers: vec![],
-            scales: vec![2.0],
-            bias: Some(vec![0.0]),
-        };
-        refit(&mut solution, &residual, &wanted, Some(&[0.0]));
-        assert!((solution.scales[0] - 2.5).abs() < 1e-4);
-        assert!((solution.bias_of(0) - 0.5).abs() < 1e-4);
     }
 }

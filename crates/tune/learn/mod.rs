@@ -4,17 +4,20 @@
 //! the outputs learn independently, a part in one thread, and the result does not depend on the
 //! number of threads.
 
-use octet_kernels::{FloatRows, multiply, multiply_transposed};
+mod batch;
+
 use octet_training::{
     Adam, QuantizationGrid, SoftRounding, annealed_beta, fake_quantize, fake_quantize_gradient,
     mask_len, soft_fraction, variable_of,
 };
 use rayon::prelude::*;
 
+use batch::{Batch, batch, scale_gradient};
+
 use crate::TuneError;
 use crate::activation::OutputStage;
-use crate::options::{Algorithm, TuneOptions};
-use crate::problem::{Part, Problem};
+use crate::options::{TuneAlgorithm, TuneOptions};
+use crate::problem::{LayerProblem, OutputPart};
 use crate::solution::Solution;
 
 /// Points of a loss curve.
@@ -27,7 +30,7 @@ const NEAR: f32 = 0.45;
 const SCALE_RATE: f32 = 1e-4;
 const BIAS_RATE: f32 = 1e-3;
 
-/// What a part of the outputs learned.
+/// Constants that a part of the outputs learned.
 struct Learned {
     integers: Vec<i32>,
     scales: Vec<f32>,
@@ -36,7 +39,7 @@ struct Learned {
     curve: Vec<f64>,
 }
 
-/// What a layer learned.
+/// Constants that a layer learned.
 pub(crate) struct LearnedLayer {
     pub(crate) solution: Solution,
     /// The error along the iterations, averaged over the outputs.
@@ -45,7 +48,7 @@ pub(crate) struct LearnedLayer {
 
 /// Learns from a solution.
 pub(crate) fn learn(
-    problem: &Problem,
+    problem: &LayerProblem,
     from: &Solution,
     ends: [i32; 2],
     zero_points: &[i32],
@@ -89,7 +92,7 @@ pub(crate) fn learn(
 }
 
 struct Learner<'a> {
-    problem: &'a Problem,
+    problem: &'a LayerProblem,
     from: &'a Solution,
     /// The error of each output with the first solution.
     start: &'a [f64],
@@ -128,7 +131,7 @@ impl Learner<'_> {
     }
 
     /// The float weights, near to the first integers: between an integer and the side of its float.
-    fn near(&self, part: &Part) -> Vec<f32> {
+    fn near(&self, part: &OutputPart) -> Vec<f32> {
         let inputs = self.problem.inputs;
         let places = part.outputs.start * inputs..part.outputs.end * inputs;
         let near = |place: usize| {
@@ -140,12 +143,12 @@ impl Learner<'_> {
         places.map(near).collect()
     }
 
-    fn parameters(&self, part: &Part) -> Parameters {
+    fn parameters(&self, part: &OutputPart) -> Parameters {
         let inputs = self.problem.inputs;
         let weights = self.near(part);
         let scale = |place: usize| self.from.scales[part.outputs.start + place / inputs];
         match self.options.algorithm {
-            Algorithm::AdaQuant => Parameters::Quant {
+            TuneAlgorithm::AdaQuant => Parameters::Quant {
                 passed: vec![0; part.outputs.len() * mask_len(inputs)],
                 logarithms: self.from.scales[part.outputs.clone()]
                     .iter()
@@ -153,7 +156,7 @@ impl Learner<'_> {
                     .collect(),
                 weights,
             },
-            Algorithm::AdaRound => {
+            TuneAlgorithm::AdaRound => {
                 let steps: Vec<f32> = weights
                     .iter()
                     .enumerate()
@@ -170,13 +173,12 @@ impl Learner<'_> {
         }
     }
 
-    fn part(&self, part: &Part) -> Result<Learned, TuneError> {
+    fn part(&self, part: &OutputPart) -> Result<Learned, TuneError> {
         let (problem, options) = (self.problem, self.options);
         let (inputs, outputs) = (problem.inputs, part.outputs.len());
         let rows = &problem.taught;
         let together = options.positions.min(rows.count);
         let batches = rows.count / together;
-        let x = problem.group_inputs(rows, part.group)?;
         let mut parameters = self.parameters(part);
         let mut optimizer = Adam::new(outputs * inputs);
         let mut scale_optimizer = Adam::new(outputs);
@@ -215,7 +217,6 @@ impl Learner<'_> {
                 return Err(TuneError::Stopped);
             }
             let first = batch(self.seed, iteration, batches) * together;
-            let x = x.of_columns(first, together).ok_or_else(broken)?;
             let beta = annealed_beta(
                 iteration,
                 options.iterations,
@@ -232,30 +233,18 @@ impl Learner<'_> {
                 }
             };
             self.reals(part, &mut parameters, &rounding, &mut reals);
-            let weights = FloatRows::new(&reals, outputs, inputs).ok_or_else(broken)?;
-            if !multiply(weights, x, &mut values) {
-                return Err(broken());
-            }
-            let mut error = 0.0;
-            for (output, row) in values.chunks_mut(together).enumerate() {
-                row.iter_mut().for_each(|value| *value += bias[output]);
-            }
-            stage.forward(&mut values);
-            for (output, row) in values.chunks_mut(together).enumerate() {
-                let place = (part.outputs.start + output) * rows.count + first;
-                let wanted = &rows.wanted[place..][..together];
-                let slope = 2.0 * weight_of[output] / together as f32;
-                for (value, &wanted) in row.iter_mut().zip(wanted) {
-                    let difference = *value - problem.activation.of(wanted);
-                    error += f64::from(difference * difference);
-                    *value = slope * difference;
-                }
-            }
-            stage.backward(&mut values);
-            let slopes = FloatRows::new(&values, outputs, together).ok_or_else(broken)?;
-            if !multiply_transposed(slopes, x, &mut gradient) {
-                return Err(broken());
-            }
+            let batch = Batch {
+                problem,
+                part,
+                first,
+                together,
+            };
+            let error = batch.gradient(
+                (&reals, &bias, &weight_of),
+                &mut stage,
+                &mut values,
+                &mut gradient,
+            )?;
             if options.update_bias && problem.bias.is_some() {
                 let sums: Vec<f32> = values
                     .chunks(together)
@@ -323,7 +312,7 @@ impl Learner<'_> {
     /// Writes the reals of the weights.
     fn reals(
         &self,
-        part: &Part,
+        part: &OutputPart,
         parameters: &mut Parameters,
         rounding: &dyn Fn(usize) -> SoftRounding,
         reals: &mut [f32],
@@ -354,7 +343,7 @@ impl Learner<'_> {
 
     fn finished(
         &self,
-        part: &Part,
+        part: &OutputPart,
         parameters: Parameters,
         bias: Vec<f32>,
         curve: Vec<f64>,
@@ -394,30 +383,4 @@ impl Learner<'_> {
             curve,
         }
     }
-}
-
-/// The gradient by the logarithm of a scale, as in LSQ: the rounding error inside of the range, the
-/// end of the range outside.
-fn scale_gradient(gradient: &[f32], weights: &[f32], scale: f32, [low, high]: [i32; 2]) -> f32 {
-    let of = |(&gradient, &weight): (&f32, &f32)| {
-        let steps = weight / scale;
-        let whole = steps.round_ties_even();
-        let slope = if whole < low as f32 {
-            low as f32
-        } else if whole > high as f32 {
-            high as f32
-        } else {
-            whole - steps
-        };
-        gradient * slope
-    };
-    gradient.iter().zip(weights).map(of).sum::<f32>() * scale
-}
-
-/// The batch of a step.
-fn batch(seed: u64, iteration: usize, batches: usize) -> usize {
-    let mut state = seed ^ (iteration as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((u128::from(state ^ (state >> 31)) * batches as u128) >> 64) as usize
 }
