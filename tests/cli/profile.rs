@@ -103,6 +103,11 @@ fn every_report_is_as_its_schema_says() {
         .concat(),
     );
     report(&["quantize", "m.onnx", "--demo", "2", "--out", "q.onnx"]);
+    let learned = ["--rounding", "closed-form", "--config"];
+    let steps = ["{finetune: {num_iterations: 20}}", "--out", "t.onnx"];
+    let demo = ["quantize", "m.onnx", "--demo", "4"];
+    let learned = report(&[&demo[..], &learned, &steps].concat());
+    assert!(learned.contains("\ntuning:") && learned.contains("curve:"));
     report(&[
         "quantize", "m.onnx", "--scheme", "weights", "--out", "w.onnx",
     ]);
