@@ -25,6 +25,35 @@ inBrowsers('weights rounded together', (visit) => {
     await visit.takesNoSamples();
   }));
 
+  test('learned weights are chosen on the page, and the samples advance layer by layer', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    await visit.quantized(convolution(), [0, 1, 2, 3].map(sample));
+    const [stages, before] = [await visit.stages(), await visit.shown()];
+    await tab.select('#rounding', 'closed-form');
+    await tab.select('#finetune', 'adaround');
+    await visit.says('#changed', /need a new calibration/);
+    await visit.quantize();
+    await visit.shows(before + 1);
+    assert.match(await stages(), /Calibrating[^]*fine-tuning/i);
+    const found = await tab.evaluate(async (model, samples) => {
+      const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
+      const octet = await Octet.start({ threads: 1 });
+      const files = samples.map((bytes, index) => ({ path: `s${index}.npy`, blob: new Blob([new Uint8Array(bytes)]) }));
+      const open = await octet.open(new Uint8Array(model), { name: 'small.onnx' });
+      const settings = /** @type {const} */ ({ method: 'auto', weights: { type: 'i4' }, rounding: 'closed-form' });
+      await open.calibrate(files);
+      const untuned = await open.quantize(settings).catch((/** @type {any} */ error) => error);
+      await open.calibrate(files, { tuning: settings });
+      const { summary, report } = await open.quantize(settings);
+      octet.close();
+      return { untuned: [untuned.kind, untuned.message], notes: summary.notes, report };
+    }, [...convolution()], [0, 1, 2, 3].map((index) => [...sample(index)]));
+    assert.equal(found.untuned[0], 'order');
+    assert.match(found.untuned[1], /tune the model with them first/);
+    assert.ok(found.notes.some((/** @type {string} */ note) => /learned constants/.test(note)), found.notes.join('; '));
+    assert.match(found.report, /tuning:[^]*layers:/);
+  }));
+
   test('through the public interface it must be said when calibrating, and is refused in words where it was not', () => visit({}, async (visit) => {
     const found = await visit.tab.evaluate(async (model, samples) => {
       const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
