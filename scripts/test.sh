@@ -105,6 +105,7 @@ after "command line" "corpus"
 # priority.
 behind tests "oracle" nice -n 19 scripts/oracle.sh --ignore=tests/oracle/test_page.py
 beside check "wasm build baseline" wasm build baseline
+beside tests "cluster" nice -n 19 scripts/cluster.sh
 after "wasm build threads" "wasm build tokenizer"
 beside check "types" scripts/types.sh
 beside tests "scripts" node --test --test-reporter=spec tests/scripts/*.test.mjs

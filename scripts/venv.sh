@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Creates the oracle's Python environment, again when its pinned requirements change. Prints the
-# path of its python.
+# Creates a Python environment in the cache, again when its pinned requirements change. Prints the
+# path of its python. `venv.sh` is that of the oracle; `venv.sh ray` that of cluster/.
 . "$(dirname "$0")/environment.sh"
-requirements=$checkout/tests/oracle/requirements.txt
-[ -e "$requirements" ] || fail "tests/oracle/requirements.txt is missing"
+case ${1:-oracle} in
+    oracle) requirements=$checkout/tests/oracle/requirements.txt venv=$OCTET_CACHE/venv ;;
+    ray) requirements=$checkout/cluster/requirements.txt venv=$OCTET_CACHE/venv-ray ;;
+    *) fail "there is no Python environment $1" ;;
+esac
+[ -e "$requirements" ] || fail "$requirements is missing"
 
-venv=$OCTET_CACHE/venv
 if ! cmp -s "$requirements" "$venv/requirements.txt" || ! "$venv/bin/python" -c '' 2>/dev/null; then
-    say "making the Python environment"
+    say "making the Python environment of $requirements"
     rm -rf "$venv"
     python3 -m venv "$venv" >&2
     "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements" >&2

@@ -30,6 +30,7 @@ pub mod compare;
 pub mod profile;
 pub mod search;
 pub mod session;
+pub mod shards;
 
 #[cfg(target_family = "wasm")]
 pub mod web;

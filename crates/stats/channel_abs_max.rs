@@ -1,5 +1,7 @@
 //! Greatest magnitudes of the channels of a value, for equalization.
 
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
 /// Greatest finite magnitude of each channel of one value.

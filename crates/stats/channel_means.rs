@@ -5,6 +5,8 @@
 //! step, so merging is exact, associative and commutative. A value can have hundreds of thousands
 //! of channels, so each sum is one number.
 
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
 /// Steps per unit. The step 2^-48 is far below the resolution of a bias; means of 2^48 and more are

@@ -1,5 +1,7 @@
 //! Variance of the channels of a value: it shows the channels that a common scale would round away.
 
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
 use super::ChannelMeans;

@@ -5,6 +5,8 @@
 //! added without carry. Integer addition is associative and commutative, so merging is as well. An
 //! i64 holds the sum of 2^31 digits, more than any number of samples.
 
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
 const DIGITS: usize = 9;

@@ -7,6 +7,8 @@
 //! exponent is the least that holds them all. Merging is exact, associative and commutative, and
 //! independent of the order and division of the data.
 
+mod stored;
+
 use octet_kernels::Extrema;
 use serde::{Deserialize, Serialize};
 
@@ -185,6 +187,11 @@ impl Histogram {
     /// Returns true if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
+    }
+
+    /// Number of values counted.
+    pub(super) fn total(&self) -> u64 {
+        self.total
     }
 
     /// Bytes of the counts.

@@ -1,5 +1,7 @@
 //! The im2col view of a value: the positions at which a layer reads its inputs.
 
+mod stored;
+
 use octet_kernels::LONGEST;
 use serde::{Deserialize, Serialize};
 

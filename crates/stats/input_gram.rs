@@ -7,6 +7,8 @@
 //! sample. Sums are therefore exact, and merging is independent of the order. The matrix is
 //! block-diagonal, so memory grows linearly with the inputs, not with their square.
 
+mod stored;
+
 use std::ops::Range;
 
 use octet_kernels::{LARGEST, add_products, nearest_whole};

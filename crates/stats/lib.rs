@@ -17,10 +17,12 @@ mod integer_range;
 mod merging;
 mod methods;
 mod numpy_histogram;
+mod pass_statistics;
 mod power_of_two;
 mod range;
 mod schema;
 mod shortest_half;
+mod stored;
 #[cfg(all(test, not(target_family = "wasm")))]
 mod tensor_laws;
 mod tensor_statistics;
@@ -36,9 +38,11 @@ pub use input_gram::InputGram;
 pub use integer_range::IntegerRange;
 pub use methods::{METHODS, Measure, Method, MethodEntry, MethodError, SecondPassMissing};
 pub use numpy_histogram::{HistogramLayout, NumpyHistogram};
+pub use pass_statistics::{OtherStatistics, PassContent, PassStatistics};
 pub use power_of_two::PowerOfTwo;
 pub use range::Range;
 pub use shortest_half::ShortestHalf;
+pub use stored::DamagedStatistics;
 pub use tensor_statistics::TensorStatistics;
 
 /// Statistics by tensor name.

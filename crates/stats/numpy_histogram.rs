@@ -4,6 +4,8 @@
 //! fills it. Edges and indices are computed in f32 with the operations of numpy 2 in their order.
 //! Edges and counts are therefore identical to the bit. Counts over equal edges merge exactly.
 
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
 use super::TensorStatistics;
@@ -86,6 +88,12 @@ impl NumpyHistogram {
             }
             self.counts[bin] += 1;
         }
+    }
+
+    /// True if the edges of both are the same.
+    pub fn has_edges_of(&self, other: &NumpyHistogram) -> bool {
+        let ends = |one: &NumpyHistogram| [one.first.to_bits(), one.last.to_bits()];
+        self.layout == other.layout && ends(self) == ends(other)
     }
 
     /// Adds the counts of a histogram with the same edges.

@@ -1,6 +1,8 @@
 //! Statistics of one tensor over a calibration: small, mergeable, and identical to the bit for any
 //! order and division of the data.
 
+mod stored;
+
 use octet_kernels::Extrema;
 use serde::{Deserialize, Serialize};
 

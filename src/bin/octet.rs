@@ -21,10 +21,16 @@ mod images;
 mod inspect;
 #[path = "octet/interrupt.rs"]
 mod interrupt;
+#[path = "octet/labels.rs"]
+mod labels;
+#[path = "octet/merge.rs"]
+mod merge;
 #[path = "octet/model_card.rs"]
 mod model_card;
 #[path = "octet/notes.rs"]
 mod notes;
+#[path = "octet/observe.rs"]
+mod observe;
 #[path = "octet/open.rs"]
 mod open;
 #[path = "octet/progress.rs"]
@@ -47,6 +53,12 @@ mod search;
 mod settings;
 #[path = "octet/settings_help.rs"]
 mod settings_help;
+#[path = "octet/shard_comparison.rs"]
+mod shard_comparison;
+#[path = "octet/shard_samples.rs"]
+mod shard_samples;
+#[path = "octet/stats_files.rs"]
+mod stats_files;
 #[path = "octet/stream.rs"]
 mod stream;
 #[path = "octet/stream_parts.rs"]
@@ -86,6 +98,10 @@ struct Arguments {
 enum Command {
     /// Quantize a float model with your own samples
     Quantize(Box<quantize::QuantizeOptions>),
+    /// Observe a shard of the samples, for a calibration that several machines share
+    Observe(Box<observe::ObserveOptions>),
+    /// Merge the files of `octet observe`
+    Merge(merge::MergeOptions),
     /// Show what a model contains and how much of it can be quantized
     Inspect(inspect::InspectOptions),
     /// Run a model on one sample; with --profile, time each layer
@@ -103,6 +119,8 @@ fn main() -> ExitCode {
     };
     let done = failure::catch_panics(|| match arguments.command {
         Command::Quantize(options) => quantize::run(&options),
+        Command::Observe(options) => observe::run(&options),
+        Command::Merge(options) => merge::run(&options),
         Command::Inspect(options) => inspect::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Search(command) => search::run(&command),

@@ -3,6 +3,7 @@
 use crate::broken_invariant::BrokenInvariant;
 use crate::runtime::EngineError;
 use crate::samples::SampleError;
+use crate::stats::OtherStatistics;
 
 /// Reason for which a sample could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,11 @@ pub enum FeedError {
          restart the calibration if a sample failed"
     )]
     OtherCount { first: usize, again: usize },
+    #[error(
+        "the statistics of other runs do not belong to this calibration: {0}; observe the samples again with this \
+         model and these settings"
+    )]
+    OtherStatistics(#[from] OtherStatistics),
     #[error(transparent)]
     Broken(#[from] BrokenInvariant),
 }

@@ -2,6 +2,7 @@
 
 mod error;
 mod extra_pass;
+mod partial_run;
 mod pass;
 pub mod run;
 mod skipped;

@@ -25,8 +25,8 @@ use crate::stats::{
 
 /// A calibration in progress.
 pub struct CalibrationRun {
-    watched: Vec<String>,
-    pass: Arc<Pass>,
+    pub(super) watched: Vec<String>,
+    pub(super) pass: Arc<Pass>,
     /// Number of samples begun in this pass.
     begun: usize,
     /// Number of samples of the first pass, set when another pass begins.

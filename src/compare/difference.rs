@@ -1,17 +1,20 @@
 //! Measures of the difference between two values, accumulated over samples.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::exact_total::ExactTotal;
 
 /// Sums over all elements of all samples.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     count: u64,
-    signal: f64,
-    other: f64,
-    product: f64,
-    noise: f64,
-    absolute: f64,
-    largest: f64,
+    signal: ExactTotal,
+    other: ExactTotal,
+    product: ExactTotal,
+    noise: ExactTotal,
+    absolute: ExactTotal,
+    /// Bits of the largest difference: those of positive numbers are in their order.
+    largest: u64,
 }
 
 /// Measures derived from a difference.
@@ -32,9 +35,11 @@ pub struct DifferenceMetrics {
 pub const EQUAL_SQNR: f64 = 200.0;
 
 impl Difference {
-    /// Adds the elements of a sample. Elements that are not finite in `first` are skipped; in
+    /// Adds the elements of a sample; their sums are exact over all samples. Elements that are not finite in `first` are skipped; in
     /// `second` they count as zero.
     pub fn add(&mut self, first: &[f32], second: &[f32]) {
+        let [mut signal, mut other, mut product, mut noise, mut absolute] = [0.0; 5];
+        let mut largest = 0.0f64;
         for (&a, &b) in first.iter().zip(second) {
             let (a, b) = (f64::from(a), f64::from(b));
             if !a.is_finite() {
@@ -43,27 +48,45 @@ impl Difference {
             let b = if b.is_finite() { b } else { 0.0 };
             let apart = a - b;
             self.count += 1;
-            self.signal += a * a;
-            self.other += b * b;
-            self.product += a * b;
-            self.noise += apart * apart;
-            self.absolute += apart.abs();
-            self.largest = self.largest.max(apart.abs());
+            signal += a * a;
+            other += b * b;
+            product += a * b;
+            noise += apart * apart;
+            absolute += apart.abs();
+            largest = largest.max(apart.abs());
         }
+        self.signal.add(signal);
+        self.other.add(other);
+        self.product.add(product);
+        self.noise.add(noise);
+        self.absolute.add(absolute);
+        self.largest = self.largest.max(largest.to_bits());
+    }
+
+    /// Adds the sums over other samples.
+    pub(super) fn merge(&mut self, other: &Difference) {
+        self.count = self.count.saturating_add(other.count);
+        self.signal.merge(&other.signal);
+        self.other.merge(&other.other);
+        self.product.merge(&other.product);
+        self.noise.merge(&other.noise);
+        self.absolute.merge(&other.absolute);
+        self.largest = self.largest.max(other.largest);
     }
 
     /// Squared difference over squared signal.
     pub fn noise_share(&self) -> f64 {
-        match (self.noise > 0.0, self.signal > 0.0) {
+        let (noise, signal) = (self.noise.value(), self.signal.value());
+        match (noise > 0.0, signal > 0.0) {
             (false, _) => 0.0,
             (true, false) => f64::INFINITY,
-            (true, true) => self.noise / self.signal,
+            (true, true) => noise / signal,
         }
     }
 
     /// Computes the measures.
     pub fn metrics(&self) -> DifferenceMetrics {
-        let lengths = (self.signal * self.other).sqrt();
+        let lengths = (self.signal.value() * self.other.value()).sqrt();
         let share = self.noise_share();
         DifferenceMetrics {
             sqnr: if share > 0.0 {
@@ -71,13 +94,13 @@ impl Difference {
             } else {
                 EQUAL_SQNR
             },
-            cosine: match (lengths > 0.0, self.noise > 0.0) {
-                (true, _) => (self.product / lengths).clamp(-1.0, 1.0),
+            cosine: match (lengths > 0.0, self.noise.value() > 0.0) {
+                (true, _) => (self.product.value() / lengths).clamp(-1.0, 1.0),
                 (false, true) => 0.0,
                 (false, false) => 1.0,
             },
-            max: self.largest,
-            mean: self.absolute / self.count.max(1) as f64,
+            max: f64::from_bits(self.largest),
+            mean: self.absolute.value() / self.count.max(1) as f64,
         }
     }
 }

@@ -92,6 +92,17 @@ impl ErrorSplit {
         Ok(())
     }
 
+    /// The differences so far: with weights alone, with activations alone.
+    pub(super) fn sums(&self) -> [Vec<Difference>; 2] {
+        [&self.weights, &self.activations].map(|part| part.outputs.clone())
+    }
+
+    /// Replaces the differences.
+    pub(super) fn replace(&mut self, [weights, activations]: [Vec<Difference>; 2]) {
+        self.weights.outputs = weights;
+        self.activations.outputs = activations;
+    }
+
     /// SQNR of each output in decibels: with weights alone, with activations alone.
     pub(super) fn finish(&self) -> Vec<(f64, f64)> {
         let sqnr = |sum: &Difference| sum.metrics().sqnr;

@@ -1,25 +1,85 @@
 //! The evidence of an output, one entry a sample.
 
+use serde::{Deserialize, Serialize};
+
 use super::difference::Difference;
 use super::interval;
 use super::verdict::{Measured, QualityMeasure};
 
 /// Entries of all samples for one output.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Evidence {
     /// Parts that agree with the float model, and all parts: rows of classes, positions, boxes.
+    #[serde(with = "pair_bits")]
     shares: Vec<(f64, f64)>,
     /// Change of the next tokens' negative log-probabilities, and their number.
+    #[serde(with = "pair_bits")]
     losses: Vec<(f64, f64)>,
     /// Labels that only the quantized model, and that only the float model, has right.
     gained: u64,
     lost: u64,
     labelled: u64,
+    #[serde(with = "bits")]
     sqnr: Vec<f64>,
+    #[serde(with = "bits")]
     cosine: Vec<f64>,
 }
 
+/// The stored form of numbers: their bits, because JSON rounds them and has no infinities.
+mod bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(numbers: &[f64], to: S) -> Result<S::Ok, S::Error> {
+        let bits: Vec<u64> = numbers.iter().map(|number| number.to_bits()).collect();
+        bits.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+        let bits = Vec::<u64>::deserialize(from)?;
+        Ok(bits.into_iter().map(f64::from_bits).collect())
+    }
+}
+
+/// The stored form of pairs of numbers.
+mod pair_bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(pairs: &[(f64, f64)], to: S) -> Result<S::Ok, S::Error> {
+        let bits = pairs.iter().map(|(a, b)| [a.to_bits(), b.to_bits()]);
+        bits.collect::<Vec<[u64; 2]>>().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(f64, f64)>, D::Error> {
+        let bits = Vec::<[u64; 2]>::deserialize(from)?;
+        let pair = |[a, b]: [u64; 2]| (f64::from_bits(a), f64::from_bits(b));
+        Ok(bits.into_iter().map(pair).collect())
+    }
+}
+
 impl Evidence {
+    /// Adds the entries of other samples.
+    pub(super) fn merge(&mut self, other: &Evidence) {
+        self.shares.extend(&other.shares);
+        self.losses.extend(&other.losses);
+        self.sqnr.extend(&other.sqnr);
+        self.cosine.extend(&other.cosine);
+        self.gained = self.gained.saturating_add(other.gained);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.labelled = self.labelled.saturating_add(other.labelled);
+    }
+
+    /// The entries in an order that does not depend on that of the samples, as the sums of floats
+    /// do.
+    pub(super) fn sorted(mut self) -> Evidence {
+        for pairs in [&mut self.shares, &mut self.losses] {
+            pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        }
+        for numbers in [&mut self.sqnr, &mut self.cosine] {
+            numbers.sort_by(f64::total_cmp);
+        }
+        self
+    }
+
     pub(super) fn add_values(&mut self, first: &[f32], second: &[f32]) {
         let mut sample = Difference::default();
         sample.add(first, second);

@@ -5,10 +5,11 @@
 //! are dropped after it.
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::boxes::OutputTensor;
 use super::evidence::Evidence;
+use super::exact_total::ExactTotal;
 use crate::graph::{Model, tensor_type_of};
 use crate::samples::{self, InputSpec};
 use crate::tensor::{Tensor, Values};
@@ -111,19 +112,28 @@ impl SampleText {
 }
 
 /// Sums over the positions of all texts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct TokenSums {
     positions: u64,
     same: u64,
     among: u64,
-    kl: f64,
+    kl: ExactTotal,
     /// Positions whose next token is known.
     followed: u64,
     /// Negative log-probabilities of the next token.
-    float: f64,
-    quantized: f64,
+    float: ExactTotal,
+    quantized: ExactTotal,
     /// Those of the float model for the token at the position itself.
-    own: f64,
+    own: ExactTotal,
+}
+
+/// Figures of one position.
+struct PositionFigures {
+    same: bool,
+    among: bool,
+    kl: f64,
+    /// For a known next token: the negative log-probabilities as in the sums.
+    next: Option<[f64; 3]>,
 }
 
 impl TokenSums {
@@ -144,35 +154,70 @@ impl TokenSums {
             let row = at * classes..(at + 1) * classes;
             let next = (at + 1) % length != 0 && text.attended[at + 1];
             let next = next.then(|| text.ids[at + 1]).filter(|&id| id < classes);
-            TokenSums::of_position(&float[row.clone()], &quantized[row], text.ids[at], next)
+            PositionFigures::new(&float[row.clone()], &quantized[row], text.ids[at], next)
         };
-        // The order of the sum does not depend on threads.
-        let each: Vec<TokenSums> = positions.par_iter().map(one).collect();
-        for one in &each {
-            sums.add(one);
+        let each: Vec<PositionFigures> = positions.par_iter().map(one).collect();
+        for one in each {
+            sums.positions += 1;
+            sums.same += u64::from(one.same);
+            sums.among += u64::from(one.among);
+            sums.kl.add(one.kl);
+            if let Some([float, quantized, own]) = one.next {
+                sums.followed += 1;
+                sums.float.add(float);
+                sums.quantized.add(quantized);
+                sums.own.add(own);
+            }
         }
         sums
-    }
-
-    /// Adds the sums of other positions.
-    pub(super) fn add(&mut self, other: &TokenSums) {
-        self.positions += other.positions;
-        self.same += other.same;
-        self.among += other.among;
-        self.kl += other.kl;
-        self.followed += other.followed;
-        self.float += other.float;
-        self.quantized += other.quantized;
-        self.own += other.own;
     }
 
     /// Adds what these positions say as one sample.
     pub(super) fn testify(&self, evidence: &mut Evidence) {
         evidence.add_share(self.same, self.positions);
-        evidence.add_loss(self.quantized - self.float, self.followed);
+        let change = self.quantized.value() - self.float.value();
+        evidence.add_loss(change, self.followed);
     }
 
-    fn of_position(float: &[f32], quantized: &[f32], own: usize, next: Option<usize>) -> TokenSums {
+    /// Adds the sums over other samples.
+    pub(super) fn merge(&mut self, other: &TokenSums) {
+        self.positions = self.positions.saturating_add(other.positions);
+        self.same = self.same.saturating_add(other.same);
+        self.among = self.among.saturating_add(other.among);
+        self.followed = self.followed.saturating_add(other.followed);
+        self.kl.merge(&other.kl);
+        self.float.merge(&other.float);
+        self.quantized.merge(&other.quantized);
+        self.own.merge(&other.own);
+    }
+
+    /// Share of positions with the same most likely token, and share of those whose token is among
+    /// the quantized model's first five.
+    pub(super) fn agreement(&self) -> Option<(f64, f64)> {
+        let share = |part: u64| part as f64 / self.positions as f64;
+        (self.positions > 0).then(|| (share(self.same), share(self.among)))
+    }
+
+    /// The errors; `None` without positions. A model without caches counts as one that sees the
+    /// whole text if it predicts the token at a position better than the next one.
+    pub(super) fn finish(&self, caches: bool) -> Option<TokenErrors> {
+        let causal = caches || self.float.value() < self.own.value();
+        let perplexity = |sum: f64| (sum / self.followed as f64).exp();
+        (self.positions > 0).then(|| TokenErrors {
+            kl: self.kl.value() / self.positions as f64,
+            perplexity: (causal && self.followed > 0).then(|| {
+                (
+                    perplexity(self.float.value()),
+                    perplexity(self.quantized.value()),
+                )
+            }),
+            positions: self.positions,
+        })
+    }
+}
+
+impl PositionFigures {
+    fn new(float: &[f32], quantized: &[f32], own: usize, next: Option<usize>) -> PositionFigures {
         let (before, after) = (LogSum::new(float), LogSum::new(quantized));
         let kl = float.iter().zip(quantized).map(|(&p, &q)| {
             let log = before.log(p);
@@ -189,36 +234,18 @@ impl TokenSums {
             .iter()
             .filter(|&&score| score > quantized[best])
             .count();
-        TokenSums {
-            positions: 1,
-            same: u64::from(best == super::outputs::greatest(quantized)),
-            among: u64::from(above < 5),
+        PositionFigures {
+            same: best == super::outputs::greatest(quantized),
+            among: above < 5,
             kl: kl.sum(),
-            followed: u64::from(next.is_some()),
-            float: next.map_or(0.0, |id| -before.log(float[id])),
-            quantized: next.map_or(0.0, |id| -after.log(quantized[id])),
-            own: next.map_or(0.0, |_| -before.log(float[own])),
+            next: next.map(|id| {
+                [
+                    -before.log(float[id]),
+                    -after.log(quantized[id]),
+                    -before.log(float[own]),
+                ]
+            }),
         }
-    }
-
-    /// Share of positions with the same most likely token, and share of those whose token is among
-    /// the quantized model's first five.
-    pub(super) fn agreement(&self) -> Option<(f64, f64)> {
-        let share = |part: u64| part as f64 / self.positions as f64;
-        (self.positions > 0).then(|| (share(self.same), share(self.among)))
-    }
-
-    /// The errors; `None` without positions. A model without caches counts as one that sees the
-    /// whole text if it predicts the token at a position better than the next one.
-    pub(super) fn finish(&self, caches: bool) -> Option<TokenErrors> {
-        let causal = caches || self.float < self.own;
-        let perplexity = |sum: f64| (sum / self.followed as f64).exp();
-        (self.positions > 0).then(|| TokenErrors {
-            kl: self.kl / self.positions as f64,
-            perplexity: (causal && self.followed > 0)
-                .then(|| (perplexity(self.float), perplexity(self.quantized))),
-            positions: self.positions,
-        })
     }
 }
 

@@ -2,14 +2,16 @@
 //! an embedding by its direction, a detector by its boxes. Integers and values that pass unchanged
 //! don't show quantization error.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::graph::operators::{Operator, Property};
 use crate::graph::{Model, Node};
 use crate::onnx::schema::DataType;
 
 /// The kind of an output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum OutputKind {
     /// One row of class scores for each sample; judged by top-1.

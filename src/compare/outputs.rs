@@ -1,6 +1,6 @@
 //! Errors of the outputs and agreement of the answers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::boxes::{BoxMatches, DetectionErrors, Detector, OutputTensor};
 use super::difference::{Difference, DifferenceMetrics};
@@ -66,6 +66,13 @@ pub(super) struct OutputAccumulators {
 struct OutputAccumulator {
     name: String,
     traits: OutputTraits,
+    sums: OutputSums,
+}
+
+/// Sums of one output over some samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct OutputSums {
+    /// `None` before the first sample, which decides the kind.
     kind: Option<OutputKind>,
     sum: Difference,
     rows: u64,
@@ -75,6 +82,28 @@ struct OutputAccumulator {
     right: (u64, u64),
     tokens: TokenSums,
     evidence: Evidence,
+}
+
+impl OutputSums {
+    /// Adds the sums over other samples. Returns false if those showed another kind of output.
+    pub(super) fn merge(&mut self, other: &OutputSums) -> bool {
+        let alike = self.kind.is_none() || other.kind.is_none() || self.kind == other.kind;
+        self.kind = self.kind.or(other.kind);
+        self.sum.merge(&other.sum);
+        self.tokens.merge(&other.tokens);
+        self.evidence.merge(&other.evidence);
+        for (all, more) in [
+            (&mut self.rows, other.rows),
+            (&mut self.same, other.same),
+            (&mut self.among, other.among),
+            (&mut self.labelled, other.labelled),
+            (&mut self.right.0, other.right.0),
+            (&mut self.right.1, other.right.1),
+        ] {
+            *all = all.saturating_add(more);
+        }
+        alike
+    }
 }
 
 impl OutputAccumulators {
@@ -112,7 +141,7 @@ impl OutputAccumulators {
         });
         let pairs = first.iter().zip(&second).enumerate();
         for (output, (at, (&a, &b))) in self.all.iter_mut().zip(pairs) {
-            if output.kind.is_none() {
+            if output.sums.kind.is_none() {
                 let part = detector.as_ref().and_then(|detector| detector.kind(at));
                 let (kind, whole) = (output.traits.kind(a.1), shape_of_rows(a.1).len() == 2);
                 // Labels imply that the output holds classes.
@@ -123,18 +152,32 @@ impl OutputAccumulators {
                     (false, true) => OutputKind::Tokens,
                     (false, false) => kind,
                 };
-                output.kind = Some(part.unwrap_or(kind));
+                output.sums.kind = Some(part.unwrap_or(kind));
             }
             output.add(a, b, text, label);
         }
         if let Some(detector) = detector {
             let boxes = detector.add(&first, &second);
-            let is_boxes = |output: &&mut OutputAccumulator| output.kind == Some(OutputKind::Boxes);
-            for output in self.all.iter_mut().filter(is_boxes) {
+            let sums = self.all.iter_mut().map(|output| &mut output.sums);
+            for sums in sums.filter(|sums| sums.kind == Some(OutputKind::Boxes)) {
                 let (matched, either) = (boxes.matched, boxes.confident + boxes.extra);
-                output.evidence.add_share(matched, either);
+                sums.evidence.add_share(matched, either);
             }
         }
+    }
+
+    /// The sums so far, and the detector.
+    pub(super) fn sums(&self) -> (Vec<OutputSums>, Option<Detector>) {
+        let sums = self.all.iter().map(|output| output.sums.clone());
+        (sums.collect(), self.detector.clone().flatten())
+    }
+
+    /// Replaces the sums, whose number must be that of the outputs.
+    pub(super) fn replace(&mut self, sums: Vec<OutputSums>, detector: Option<Detector>) {
+        for (output, sums) in self.all.iter_mut().zip(sums) {
+            output.sums = sums;
+        }
+        self.detector = Some(detector);
     }
 
     /// The errors, and what each sample says of the output.
@@ -144,17 +187,18 @@ impl OutputAccumulators {
         let caches = self.caches;
         let finish = |(at, output): (usize, OutputAccumulator)| {
             let (boxes, parts) = detector.as_ref().map_or((None, None), |one| one.finish(at));
-            let agreement = output.tokens.agreement();
-            let evidence = output.evidence;
+            let sums = output.sums;
+            let agreement = sums.tokens.agreement();
+            let evidence = sums.evidence.sorted();
             let error = OutputError {
+                kind: sums.kind.unwrap_or_default(),
+                apart: sums.sum.metrics(),
+                top1: agreement.map_or(share(sums.same, sums.rows), |(first, _)| Some(first)),
+                top5: agreement.map_or(share(sums.among, sums.rows), |(_, five)| Some(five)),
+                tokens: sums.tokens.finish(caches),
+                accuracy: share(sums.right.0, sums.labelled)
+                    .zip(share(sums.right.1, sums.labelled)),
                 name: output.name,
-                kind: output.kind.unwrap_or_default(),
-                apart: output.sum.metrics(),
-                top1: agreement.map_or(share(output.same, output.rows), |(first, _)| Some(first)),
-                top5: agreement.map_or(share(output.among, output.rows), |(_, five)| Some(five)),
-                tokens: output.tokens.finish(caches),
-                accuracy: share(output.right.0, output.labelled)
-                    .zip(share(output.right.1, output.labelled)),
                 boxes,
                 parts,
                 weights_only: None,
@@ -180,19 +224,20 @@ impl OutputAccumulator {
         text: Option<&SampleText>,
         label: Option<usize>,
     ) {
-        self.sum.add(first, second);
-        self.evidence.add_values(first, second);
-        if self.kind == Some(OutputKind::Tokens) {
+        let sums = &mut self.sums;
+        sums.sum.add(first, second);
+        sums.evidence.add_values(first, second);
+        if sums.kind == Some(OutputKind::Tokens) {
             let text = text.filter(|text| shape == other && text.is_scored_by(shape));
             if let Some(text) = text {
                 let sample = TokenSums::of_sample((first, shape), second, text);
-                sample.testify(&mut self.evidence);
-                self.tokens.add(&sample);
+                sample.testify(&mut sums.evidence);
+                sums.tokens.merge(&sample);
             }
             return;
         }
         let rows = shape_of_rows(shape);
-        let classes = match (self.kind, rows) {
+        let classes = match (sums.kind, rows) {
             (Some(OutputKind::Classes), &[_, classes]) => classes,
             (Some(OutputKind::Steps), &[_, _, classes]) => classes,
             _ => return,
@@ -200,22 +245,22 @@ impl OutputAccumulator {
         if classes < 2 || shape != other {
             return;
         }
-        let before = (self.same, self.rows);
+        let before = (sums.same, sums.rows);
         for (a, b) in first.chunks(classes).zip(second.chunks(classes)) {
             let (best, other) = (greatest(a), greatest(b));
-            self.rows += 1;
-            self.same += u64::from(best == other);
+            sums.rows += 1;
+            sums.same += u64::from(best == other);
             let above = b.iter().filter(|&&value| value > b[best]).count();
-            self.among += u64::from(above < 5);
+            sums.among += u64::from(above < 5);
             if let Some(label) = label.filter(|_| rows.len() == 2) {
-                self.labelled += 1;
-                self.right.0 += u64::from(best == label);
-                self.right.1 += u64::from(other == label);
-                self.evidence.add_label(best == label, other == label);
+                sums.labelled += 1;
+                sums.right.0 += u64::from(best == label);
+                sums.right.1 += u64::from(other == label);
+                sums.evidence.add_label(best == label, other == label);
             }
         }
-        let (same, rows) = (self.same - before.0, self.rows - before.1);
-        self.evidence.add_share(same, rows);
+        let (same, rows) = (sums.same - before.0, sums.rows - before.1);
+        sums.evidence.add_share(same, rows);
     }
 }
 
@@ -277,7 +322,7 @@ mod tests {
         let whole = Tensor::new(vec![1, 3], Values::I64(vec![7, 8, 9])).unwrap();
         let (right, wrong) = (row(&[1.0, 2.0, 3.0]), row(&[1.0, 2.0, 2.0]));
         let mut outputs = outputs(&["ids", "sentence_embedding", "hidden"]);
-        outputs.all[0].kind = Some(OutputKind::Integers);
+        outputs.all[0].sums.kind = Some(OutputKind::Integers);
         let float = [whole, right.clone(), right.clone()];
         outputs.add(&float, &[float[0].clone(), wrong, right], None, None);
         let errors = errors(outputs);

@@ -1,10 +1,12 @@
 //! Conspicuous findings of a comparison, each with its cause and the layers to keep in float.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::LayerError;
+use super::exact_total::ExactTotal;
 use super::fake_quantization::FakeQuantization;
 use super::simulate::Simulated;
+use super::value_statistics::{end_bits, join_ends};
 use crate::graph::{Model, Node};
 use crate::quantize;
 use crate::tensor::Tensor;
@@ -51,11 +53,29 @@ struct InputRecord {
     rounding: Option<FakeQuantization>,
     /// The operator that reads it first.
     reader: String,
+    sums: InputSums,
+}
+
+/// Statistics of an input over some samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct InputSums {
+    #[serde(with = "end_bits")]
     ends: Option<(f32, f32)>,
-    sum: f64,
+    sum: ExactTotal,
     count: u64,
     outside: u64,
     picture: bool,
+}
+
+impl InputSums {
+    /// Adds the statistics over other samples.
+    pub(super) fn merge(&mut self, other: &InputSums) {
+        self.ends = join_ends(self.ends, other.ends);
+        self.sum.merge(&other.sum);
+        self.count = self.count.saturating_add(other.count);
+        self.outside = self.outside.saturating_add(other.outside);
+        self.picture |= other.picture;
+    }
 }
 
 impl InputStatistics {
@@ -70,14 +90,22 @@ impl InputStatistics {
                     float.graph.nodes()[reader.node].operator()
                 }),
                 name,
-                ends: None,
-                sum: 0.0,
-                count: 0,
-                outside: 0,
-                picture: false,
+                sums: InputSums::default(),
             }
         });
         InputStatistics(inputs.collect())
+    }
+
+    /// The statistics so far.
+    pub(super) fn sums(&self) -> Vec<InputSums> {
+        self.0.iter().map(|input| input.sums.clone()).collect()
+    }
+
+    /// Replaces the statistics, whose number must be that of the inputs.
+    pub(super) fn replace(&mut self, sums: Vec<InputSums>) {
+        for (input, sums) in self.0.iter_mut().zip(sums) {
+            input.sums = sums;
+        }
     }
 
     pub(super) fn observe(&mut self, tensors: &[Tensor]) {
@@ -85,20 +113,23 @@ impl InputStatistics {
             let Some(values) = tensor.as_f32() else {
                 continue;
             };
-            input.picture |=
+            input.sums.picture |=
                 matches!(tensor.shape(), [_, 1 | 3, h, w] | [_, h, w, 1 | 3] if *h > 7 && *w > 7);
-            let (mut min, mut max) = input.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
+            let ends = input.sums.ends;
+            let (mut min, mut max) = ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
             let outside = input.rounding.as_ref().map(FakeQuantization::outside);
+            let mut sum = 0.0;
             for &value in values {
                 min = min.min(value);
                 max = max.max(value);
-                input.sum += f64::from(value);
+                sum += f64::from(value);
                 if let Some(outside) = &outside {
-                    input.outside += u64::from(outside(value));
+                    input.sums.outside += u64::from(outside(value));
                 }
             }
-            input.count += values.len() as u64;
-            input.ends = (min <= max).then_some((min, max));
+            input.sums.sum.add(sum);
+            input.sums.count += values.len() as u64;
+            input.sums.ends = (min <= max).then_some((min, max));
         }
     }
 }
@@ -250,8 +281,8 @@ fn dead_of(float: &Model, node: &Node) -> Option<(usize, usize)> {
 /// Samples outside the range of the calibration samples.
 fn input_range(input: &InputRecord) -> Option<Warning> {
     let (low, high) = input.rounding.as_ref()?.range();
-    let (min, max) = input.ends?;
-    let outside = input.outside as f64 / input.count.max(1) as f64;
+    let (min, max) = input.sums.ends?;
+    let outside = input.sums.outside as f64 / input.sums.count.max(1) as f64;
     let used = (max - min) / (high - low);
     if outside < 0.05 && used > 0.1 {
         return None;
@@ -275,9 +306,9 @@ fn input_range(input: &InputRecord) -> Option<Warning> {
 
 /// Images that seem not to be scaled.
 fn input_scale(input: &InputRecord) -> Option<Warning> {
-    let (min, max) = input.ends?;
+    let (min, max) = input.sums.ends?;
     let bytes = min >= 0.0 && max > 16.0 && max <= 255.0;
-    if !(input.picture && bytes && input.reader == "Conv") {
+    if !(input.sums.picture && bytes && input.reader == "Conv") {
         return None;
     }
     Some(Warning {
@@ -287,7 +318,7 @@ fn input_scale(input: &InputRecord) -> Option<Warning> {
              convolution reads directly; most models expect values scaled to 1, minus the mean: \
              check the preprocessing",
             input.name,
-            input.sum / input.count.max(1) as f64
+            input.sums.sum.value() / input.sums.count.max(1) as f64
         ),
         keep_float: Vec::new(),
     })

@@ -21,7 +21,7 @@ use crate::profile::{RunStep, Stopwatch};
 use crate::quantize;
 use crate::runtime::Engine;
 use crate::samples::{Encoded, SampleSettings, ShapeMismatch, Skipped};
-use crate::stats::{Method, Range, SecondPassMissing};
+use crate::stats::{Method, PassStatistics, Range, SecondPassMissing};
 
 /// Choices for calibrations that begin later.
 #[derive(Clone, Copy, Default)]
@@ -158,6 +158,30 @@ impl Calibrating {
     /// Returns the first error of the started samples, all of which must have ended.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         Ok(self.run.settle()?)
+    }
+
+    /// Number of samples that the current pass has completed.
+    pub(super) fn samples_done(&self) -> usize {
+        self.run.done()
+    }
+
+    /// The skipped samples, each with its reason.
+    pub(super) fn samples_skipped(&self) -> Vec<Skipped> {
+        self.run.skipped()
+    }
+
+    /// Statistics of the current pass, from the samples that have ended.
+    pub(super) fn collected(&mut self) -> Result<PassStatistics, Error> {
+        Ok(self.run.collected()?)
+    }
+
+    /// Completes the current pass with what other runs collected.
+    pub(super) fn complete_pass(
+        &mut self,
+        collected: &PassStatistics,
+        samples: usize,
+    ) -> Result<(), Error> {
+        Ok(self.run.complete_pass(collected, samples)?)
     }
 
     /// Begins an extra pass over the samples if one is needed, and returns whether it did.

@@ -215,9 +215,9 @@ impl From<FeedError> for Error {
                 source,
             },
             FeedError::Stopped => Error::Stopped,
-            FeedError::OtherSamples { .. } | FeedError::OtherCount { .. } => {
-                Error::OtherSamples(error)
-            }
+            FeedError::OtherSamples { .. }
+            | FeedError::OtherCount { .. }
+            | FeedError::OtherStatistics(_) => Error::OtherSamples(error),
             FeedError::Broken(broken) => broken.into(),
             FeedError::UnderWay(_) => OrderError::UnderWay(error).into(),
         }

@@ -24,6 +24,7 @@ mod inspect;
 mod journal;
 mod model_summary;
 mod opened;
+mod partial_calibration;
 mod prepared;
 mod progress;
 mod quantization;
@@ -55,6 +56,7 @@ pub use inspect::{ChannelRanges, GraphView, NodeView, ValueDistribution, ValueVi
 use journal::Journal;
 pub use model_summary::{DataFile, FloatOperator, GraphPort, ModelSummary, TextForm};
 use opened::OpenedModel;
+pub use partial_calibration::PassNeeds;
 pub use progress::{Event, ProgressMonitor};
 pub use quantization::{QuantizationResult, QuantizationSummary};
 pub use ranges::ValueRanges;

@@ -14,6 +14,7 @@ mod profile;
 mod refusals;
 mod schema;
 mod search;
+mod shards;
 mod texts;
 
 use std::fs;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use octet::samples::Encoded;
 use octet::session::{Error, ErrorKind, Session};
 
 use super::progress::Progress;
@@ -28,13 +29,36 @@ pub fn calibrate(
     options: &QuantizeOptions,
     progress: &Progress,
 ) -> Result<(), Failure> {
-    let mut waiting = Vec::new();
-    let mut bytes = 0;
     // The report contains an entry per sample, so writing it after each one is quadratic. It is
     // written at doubling intervals and at least every second.
     let (mut next, mut written) = (1, Instant::now());
+    let named = |error| failure_of(options, error);
+    let report = |session: &Session, fed| {
+        if fed >= next || written.elapsed() > Duration::from_secs(1) {
+            report_so_far(session, options)?;
+            (next, written) = (2 * fed, Instant::now());
+        }
+        Ok(())
+    };
+    feed(session, samples, threads, progress, named, |_| {}, report)
+}
+
+/// Feeds all samples, as many at a time as keep the threads busy. `seen` is called for each sample
+/// that was read, and `after` after each portion with the number of samples fed so far.
+pub fn feed(
+    session: &mut Session,
+    samples: &Samples,
+    threads: usize,
+    progress: &Progress,
+    named: impl Fn(Error) -> Failure,
+    mut seen: impl FnMut(&Encoded),
+    mut after: impl FnMut(&Session, usize) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut waiting = Vec::new();
+    let mut bytes = 0;
     for index in 0..samples.count() {
         let encoded = samples.get(session, index)?;
+        seen(&encoded);
         bytes += encoded
             .parts
             .iter()
@@ -45,12 +69,9 @@ pub fn calibrate(
         if last || waiting.len() >= read_ahead(threads) || bytes >= READ_AHEAD_BYTES {
             session
                 .feed(std::mem::take(&mut waiting), progress)
-                .map_err(|error| failure_of(options, error))?;
+                .map_err(&named)?;
             bytes = 0;
-            if index + 1 >= next || written.elapsed() > Duration::from_secs(1) {
-                report_so_far(session, options)?;
-                (next, written) = (2 * (index + 1), Instant::now());
-            }
+            after(session, index + 1)?;
         }
     }
     Ok(())

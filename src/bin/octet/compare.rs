@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use octet::compare::{Comparison, Decision, LayerError, Verdict, slower};
@@ -12,19 +12,21 @@ use octet::session::{Runner, Session, compare_sample};
 use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
+use super::labels;
 use super::reports::ReportFiles;
 use super::samples::{BadSampleOptions, Samples, left_out};
+use super::shard_samples::ShardOptions;
 use super::texts::TextOptions;
-use super::{Failure, files, open, threads};
+use super::{Failure, files, open, shard_comparison, threads};
 
 #[derive(Args)]
 pub struct CompareOptions {
     /// The float model
-    float: PathBuf,
+    pub float: PathBuf,
     /// The quantized model made from it, with QuantizeLinear and DequantizeLinear pairs
-    quantized: PathBuf,
+    pub quantized: PathBuf,
     /// Samples to compare on, as for `octet quantize`; preferably not those of the calibration
-    #[arg(long, visible_alias = "data", aliases = ["calib", "input"], value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
+    #[arg(long, visible_alias = "data", aliases = ["calib", "input"], value_name = "PATH", num_args = 1.., required_unless_present_any = ["demo", "stats"])]
     samples: Vec<PathBuf>,
     /// Use N random samples instead; the result means little for real use
     #[arg(long, value_name = "N", conflicts_with = "samples", value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -32,7 +34,7 @@ pub struct CompareOptions {
     /// Class labels, to measure accuracy: lines of `SAMPLE,CLASS` with the sample's name or path
     /// and the class number
     #[arg(long, value_name = "LABELS.csv")]
-    labels: Option<PathBuf>,
+    pub labels: Option<PathBuf>,
     /// Number of layers to list, the worst first
     #[arg(long, value_name = "N", default_value = "15")]
     top: usize,
@@ -42,13 +44,21 @@ pub struct CompareOptions {
     /// Also show the error of each output with only the weights quantized, and with only the
     /// activations
     #[arg(long)]
-    split: bool,
+    pub split: bool,
     /// End with the exit code 4 if the verdict is worse than this
     #[arg(long, value_name = "VERDICT")]
     require: Option<Requirement>,
     /// Print the whole result as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pub shard: ShardOptions,
+    /// Write the sums of this shard to a file for `octet merge`, and print no result
+    #[arg(long, value_name = "OUT.stats", conflicts_with_all = ["profile", "stats", "require"])]
+    pub save_stats: Option<PathBuf>,
+    /// Print the result of these merged sums instead of running samples
+    #[arg(long, value_name = "ALL.stats", conflicts_with_all = ["samples", "demo", "profile"])]
+    stats: Option<PathBuf>,
     #[command(flatten)]
     files: ReportFiles,
     /// Number of threads [default: one per processor]
@@ -77,6 +87,7 @@ enum Requirement {
 /// Runs the command.
 pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     options.files.check()?;
+    shard_comparison::check(options)?;
     threads::start(options.threads)?;
     let settings = samples::SampleSettings {
         demo: options.demo.is_some(),
@@ -89,13 +100,18 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     let named =
         |error: octet::session::Error| Failure::from(error).about(options.quantized.display());
     let labels = match &options.labels {
-        Some(path) => labels(path)?,
+        Some(path) => labels::read(path)?,
         None => HashMap::new(),
     };
     let runner = quantized.runner().map_err(named)?;
+    let bound = shard_comparison::Bound::new(options, &float, &quantized, &settings)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
     if options.split && !comparing.split() {
         eprintln!("the error can't be split: no weights follow a DequantizeLinear");
+    }
+    if let Some(path) = &options.stats {
+        bound.replace(path, &mut comparing)?;
+        return print(options, &mut float, comparing.finish());
     }
     let samples = Samples::new(&options.samples, options.demo)?;
     let samples = samples.tokenized(&float, &options.float, &options.texts)?;
@@ -107,13 +123,19 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
         eprintln!("octet: note: {proposed}");
     }
-    let samples = samples.usable(&mut float, &mut settings)?;
+    let mut shard = options.shard.begin(options.demo, &samples)?;
+    let samples = shard.divide(samples);
+    let samples = match samples.count() {
+        0 => samples,
+        _ => samples.usable(&mut float, &mut settings)?,
+    };
     let already = settings.skipped.len();
     let mut first = None;
     let mut failed = None;
     let mut used = 0;
     for sample in samples.each(&float) {
         let sample = sample?;
+        shard.add(&sample);
         let inputs = match float.decode(&sample, &settings) {
             Ok(inputs) => inputs,
             Err(error) if options.bad.continues_after(&error) => {
@@ -126,7 +148,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
             }
             Err(error) => return Err(error.into()),
         };
-        let label = label_of(&labels, &sample.name);
+        let label = labels::of(&labels, &sample.name);
         used += usize::from(label.is_some());
         compare_sample(&mut comparing, &inputs, label, &())
             .map_err(|error| Failure::from(error).about(format!("sample `{}`", sample.name)))?;
@@ -138,6 +160,9 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     let compared = samples.count() + already - settings.skipped.len();
     if let Some(note) = left_out(&settings.skipped, compared) {
         eprintln!("octet: note: {note}");
+    }
+    if let Some(out) = &options.save_stats {
+        return bound.save(out, &comparing, &shard, &settings.skipped);
     }
     if !labels.is_empty() && used == 0 {
         return Err(Failure::input(format!(
@@ -151,8 +176,17 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
             .warnings
             .extend(slower_warning(&mut float, &runner, &inputs)?);
     }
+    print(options, &mut float, comparison)
+}
+
+/// Adds the result to the report, and prints it.
+fn print(
+    options: &CompareOptions,
+    float: &mut Session,
+    comparison: Comparison,
+) -> Result<(), Failure> {
     float.finish_comparison(&comparison);
-    options.files.write(&float)?;
+    options.files.write(float)?;
     files::print(&match options.json {
         true => serde_json::to_string_pretty(&comparison)? + "\n",
         false => text(&comparison, options.top)?,
@@ -207,45 +241,6 @@ fn slower_warning(
         })
         .collect();
     Ok(slower(&both, (a.total.median, b.total.median)))
-}
-
-/// Labels by sample. A line without a pair is an error, except for a heading in the first line.
-pub fn labels(path: &Path) -> Result<HashMap<String, usize>, Failure> {
-    let text = String::from_utf8_lossy(&files::read(path, "labels")?).into_owned();
-    let mut labels = HashMap::new();
-    for (number, line) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, l)| !l.trim().is_empty())
-    {
-        let pair = line
-            .rsplit_once(',')
-            .map(|(name, class)| (name.trim(), class.trim().parse()));
-        match pair {
-            Some((name, Ok(class))) => {
-                labels.insert(name.to_string(), class);
-            }
-            _ if number == 0 => {}
-            _ => {
-                return Err(Failure::input(format!(
-                    "{} line {}: it is not `SAMPLE,CLASS` with a class number; correct the line",
-                    path.display(),
-                    number + 1
-                )));
-            }
-        }
-    }
-    Ok(labels)
-}
-
-/// The label is found by the sample's path, its file name, or the file name without extension.
-pub fn label_of(labels: &HashMap<String, usize>, sample: &str) -> Option<usize> {
-    let path = Path::new(sample);
-    let name = path.file_name()?.to_str()?;
-    let stem = path.file_stem()?.to_str()?;
-    [sample, name, stem]
-        .into_iter()
-        .find_map(|key| labels.get(key).copied())
 }
 
 fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {

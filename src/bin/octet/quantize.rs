@@ -13,6 +13,7 @@ use super::images::ImageOptions;
 use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
+use super::stats_files;
 use super::stream::{self, StreamOptions, StreamedRun};
 use super::stream_report::StreamReport;
 use super::texts::TextOptions;
@@ -70,6 +71,10 @@ pub struct QuantizeOptions {
     /// Use these ranges instead of a calibration, as JSON: {"tensor": [min, max]}
     #[arg(long, value_name = "RANGES.json", conflicts_with = "samples")]
     ranges: Option<PathBuf>,
+    /// Use these merged statistics of `octet observe` instead of a calibration: the file of each pass,
+    /// in order
+    #[arg(long, value_name = "PASS.stats", num_args = 1.., conflicts_with_all = ["samples", "ranges", "demo"])]
+    pub stats: Vec<PathBuf>,
     /// Save the calibrated ranges to this file, for --ranges
     #[arg(long, value_name = "RANGES.json")]
     save_ranges: Option<PathBuf>,
@@ -116,8 +121,8 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
         };
         return folder.write();
     }
-    let has_data =
-        !options.samples.is_empty() || options.demo.is_some() || options.ranges.is_some();
+    let observed = options.ranges.is_some() || !options.stats.is_empty();
+    let has_data = !options.samples.is_empty() || options.demo.is_some() || observed;
     let fits = match has_data {
         true => settings.takes_samples(),
         false => !settings.needs_samples(),
@@ -125,14 +130,20 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     if !fits {
         return Err(Failure::usage(match has_data {
             true => {
-                "--samples, --demo and --ranges are for the scheme static, half precision, and the methods gptq and awq of blocks: \
-                 leave them out, these settings use no samples"
+                "--samples, --demo, --ranges and --stats are for the scheme static, half precision, and the methods gptq and awq of \
+                 blocks: leave them out, these settings use no samples"
             }
             false => {
                 "no samples were given: name some with --samples, or choose a scheme that needs none (--scheme dynamic, \
                  weights, blocks or float16)"
             }
         }));
+    }
+    if observed && settings.tunes() {
+        return Err(Failure::usage(
+            "`finetune` and `rounding: closed-form` learn from samples, and --ranges and --stats hold none: give --samples in \
+             their place",
+        ));
     }
     let image_settings = samples::SampleSettings {
         demo: options.demo.is_some(),
@@ -212,6 +223,10 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     match &options.ranges {
         Some(path) => session.set_ranges(ranges::read(path)?).map_err(named)?,
         None if !has_data => progress.stage("Preparing"),
+        None if !options.stats.is_empty() => {
+            progress.stage("Preparing");
+            stats_files::calibrate(&mut session, options, &settings, &progress)?;
+        }
         None => {
             progress.stage("Preparing");
             session.equalize(settings.equalizes());

@@ -75,8 +75,8 @@ pub fn left_out(skipped: &[Skipped], used: usize) -> Option<String> {
 pub enum Samples {
     /// Files.
     Files(SampleFiles),
-    /// A number of random samples.
-    Demo(u64),
+    /// Random samples, by their numbers.
+    Demo(Vec<u64>),
 }
 
 /// Files, grouped into samples.
@@ -93,7 +93,7 @@ impl Samples {
     /// Random samples, or those in files and folders.
     pub fn new(paths: &[PathBuf], demo: Option<u64>) -> Result<Samples, Failure> {
         Ok(match demo {
-            Some(count) => Samples::Demo(count),
+            Some(count) => Samples::Demo((0..count).collect()),
             None if paths.is_empty() => Samples::Files(SampleFiles::default()),
             None => {
                 let expanded = files::expand(paths)?;
@@ -142,11 +142,32 @@ impl Samples {
         Ok(Samples::Files(files))
     }
 
+    /// The names of all samples, in order.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Samples::Files(files) => files.refs.iter().map(|one| one.name.clone()).collect(),
+            Samples::Demo(numbers) => numbers.iter().map(u64::to_string).collect(),
+        }
+    }
+
+    /// The samples for which `keeps` holds, by their places in the order.
+    pub fn retain(&mut self, keeps: impl Fn(usize) -> bool) {
+        let mut place = 0;
+        let mut next = || {
+            place += 1;
+            keeps(place - 1)
+        };
+        match self {
+            Samples::Files(files) => files.refs.retain(|_| next()),
+            Samples::Demo(numbers) => numbers.retain(|_| next()),
+        }
+    }
+
     /// The number of samples.
     pub fn count(&self) -> usize {
         match self {
             Samples::Files(files) => files.refs.len(),
-            Samples::Demo(count) => *count as usize,
+            Samples::Demo(numbers) => numbers.len(),
         }
     }
 
@@ -204,7 +225,7 @@ impl Samples {
     pub fn get(&self, session: &Session, index: usize) -> Result<Encoded, Failure> {
         match self {
             Samples::Files(files) => files.read(index),
-            Samples::Demo(_) => Ok(session.demo_sample(0, index as u64)?),
+            Samples::Demo(numbers) => Ok(session.demo_sample(0, numbers[index])?),
         }
     }
 }

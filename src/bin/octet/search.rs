@@ -14,13 +14,12 @@ use octet::search::{
 };
 use octet::session::{Error, Session};
 
-use super::compare::{label_of, labels};
 use super::images::ImageOptions;
 use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
 use super::texts::TextOptions;
-use super::{Failure, files, open, targets, threads};
+use super::{Failure, files, labels, open, targets, threads};
 
 #[derive(Args)]
 pub struct SearchCommand {
@@ -196,7 +195,7 @@ pub fn run(command: &SearchCommand) -> Result<(), Failure> {
     let named = |error: Error| Failure::from(error).about(command.model.display());
     session.refuse_quantized().map_err(named)?;
     let labels = match &command.labels {
-        Some(path) => labels(path)?,
+        Some(path) => labels::read(path)?,
         None => HashMap::new(),
     };
     let reading = samples::SampleSettings {
@@ -256,7 +255,7 @@ pub fn run(command: &SearchCommand) -> Result<(), Failure> {
             let sample = samples.get(session, index)?;
             match session.decode(&sample, &reading) {
                 Ok(inputs) => decoded.push(SearchSample {
-                    label: label_of(&labels, &sample.name),
+                    label: labels::of(&labels, &sample.name),
                     name: sample.name,
                     inputs,
                 }),

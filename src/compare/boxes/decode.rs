@@ -1,9 +1,11 @@
 //! Reads boxes, scores and classes from the outputs of a detector.
 
+use serde::{Deserialize, Serialize};
+
 use super::OutputTensor;
 
 /// Layout of boxes and scores in the outputs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum BoxLayout {
     /// One output, a box in each column: four coordinates, then a score for each class.
     Columns(usize),

@@ -2,7 +2,7 @@
 
 mod decode;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use decode::{BoxDecoding, BoxLayout, DetectedBox, boxes, boxes_per_sample, rows_of};
 
@@ -10,7 +10,9 @@ use super::difference::Difference;
 use super::output_kinds::{OutputKind, OutputTraits};
 
 /// Numbers of confident boxes and of those that match.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct BoxMatches {
     /// Confident boxes of the float model, those with a score of at least 0.25.
@@ -44,7 +46,7 @@ const MAX_BOXES: usize = 1000;
 const MIN_ROWS: usize = 64;
 
 /// Outputs that belong to a detector, with their statistics.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Detector {
     layout: BoxLayout,
     difference: (Difference, Difference),
@@ -141,6 +143,17 @@ impl Detector {
             .0
             .add(&pick(&coordinates, a), &pick(&coordinates, b));
         self.difference.1.add(&pick(&scores, a), &pick(&scores, b));
+    }
+
+    /// Adds the sums over other samples. Returns false if those had another layout.
+    pub(super) fn merge(&mut self, other: &Detector) -> bool {
+        self.difference.0.merge(&other.difference.0);
+        self.difference.1.merge(&other.difference.1);
+        let add = |all: &mut u64, more: u64| *all = all.saturating_add(more);
+        add(&mut self.matches.confident, other.matches.confident);
+        add(&mut self.matches.matched, other.matches.matched);
+        add(&mut self.matches.extra, other.matches.extra);
+        self.layout == other.layout
     }
 
     /// The results for an output that holds boxes.
