@@ -83,7 +83,8 @@ def connect(address: str | None) -> None:
     if address:
         require_reachable(address)
     try:
-        context = ray.init(address=address, include_dashboard=None, log_to_driver=False, logging_level="ERROR")
+        # Without `local`, Ray would join a cluster that happens to run on this machine.
+        context = ray.init(address=address or "local", include_dashboard=None, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, TimeoutError) as error:
         why = str(error).splitlines()[0]
         raise OctetRayError(f"can't reach the Ray cluster {address}: {why}; check --address and `ray status`") from None

@@ -119,7 +119,8 @@ def _result(reference):
             raise OctetRayError(
                 f"a shard did not end in {TRIES + 1} tries: {cause}; check the memory and the disks of the nodes"
             ) from None
-        raise OctetRayError(f"a task failed: {str(error).splitlines()[-1]}") from None
+        first = (str(cause).splitlines() or [""])[0]
+        raise OctetRayError(f"a task failed: {type(cause).__name__}: {first}; check the nodes and start again") from None
     except ray.exceptions.RayError as error:
         lost = str(error).splitlines()[0]
         raise OctetRayError(

@@ -107,8 +107,13 @@ def test_a_killed_worker_does_not_change_the_bytes(job, place, faulty, alone, tm
 def test_a_removed_node_does_not_change_the_bytes(cluster, job, place, faulty, alone, tmp_path):
     added = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
-    # The program waits on the added node, in whose folder it is, until that node is removed.
-    fault = f"case $0 in */{added.node_id}/*) mkdir -p {tmp_path}/waits; sleep 120;; esac"
+    # The program waits on the added node, in whose folder it is, until that node is removed. On the
+    # others it waits for that moment, so that the added node surely runs a shard.
+    waits = f"{tmp_path}/waits"
+    fault = (
+        f"case $0 in */{added.node_id}/*) mkdir -p {waits}; sleep 120;; "
+        f"*) for _ in $(seq 1200); do [ -d {waits} ] && break; sleep 0.05; done;; esac"
+    )
     one = job(shards=7, octet=faulty("*/7", fault))
     removed = []
 
