@@ -14,11 +14,13 @@ from .errors import OctetRayError
 from .node_files import SentFile, send
 from .shards import Progress, Work, run_shards, to_stderr
 
-# Shards of one processor: enough to even out slow samples and lost nodes.
+# Most shards of one processor: enough to even out slow samples and lost nodes.
 SHARDS_OF_A_SLOT = 4
 # Options of octet whose value is a file, which goes to the nodes.
 FILE_OPTIONS = ("--config", "--labels", "--tokenizer")
-# Fewest samples of a shard: opening the model costs about as much as a few samples.
+# Opening the model costs about as much as five samples. A shard has at least this many samples where
+# there is more than one shard for each processor, and where there is not.
+MANY_SAMPLES = 100
 FEWEST_SAMPLES = 8
 
 
@@ -60,7 +62,8 @@ class Comparison(Job):
 
 def shard_count(samples: int, slots: int) -> int:
     """Number of shards for a number of samples on a number of processors."""
-    return max(1, min(SHARDS_OF_A_SLOT * slots, math.ceil(samples / FEWEST_SAMPLES)))
+    several = min(SHARDS_OF_A_SLOT, max(1, samples // (MANY_SAMPLES * slots)))
+    return max(1, min(several * slots, math.ceil(samples / FEWEST_SAMPLES)))
 
 
 def data_files(octet: Path, model: Path) -> list[Path]:

@@ -43,7 +43,7 @@ def arguments(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
     for one in (calibration, comparison):
         one.add_argument("--address", help="the cluster, as HOST:PORT or `auto`; without it a local Ray starts")
         one.add_argument("--octet", help="the native program [default: $OCTET, or octet on the path]")
-        one.add_argument("--shards", type=int, help="number of shards of a pass [default: 4 for each processor]")
+        one.add_argument("--shards", type=int, help="number of shards of a pass [default: one to four for each processor]")
         one.add_argument("--threads", type=int, default=1, help="processors of each shard [default: 1]")
         one.add_argument("--ship-samples", action="store_true", help="send the samples; nodes need not see the folder")
         one.add_argument("--skip-bad", action="store_true", help="leave out samples that can't be used, and count them")

@@ -20,7 +20,9 @@ def test_options_after_two_dashes_go_to_octet_by_their_use():
 
 
 def test_shards_suit_the_samples_and_the_processors():
-    assert shard_count(500, 2) == 8
+    assert shard_count(500, 2) == 4
+    assert shard_count(5000, 2) == 8
+    assert shard_count(100, 2) == 2
     assert shard_count(20, 1000) == 3
     assert shard_count(1, 4) == 1
 
