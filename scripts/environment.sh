@@ -23,7 +23,7 @@ for package in rustfft inventory; do
 done
 
 # Every crate but those for browsers. The list is cargo's own, so a new crate is in it.
-native_packages=(--workspace --exclude octet-wasm-tests --exclude octet-kernel-bench)
+native_packages=(--workspace --exclude octet-wasm-tests --exclude octet-kernel-bench --exclude octet-node)
 
 # The oldest compiler that builds this crate and its dependencies.
 minimum_rust=1.91

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
  * @typedef {object} Variant
  * @property {string} name
  * @property {string} package the crate that is built
+ * @property {string} target the variant whose target folder it shares, since the flags are equal
  * @property {boolean} threads whether the build has a shared memory and a thread pool
  * @property {string[]} cargoFeatures
  * @property {string[]} targetFeatures
@@ -14,7 +15,8 @@ import { readFileSync } from 'node:fs';
  * @property {string[]} cfg
  */
 
-const keys = ['package', 'threads', 'cargo-features', 'target-features', 'link-args', 'cfg'];
+/** Keys of a variant. All but `target` are required. */
+const keys = ['package', 'target', 'threads', 'cargo-features', 'target-features', 'link-args', 'cfg'];
 
 /** @param {string} text @param {string} where @returns {unknown} */
 function value(text, where) {
@@ -57,11 +59,12 @@ export function readVariants(file) {
     table[pair[1]] = value(text, where);
   }
   return [...tables].map(([name, entries]) => {
-    const missing = keys.filter((key) => !(key in entries));
+    const missing = keys.filter((key) => key !== 'target' && !(key in entries));
     if (missing.length > 0) throw new Error(`wasm-pack.toml: variant "${name}" lacks ${missing.join(', ')}`);
     return {
       name,
       package: entries.package,
+      target: entries.target ?? name,
       threads: entries.threads,
       cargoFeatures: entries['cargo-features'],
       targetFeatures: entries['target-features'],

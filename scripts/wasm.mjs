@@ -46,7 +46,7 @@ function variantNamed(name) {
 const chosen = (names) => (names.length === 0 || names.includes('all') ? variants : names.map(variantNamed));
 
 /** @param {import('./variants.mjs').Variant} variant */
-const targetFolder = (variant) => join(required('OCTET_CACHE'), 'target', variant.name);
+const targetFolder = (variant) => join(required('OCTET_CACHE'), 'target', variant.target);
 
 /**
  * The environment of cargo. std is compiled with the variant's own features: threads need a std
@@ -124,7 +124,7 @@ const moduleName = (variant) => variant.package.replace(/^octet-/, '');
 function sources() {
   const read = (/** @type {string} */ path) => (/\.(rs|toml)$/.test(path) ? [path] : []);
   const under = (/** @type {string} */ folder) => readdirSync(join(checkout, folder), { recursive: true, encoding: 'utf8' }).flatMap(read).map((file) => join(folder, file));
-  const inside = ['crates', 'patches', 'src'].flatMap(under).filter((file) => !/\/(tests|test-models)\//.test(file));
+  const inside = ['crates', 'packages', 'patches', 'src'].flatMap(under).filter((file) => !/\/(tests|test-models)\//.test(file));
   const hash = createHash('sha256');
   for (const file of ['Cargo.lock', 'Cargo.toml', 'wasm-pack.toml', ...inside.sort()]) hash.update(`${file}\n`).update(readFileSync(join(checkout, file)));
   return hash.digest('hex').slice(0, 16);

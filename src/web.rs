@@ -9,6 +9,7 @@
 mod control;
 mod convert;
 mod files;
+mod inference;
 mod inspect;
 mod stream;
 mod tensors;
@@ -31,6 +32,8 @@ use crate::tune::Tuning;
 
 #[cfg(feature = "threads")]
 pub use wasm_bindgen_rayon::init_thread_pool;
+
+pub use control::{record_panic, stop_requested, watch_stop_requests};
 
 use control::SharedControl;
 use convert::{error, failure, from_js, settings_from_js, to_js};

@@ -7,7 +7,7 @@ import type {
   ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, StreamedPlan, TextSettings, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
-  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, Place, Progress, Result, Run, RunOptions, Shared, StreamedFiles, TokenizedTexts,
+  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, Result, Run, RunOptions, Shared, StreamedFiles, TokenizedTexts,
 } from './api.js';
 
 /** An open model. `wanted` lists external data files that are missing. */
@@ -42,7 +42,7 @@ interface Key {
 }
 
 export interface Calls {
-  start(args: { variant: 'threads' | 'baseline'; threads: number }): { shared: Shared | null };
+  start(args: { variant: 'threads' | 'baseline'; threads: number; files?: Record<string, string> }): { shared: Shared | null };
   memory(args: {}): Memory;
   presets(args: {}): Record<string, ImageSettings>;
   group(args: { paths: string[] }): SampleRef[];
@@ -71,6 +71,9 @@ export interface Calls {
   graph(args: Key): GraphView;
   distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): ValueDistribution | null;
   channels(args: Key & { weight: string }): ChannelRanges | null;
+  openInference(args: Key & { name: string; blob: Blob; data: NamedFile[] }): ModelSummary;
+  infer(args: Key & { inputs: InputTensor[] }): OutputTensor[];
+  closeInference(args: Key): void;
   openStreamed(args: Key & { file: NamedFile }): { wanted: string[] };
   attachStreamed(args: Key & { files: NamedFile[] }): { card: ModelSummary };
   planStreamed(args: StreamedJob): PlannedStream;

@@ -4,6 +4,8 @@
  * words, so that the page can explain, for example, “1 thread”.
  */
 
+import { isIsolated, processors } from './environment.js';
+
 /**
  * @typedef {object} Capability
  * @property {string} name
@@ -64,8 +66,8 @@ export function detect() {
   const simd = hasSimd();
   const relaxed = hasRelaxedSimd();
   const atomics = hasAtomics() && hasSharedMemory();
-  const isolated = globalThis.crossOriginIsolated === true;
-  const cores = navigator.hardwareConcurrency || 1;
+  const isolated = isIsolated();
+  const cores = processors();
   const threads = atomics && relaxed && isolated ? cores : 1;
 
   /** @type {Capability[]} */

@@ -4,6 +4,7 @@
  * an `AbortError` a fraction of a second after it was stopped.
  */
 
+import { files, startWorker } from './environment.js';
 import { slot } from './shared-memory.js';
 
 /** @import { Failure, Progress, Shared } from './types.js' */
@@ -56,7 +57,7 @@ export class Engine {
 
   /** @param {'threads' | 'baseline'} variant @param {number} threads */
   constructor(variant, threads) {
-    this.worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'octet' });
+    this.worker = startWorker();
     this.worker.addEventListener('message', (event) => this.#answer(event.data));
     this.worker.addEventListener('error', (event) => {
       event.preventDefault();
@@ -81,7 +82,7 @@ export class Engine {
     const late = () => this.end(new OctetError({ kind: 'threads', message: `no answer within ${startup / 1000} s` }));
     const onProgress = () => (this.#late = setTimeout(late, startup));
     try {
-      const { shared } = await this.call('start', { variant, threads }, { onProgress });
+      const { shared } = await this.call('start', { variant, threads, files: files() }, { onProgress });
       this.#shared = shared;
     } catch (error) {
       this.end(error);

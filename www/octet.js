@@ -18,6 +18,7 @@ import { detect } from './capabilities.js';
 import { needsSamples } from './settings-document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 import { baseName, namedFile } from './files.js';
+import { InferenceSession } from './inference-session.js';
 
 /** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, UnusableSample, NamedFile, Progress, Settings, Result, Run, RunOptions, SampleRef, SampleSettings, TextSettings, TokenizedTexts } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
@@ -171,6 +172,18 @@ export class Octet {
     const json = files.find((file) => file !== config);
     if (!json) throw new OctetError({ kind: 'sample', message: 'The tokenizer.json of the model is missing.' });
     return (await this.engine()).call('tokenize', { texts: texts.map(namedFile), tokenizer: json, config, settings, length });
+  }
+
+  /**
+   * Opens a model to be run many times. It is planned at the first run of each set of shapes.
+   *
+   * @param {File | Blob | Uint8Array<ArrayBuffer>} file
+   * @param {{ name?: string, data?: NamedFile[] }} [options] `data`: files of external data
+   * @returns {Promise<InferenceSession>}
+   */
+  async createSession(file, { name = 'model.onnx', data = [] } = {}) {
+    const blob = file instanceof Blob ? file : new Blob([file]);
+    return InferenceSession.open(await this.engine(), this.#keys++, { name, blob, data });
   }
 
   /** Presets of image settings, by name. @returns {Promise<Record<string, ImageSettings>>} */

@@ -5,4 +5,4 @@
  */
 
 /** Indices into `control`. */
-export const slot = { cancel: 0, done: 1, panicked: 2, ended: 3 };
+export const slot = { cancel: 0, done: 1, panicked: 2, ended: 3, watching: 4 };

@@ -5,10 +5,10 @@
  * again.
  */
 
-import { absent } from './capabilities.js';
+import { loadEngine, loadTokenizers } from './builds.js';
 import { slot } from './shared-memory.js';
 
-/** @import { NamedFile, Progress, SampleRef, SampleSettings, Settings, Shared } from './types.js' */
+/** @import { NamedFile, OutputTensor, Progress, SampleRef, SampleSettings, Settings, Shared } from './types.js' */
 /** @import { Handlers, Request } from './calls.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
@@ -31,8 +31,12 @@ const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ 
 /** @type {Wasm | null} */
 let wasm = null;
 let threads = 1;
+/** Addresses of the wasm files, where the worker can't find them itself. @type {Record<string, string> | undefined} */
+let files;
 /** @type {Map<number, Session>} */
 const sessions = new Map();
+/** Models that run many times, with their plans. @type {Map<number, import('../pkg/threads/octet.js').Inference>} */
+const inferences = new Map();
 
 /** @returns {Wasm} */
 function loaded() {
@@ -55,13 +59,8 @@ const streamed = () => import('./streamed-worker.js');
 /** @type {Handlers} */
 const calls = {
   async start(options, report) {
-    const folder = new URL(`../pkg/${options.variant}/`, import.meta.url);
-    const script = new URL('octet.js', folder).href;
-    const module = /** @type {Wasm} */ (await import(script).catch(async (cause) => {
-      const answer = await fetch(script, { method: 'HEAD' }).catch(() => null);
-      throw answer?.status === 404 ? Object.assign(new Error(absent(options.variant)), { kind: 'load' }) : cause;
-    }));
-    await module.default({ module_or_path: new URL('octet_bg.wasm', folder) });
+    files = options.files;
+    const module = await loadEngine(options.variant, files);
     module.install();
     wasm = module;
     const pool = /** @type {{ initThreadPool?: (count: number) => Promise<unknown> }} */ (module);
@@ -171,6 +170,23 @@ const calls = {
     return open.finishComparison();
   },
 
+  async openInference({ key, name, blob, data }) {
+    const opened = await loaded().Inference.open(name, blob, data);
+    inferences.set(key, opened);
+    return opened.card();
+  },
+
+  infer({ key, inputs }) {
+    const open = inferences.get(key);
+    if (!open) throw Object.assign(new Error('This session is closed: create another one.'), { kind: 'order' });
+    return open.run(inputs);
+  },
+
+  closeInference({ key }) {
+    inferences.get(key)?.free();
+    inferences.delete(key);
+  },
+
   openStreamed: async (args) => (await streamed()).openStreamed(loaded(), args),
   attachStreamed: async (args) => (await streamed()).attachStreamed(args),
   planStreamed: async (args) => (await streamed()).planStreamed(args),
@@ -178,7 +194,7 @@ const calls = {
   discardStreamed: async (args) => (await streamed()).discardStreamed(args),
   closeStreamed: async (args) => (await streamed()).closeStreamed(args),
   async tokenize({ texts, tokenizer, config, settings, length }) {
-    const { Tokenizer } = await tokenizers();
+    const { Tokenizer } = await loadTokenizers(files);
     const bytes = async (/** @type {NamedFile} */ { blob }) => new Uint8Array(await blob.arrayBuffer());
     const made = new Tokenizer(tokenizer.path, await bytes(tokenizer), config?.path ?? '', config ? await bytes(config) : undefined);
     /** @type {NamedFile[]} */
@@ -226,14 +242,6 @@ const calls = {
 
   presets: () => loaded().imagePresets(),
 };
-
-/** The module of the tokenizers; it loads with the first text. @returns {Promise<typeof import('../pkg/tokenizer/tokenizer.js')>} */
-async function tokenizers() {
-  const folder = new URL('../pkg/tokenizer/', import.meta.url);
-  const module = await import(new URL('tokenizer.js', folder).href);
-  await module.default({ module_or_path: new URL('tokenizer_bg.wasm', folder) });
-  return module;
-}
 
 /** @param {Report} report @returns {(done: number, of: number) => void} */
 function reading(report) {
@@ -395,6 +403,18 @@ function failure(error) {
   return { kind: typeof error?.kind === 'string' ? error.kind : 'internal', message: String(error?.message ?? error) };
 }
 
+/**
+ * The buffers of a result, which move to the page without a copy.
+ *
+ * @param {Request['call']} call
+ * @param {any} value
+ * @returns {Transferable[]}
+ */
+function movable(call, value) {
+  if (call === 'quantize') return [value.model.buffer];
+  return call === 'infer' ? value.map((/** @type {OutputTensor} */ { data }) => data.buffer) : [];
+}
+
 /** Calls run in order: a session is never entered twice. */
 let line = Promise.resolve();
 
@@ -418,8 +438,7 @@ scope.addEventListener('message', (event) => {
   line = line.then(async () => {
     try {
       const value = await calls[call](args, (progress) => scope.postMessage({ id, progress }), async () => (await delivered(), sufficed.has(id)));
-      const bytes = /** @type {any} */ (value)?.model;
-      scope.postMessage({ id, value }, bytes instanceof Uint8Array ? [bytes.buffer] : []);
+      scope.postMessage({ id, value }, movable(call, value));
     } catch (error) {
       scope.postMessage({ id, failure: failure(error) });
     }

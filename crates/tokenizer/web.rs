@@ -60,9 +60,13 @@ fn object(entries: &[(&str, JsValue)]) -> Result<JsValue, JsValue> {
     Ok(object.into())
 }
 
-/// An error of the kind of samples, as the page knows it.
+/// An error with its kind: that of samples, or of settings if they leave no room.
 fn error(error: TextError) -> JsValue {
+    let kind = match error {
+        TextError::NoRoom { .. } => "settings",
+        _ => "sample",
+    };
     let thrown = Error::new(&error.to_string());
-    let _ = Reflect::set(&thrown, &"kind".into(), &"sample".into());
+    let _ = Reflect::set(&thrown, &"kind".into(), &kind.into());
     thrown.into()
 }

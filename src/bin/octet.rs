@@ -7,6 +7,8 @@
 #![allow(clippy::result_large_err)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+#[path = "octet/bar.rs"]
+mod bar;
 #[path = "octet/calibration.rs"]
 mod calibration;
 #[path = "octet/compare.rs"]
@@ -73,6 +75,9 @@ mod targets;
 mod texts;
 #[path = "octet/threads.rs"]
 mod threads;
+#[cfg(target_family = "wasm")]
+#[path = "octet/tokenizer_module.rs"]
+mod tokenizer_module;
 #[path = "octet/transformers_js.rs"]
 mod transformers_js;
 #[path = "octet/tuning.rs"]
@@ -80,11 +85,14 @@ mod tuning;
 #[path = "octet/write_behind.rs"]
 mod write_behind;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use failure::Failure;
+
+/// Exit code of a command that did all it should.
+const SUCCESS: u8 = 0;
 
 /// Quantize ONNX models with your own data.
 #[derive(Parser)]
@@ -112,8 +120,29 @@ enum Command {
     Compare(Box<compare::CompareOptions>),
 }
 
-fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+#[cfg(not(target_family = "wasm"))]
+fn main() -> std::process::ExitCode {
+    command_line(std::env::args_os()).into()
+}
+
+/// Number of threads of the command in these arguments; none if it needs no pool. Node starts the
+/// threads before it calls [`command_line`].
+#[cfg(target_family = "wasm")]
+pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
+    match Arguments::try_parse_from(arguments).map(|parsed| parsed.command) {
+        Err(_) | Ok(Command::Inspect(_)) => 0,
+        Ok(Command::Observe(options)) => threads::wanted(options.threads),
+        Ok(Command::Merge(options)) => threads::wanted(options.threads),
+        Ok(Command::Search(command)) => threads::wanted(command.threads),
+        Ok(Command::Quantize(options)) => threads::wanted(options.threads),
+        Ok(Command::Run(options)) => threads::wanted(options.threads),
+        Ok(Command::Compare(options)) => threads::wanted(options.threads),
+    }
+}
+
+/// Runs the command in these arguments, the first of which is the program. Returns the exit code.
+pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return usage_error(&error),
     };
@@ -127,22 +156,22 @@ fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
     });
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => SUCCESS,
         Err(failure) => failure.end(),
     }
 }
 
 /// Prints help and version as clap does. An error in the arguments becomes one line with a
 /// suggestion.
-fn usage_error(error: &clap::Error) -> ExitCode {
+fn usage_error(error: &clap::Error) -> u8 {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
         DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = error.print();
+            print_help(error);
             if error.use_stderr() {
-                ExitCode::from(failure::FailureKind::Usage as u8)
+                failure::FailureKind::Usage as u8
             } else {
-                ExitCode::SUCCESS
+                SUCCESS
             }
         }
         _ => {
@@ -153,6 +182,23 @@ fn usage_error(error: &clap::Error) -> ExitCode {
                 suggestion(error).map_or(String::new(), |name| format!(": did you mean {name}?"));
             Failure::usage(format!("{message}{suggestion}; see octet --help")).end()
         }
+    }
+}
+
+/// Prints help and version, on a terminal with colours.
+#[cfg(not(target_family = "wasm"))]
+fn print_help(error: &clap::Error) {
+    let _ = error.print();
+}
+
+/// Prints help and version.
+#[cfg(target_family = "wasm")]
+fn print_help(error: &clap::Error) {
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        octet_host::process::print_error(text.trim_end());
+    } else {
+        let _ = files::print(&text);
     }
 }
 

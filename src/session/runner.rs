@@ -1,5 +1,6 @@
 //! Inference with a model, float or quantized: its outputs and its layer table.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::stored_profile::StoredProfile;
@@ -141,9 +142,10 @@ impl Runner {
     }
 
     /// Runs once and returns the outputs with their names.
-    pub fn run(
+    /// Owned tensors are freed after their last use.
+    pub fn run<'a>(
         &self,
-        inputs: &[Tensor],
+        inputs: impl Into<Cow<'a, [Tensor]>>,
         monitor: &dyn ProgressMonitor,
     ) -> Result<Vec<(String, Tensor)>, Error> {
         let outputs = self

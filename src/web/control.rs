@@ -12,11 +12,12 @@ use crate::profile::memory;
 use crate::session::{Event, ProgressMonitor};
 
 /// The words shared with the page, at the indices of `www/shared-memory.js`.
-static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
+static CONTROL: [AtomicI32; 5] = [const { AtomicI32::new(0) }; 5];
 const CANCEL: u32 = 0;
 const DONE: usize = 1;
 const PANICKED: usize = 2;
 const ENDED: usize = 3;
+const WATCHING: usize = 4;
 
 /// The message of the last panic, padded with zeros.
 static PANIC_TEXT: [AtomicU8; 512] = [const { AtomicU8::new(0) }; 512];
@@ -27,13 +28,28 @@ static PANIC_TEXT: [AtomicU8; 512] = [const { AtomicU8::new(0) }; 512];
 pub fn install() {
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string();
-        let bytes = text.bytes().chain(std::iter::repeat(0));
-        for (cell, byte) in PANIC_TEXT.iter().zip(bytes) {
-            cell.store(byte, Ordering::Relaxed);
-        }
-        CONTROL[PANICKED].store(1, Ordering::Release);
+        record_panic(&text);
         gloo::console::error!(text);
     }));
+}
+
+/// Stores the message of a panic in shared memory and sets the control word.
+pub fn record_panic(text: &str) {
+    let bytes = text.bytes().chain(std::iter::repeat(0));
+    for (cell, byte) in PANIC_TEXT.iter().zip(bytes) {
+        cell.store(byte, Ordering::Relaxed);
+    }
+    CONTROL[PANICKED].store(1, Ordering::Release);
+}
+
+/// Tells the other side that a request to stop will be followed. Until then it may end the process.
+pub fn watch_stop_requests() {
+    CONTROL[WATCHING].store(1, Ordering::Relaxed);
+}
+
+/// True after a request to stop.
+pub fn stop_requested() -> bool {
+    CONTROL[CANCEL as usize].load(Ordering::Relaxed) != 0
 }
 
 /// The control words as a view of wasm memory. If memory is not shared, growing it detaches the
@@ -93,7 +109,7 @@ impl ProgressMonitor for SharedControl {
     }
 
     fn cancelled(&self) -> bool {
-        CONTROL[CANCEL as usize].load(Ordering::Relaxed) != 0
+        stop_requested()
     }
 
     /// Wakes waiters in JavaScript.

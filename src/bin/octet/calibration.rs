@@ -1,9 +1,10 @@
 //! The samples of a calibration, and the report so far.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use octet::samples::Encoded;
 use octet::session::{Error, ErrorKind, Session};
+use octet_host::time::Instant;
 
 use super::progress::Progress;
 use super::quantize::QuantizeOptions;

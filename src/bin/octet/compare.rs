@@ -63,7 +63,7 @@ pub struct CompareOptions {
     files: ReportFiles,
     /// Number of threads [default: one per processor]
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    pub threads: Option<usize>,
     #[command(flatten)]
     bad: BadSampleOptions,
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     let bound = shard_comparison::Bound::new(options, &float, &quantized, &settings)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
     if options.split && !comparing.split() {
-        eprintln!("the error can't be split: no weights follow a DequantizeLinear");
+        octet_host::error_line!("the error can't be split: no weights follow a DequantizeLinear");
     }
     if let Some(path) = &options.stats {
         bound.replace(path, &mut comparing)?;
@@ -121,7 +121,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         ));
     }
     if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
-        eprintln!("octet: note: {proposed}");
+        octet_host::error_line!("octet: note: {proposed}");
     }
     let mut shard = options.shard.begin(options.demo, &samples)?;
     let samples = shard.divide(samples);
@@ -159,7 +159,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     }
     let compared = samples.count() + already - settings.skipped.len();
     if let Some(note) = left_out(&settings.skipped, compared) {
-        eprintln!("octet: note: {note}");
+        octet_host::error_line!("octet: note: {note}");
     }
     if let Some(out) = &options.save_stats {
         return bound.save(out, &comparing, &shard, &settings.skipped);

@@ -1,8 +1,10 @@
 //! Errors that end the program: one line on the error stream, and an exit code by kind.
 
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
-use std::process::ExitCode;
+#[cfg(not(target_family = "wasm"))]
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{PanicHookInfo, set_hook};
+#[cfg(not(target_family = "wasm"))]
 use std::sync::{Mutex, PoisonError};
 
 use octet::quantize::QuantizeError;
@@ -79,10 +81,10 @@ impl Failure {
     }
 
     /// Prints the line and returns the exit code.
-    pub fn end(&self) -> ExitCode {
+    pub fn end(&self) -> u8 {
         let line: Vec<&str> = self.line.split_whitespace().collect();
-        eprintln!("octet: {}", line.join(" "));
-        ExitCode::from(self.kind as u8)
+        octet_host::error_line!("octet: {}", line.join(" "));
+        self.kind as u8
     }
 }
 
@@ -145,24 +147,38 @@ fn quantize_kind(cause: &QuantizeError) -> FailureKind {
     }
 }
 
+/// The line of a panic.
+fn internal_error(text: &str) -> String {
+    format!(
+        "internal error, {text}; no file was replaced: please report this line and the model's name"
+    )
+}
+
 /// Place and message of a panic, for the one line.
+#[cfg(not(target_family = "wasm"))]
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
 /// Runs `work`; a panic becomes a failure of the internal kind.
+#[cfg(not(target_family = "wasm"))]
 pub fn catch_panics(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
-    set_hook(Box::new(|panic| {
+    set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
         let text = panic.to_string();
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
-        Err(Failure::new(
-            FailureKind::Internal,
-            format!(
-                "internal error, {text}; no file was replaced: please report this line and the model's name"
-            ),
-        ))
+        Err(Failure::new(FailureKind::Internal, internal_error(&text)))
     })
+}
+
+/// Runs `work`. In wasm a panic ends the thread, so the line goes to shared memory first. Node's
+/// main thread finds it there, prints it and ends the process with the code of the internal kind.
+#[cfg(target_family = "wasm")]
+pub fn catch_panics(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
+        octet::web::record_panic(&internal_error(&panic.to_string()));
+    }));
+    work()
 }
 
 #[cfg(test)]

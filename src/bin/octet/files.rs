@@ -1,8 +1,9 @@
 //! Reading of input files and writing of results. A failed write never loses an existing file.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use octet_host::fs::{self, File, OpenOptions};
 
 use super::Failure;
 
@@ -67,7 +68,7 @@ fn collect_files(folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
             continue;
         }
         let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
-        if path.is_dir() {
+        if fs::is_dir(&path) {
             collect_files(&path, files)?;
         } else if !NOT_SAMPLES.iter().any(|beside| ending == *beside) {
             files.push(path.to_string_lossy().into_owned());
@@ -84,10 +85,10 @@ pub fn check_target(path: &Path, option: &str) -> Result<(), Failure> {
             path.display()
         )))
     };
-    if path.is_dir() {
+    if fs::is_dir(&path) {
         return refuse("it is a folder");
     }
-    if !folder_of(path).is_dir() {
+    if !fs::is_dir(folder_of(path)) {
         return refuse("its folder does not exist");
     }
     Ok(())
@@ -130,7 +131,7 @@ pub fn prepare<P: AsRef<[u8]>>(
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let prepared = PreparedFile {
-        beside: folder_of(&target).join(format!(".{name}.{}.part", std::process::id())),
+        beside: folder_of(&target).join(format!(".{name}.{}.part", octet_host::process::id())),
         path: target,
         bytes: length(pieces),
         option: option.to_owned(),
@@ -194,7 +195,7 @@ fn write_all(out: &mut File, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
 
 /// Prints a result.
 pub fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
+    match octet_host::process::stdout().write_all(text.as_bytes()) {
         // The reader of a pipe may close it early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| {

@@ -1,11 +1,12 @@
 //! `octet merge`: merges the files of shards, of a calibration or a comparison, to that of a run
 //! over all samples.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use octet::shards::{Payload, StatsFile, StatsHeader, check_together, read_header};
+use octet_host::error_line;
+use octet_host::fs::File;
 use rayon::prelude::*;
 
 use super::stats_files::{read, refused};
@@ -28,7 +29,7 @@ pub struct MergeOptions {
     json: bool,
     /// Number of files that are read at the same time [default: one per processor]
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    pub threads: Option<usize>,
 }
 
 /// Runs the command.
@@ -71,11 +72,11 @@ pub fn run(options: &MergeOptions) -> Result<(), Failure> {
         .iter()
         .filter_map(|(_, shards)| shards.missing())
     {
-        eprintln!("octet: note: {sources} are not here yet");
+        error_line!("octet: note: {sources} are not here yet");
     }
     if header.processors.len() > 1 {
         let all: Vec<&str> = header.processors.iter().map(String::as_str).collect();
-        eprintln!(
+        error_line!(
             "octet: note: the shards ran on different instruction sets ({}), so floats may differ in their last bits \
              from a run on one machine",
             all.join("; ")

@@ -44,7 +44,7 @@ pub struct ObserveOptions {
     settings: SettingsOptions,
     /// Number of samples that run in parallel [default: one per processor]
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    pub threads: Option<usize>,
     #[command(flatten)]
     bad: BadSampleOptions,
     #[command(flatten)]

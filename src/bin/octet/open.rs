@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 use octet::session::{ModelFile, Session};
+use octet_host::fs;
 
 use super::{Failure, files};
 
@@ -31,7 +32,7 @@ pub fn open(path: &Path) -> Result<Session, Failure> {
                 .components()
                 .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
             let beside = path.parent().unwrap_or(Path::new("")).join(&location);
-            if inside && beside.is_file() {
+            if inside && fs::is_file(&beside) {
                 files.insert(
                     location,
                     Bytes::from(files::read(&beside, "model's weights")?),

@@ -1,7 +1,8 @@
 //! Progress on the error stream, if that is a terminal.
 
-use indicatif::{ProgressBar, ProgressStyle};
 use octet::session::{Event, ProgressMonitor};
+
+use super::bar::{ProgressBar, ProgressStyle};
 
 /// A progress bar over the samples, with the name of the stage.
 pub struct Progress {
@@ -25,13 +26,15 @@ impl Progress {
     /// Prints a line above the bar, only on a terminal.
     pub fn tell(&self, text: &str) {
         if !self.bar.is_hidden() {
-            self.bar.suspend(|| eprintln!("octet: {text}"));
+            self.bar
+                .suspend(|| octet_host::error_line!("octet: {text}"));
         }
     }
 
     /// Prints a note above the bar.
     pub fn note(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("octet: note: {text}"));
+        self.bar
+            .suspend(|| octet_host::error_line!("octet: note: {text}"));
     }
 
     /// Removes the bar.

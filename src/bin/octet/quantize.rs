@@ -67,7 +67,7 @@ pub struct QuantizeOptions {
     settings: SettingsOptions,
     /// Number of samples that run in parallel [default: one per processor]
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    pub threads: Option<usize>,
     /// Use these ranges instead of a calibration, as JSON: {"tensor": [min, max]}
     #[arg(long, value_name = "RANGES.json", conflicts_with = "samples")]
     ranges: Option<PathBuf>,

@@ -47,7 +47,7 @@ pub struct RunOptions {
     warm_up: u16,
     /// Number of threads [default: one per processor]
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    pub threads: Option<usize>,
     /// Kernels for float convolutions, octet or tract [default: the faster ones, which are tract's
     /// on this platform]
     #[arg(long, value_name = "WHOSE")]
@@ -92,7 +92,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
         ));
     };
     if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
-        eprintln!("octet: note: {proposed}");
+        octet_host::error_line!("octet: note: {proposed}");
     }
     let inputs = session.decode(&sample, &settings)?;
     let kernels = options.float_kernels;

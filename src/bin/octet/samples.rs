@@ -1,7 +1,6 @@
 //! Samples from files, or random ones.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use octet::samples::{
     bytes_to_check, group, is_text,
 };
 use octet::session::{Error, ErrorKind, Session};
+use octet_host::fs::{self, File};
 
 use super::texts::TextOptions;
 use super::{Failure, files};
@@ -264,7 +264,7 @@ impl SampleFiles {
 /// The part of a file on disk that the check of a sample needs.
 fn file_start(path: &str) -> Result<FileStart, Failure> {
     let place = Path::new(path);
-    let metadata = place.metadata();
+    let metadata = fs::metadata(place);
     if metadata.as_ref().is_ok_and(|metadata| !metadata.is_file()) {
         // A pipe can be read only once, by the run itself.
         return Ok(FileStart {

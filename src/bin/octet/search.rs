@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use octet::profile::Section;
@@ -13,6 +12,8 @@ use octet::search::{
     Amount, Bits, Budget, Metric, Prefer, SearchOptions, SearchResult, SearchSample, Sensitivities,
 };
 use octet::session::{Error, Session};
+use octet_host::error_line;
+use octet_host::time::Instant;
 
 use super::images::ImageOptions;
 use super::progress::Progress;
@@ -88,7 +89,7 @@ pub struct SearchCommand {
     verbose: bool,
     /// Number of threads [default: one per processor]
     #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    pub threads: Option<usize>,
     #[command(flatten)]
     settings: SettingsOptions,
     #[command(flatten)]
@@ -288,7 +289,7 @@ pub fn run(command: &SearchCommand) -> Result<(), Failure> {
             stage = now.stage;
             let line = format!("{stage}, after {:.1} s", began.elapsed().as_secs_f64());
             match command.verbose {
-                true => eprintln!("octet: {line}"),
+                true => error_line!("octet: {line}"),
                 false => progress.tell(&line),
             }
         }

@@ -1,6 +1,5 @@
 //! Files of statistics on disk: what they are bound to, and the passes that are complete.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use octet::samples::{SampleSettings, Skipped};
 use octet::session::{Checksum, PassNeeds, Session};
 use octet::shards::{FileIdentity, Payload, SkippedSample, StatsFile, StatsHeader};
 use octet::stats::PassStatistics;
+use octet_host::fs::File;
 
 use super::calibration::failure_of;
 use super::progress::Progress;

@@ -1,17 +1,17 @@
 //! `octet quantize` for models of any size: the weights are read and written piece by piece.
 
 use std::path::Path;
-use std::time::Instant;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use octet::allocator;
 use octet::profile::{Profiler, RunStep};
 use octet::quantize::{Scheme, Settings};
 use octet::session::{DataFile, RESTARTED, StreamedResult};
 use octet::stream::{Conversion, ConversionStep, OutputFiles, SmallTensors, StreamError};
+use octet_host::time::Instant;
 use serde::Serialize;
 
+use super::bar::{ProgressBar, ProgressStyle};
 use super::read_ahead::ReadAhead;
 use super::stream_parts::PartFiles;
 use super::stream_source::Source;

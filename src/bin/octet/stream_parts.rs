@@ -1,14 +1,15 @@
 //! The files that a conversion piece by piece writes: hidden parts beside the result, which get their
 //! names when all are complete. A journal makes a later run go on where an earlier one ended.
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use octet::onnx::Pieces;
 use octet::quantize::Settings;
 use octet::stream::{Conversion, ConversionJournal, OutputFiles, StreamError};
+use octet_host::fs::{self, File, OpenOptions};
+use octet_host::time::Instant;
 
 use super::stream_source::Source;
 use super::write_behind::{WriteBehind, WrittenPart};

@@ -1,7 +1,6 @@
 //! The files that a conversion piece by piece reads.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use octet::onnx::skeleton::SkeletonReader;
 use octet::onnx::{Stretch, check_stretches, external};
 use octet::stream::SourceIdentity;
+use octet_host::fs::{self, File};
 
 use super::{Failure, files};
 
@@ -131,7 +131,7 @@ impl Source {
         for location in external::files(&model) {
             let inside = external::is_inside(&location);
             let beside = self.folder.join(&location);
-            if inside && !self.files.contains_key(&location) && beside.is_file() {
+            if inside && !self.files.contains_key(&location) && fs::is_file(&beside) {
                 let file = SourceFile::open(beside, "model's weights")?;
                 self.files.insert(location, file);
             }

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use octet_host::fs;
+
 use super::{Failure, files};
 
 /// The default path of the result: beside the model. An existing file is an error.
 pub fn default_path(model: &Path, name: &str) -> Result<PathBuf, Failure> {
     let out = model.with_file_name(name);
-    if out.exists() {
+    if fs::exists(&out).unwrap_or(false) {
         return Err(Failure::usage(format!(
             "{} exists already: move it away, or name it with --out to replace it",
             out.display()
@@ -41,5 +43,5 @@ pub fn check(
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    matches!((fs::canonical(a), fs::canonical(b)), (Ok(a), Ok(b)) if a == b)
 }

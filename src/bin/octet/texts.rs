@@ -6,8 +6,14 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::Args;
 use octet::samples::{InputSpec, SampleError, TextInputs, TextSettings, TextUnit};
+use octet_host::fs;
+#[cfg(not(target_family = "wasm"))]
 use octet_tokenizer::{TextError, TextTokenizer, TokenizedFile};
 
+#[cfg(target_family = "wasm")]
+use super::tokenizer_module::{
+    ModuleError as TextError, ModuleTokenizer as TextTokenizer, ModuleTokens as TokenizedFile,
+};
 use super::{Failure, files};
 
 /// Options for texts as samples.
@@ -33,11 +39,23 @@ pub struct TextOptions {
     paragraphs: bool,
 }
 
+#[cfg(not(target_family = "wasm"))]
 impl From<TextError> for Failure {
     fn from(error: TextError) -> Failure {
         match error {
             TextError::NoRoom { .. } => Failure::usage(format!("--max-length: {error}")),
             _ => Failure::input(error.to_string()),
+        }
+    }
+}
+
+/// The tokenizers are a module of their own, so only text and kind of an error cross.
+#[cfg(target_family = "wasm")]
+impl From<TextError> for Failure {
+    fn from(error: TextError) -> Failure {
+        match error.is_about_settings {
+            true => Failure::usage(format!("--max-length: {}", error.message)),
+            false => Failure::input(error.message),
         }
     }
 }
@@ -88,7 +106,7 @@ impl TextOptions {
             Some(path) => path.clone(),
             None => [folder.join("tokenizer.json"), folder.join("../tokenizer.json")]
                 .into_iter()
-                .find(|path| path.is_file())
+                .find(|path| fs::is_file(path))
                 .ok_or_else(|| {
                     Failure::usage(format!(
                         "the texts need the model's tokenizer, but there is no tokenizer.json in {} or the folder above; name it with --tokenizer",
@@ -98,9 +116,7 @@ impl TextOptions {
         };
         let json = files::read(&path, "tokenizer")?;
         let config = path.with_file_name("tokenizer_config.json");
-        let read = config
-            .is_file()
-            .then(|| files::read(&config, "tokenizer's configuration"));
+        let read = fs::is_file(&config).then(|| files::read(&config, "tokenizer's configuration"));
         let read = read.transpose()?;
         let [path, config] = [path, config].map(|path| path.display().to_string());
         let config = read.as_deref().map(|bytes| (config.as_str(), bytes));
@@ -111,13 +127,13 @@ impl TextOptions {
 fn note(path: &str, file: &TokenizedFile) {
     let used = file.samples.len();
     if used < file.texts {
-        eprintln!(
+        octet_host::error_line!(
             "octet: note: {path}: {used} of {} texts are used, spread evenly over the file; --texts changes the number",
             file.texts
         );
     }
     if file.cut > 0 {
-        eprintln!(
+        octet_host::error_line!(
             "octet: note: {path}: {} of {used} texts were cut at the maximum length; --max-length changes it",
             file.cut
         );

@@ -5,11 +5,11 @@
 //! files, the other files are copied, and a card shows sizes and errors.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use octet::onnx::schema::{DataType, ModelProto, NodeProto};
 use octet::quantize::{ElementType, FloatActivations, KeptPorts, Scheme, Settings};
+use octet_host::fs;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -195,7 +195,7 @@ impl WebFolder<'_> {
         }
         self.copy(self.source)?;
         self.write_config(&written)?;
-        let name = self.source.canonicalize();
+        let name = fs::canonical(self.source);
         let name = name.as_deref().unwrap_or(self.source).file_name();
         let card = model_card::text(&name.unwrap_or_default().to_string_lossy(), &rows);
         files::write(&self.out.join("README.md"), &[card], "--out")?;
@@ -229,7 +229,7 @@ impl WebFolder<'_> {
     }
 
     fn check(&self, models: &[PathBuf]) -> Result<(), Failure> {
-        let same = |other: &Path| match (self.out.canonicalize(), other.canonicalize()) {
+        let same = |other: &Path| match (fs::canonical(self.out), fs::canonical(other)) {
             (Ok(out), Ok(other)) => out == other,
             _ => false,
         };
@@ -240,7 +240,7 @@ impl WebFolder<'_> {
                 self.out.display()
             )));
         }
-        if self.out.is_file() {
+        if fs::is_file(self.out) {
             return Err(Failure::usage(format!(
                 "--out {} is a file: --for transformers.js writes a folder",
                 self.out.display()
@@ -312,7 +312,7 @@ impl WebFolder<'_> {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_weights =
                 name.contains(".onnx") || OTHER_WEIGHTS.iter().any(|ending| name.ends_with(ending));
-            if !path.is_file() || is_weights || name.starts_with('.') || name == "config.json" {
+            if !fs::is_file(&path) || is_weights || name.starts_with('.') || name == "config.json" {
                 continue;
             }
             let name = match &*name {
@@ -328,7 +328,7 @@ impl WebFolder<'_> {
     /// Writes `config.json` with the keys of transformers.js.
     fn write_config(&self, written: &[WrittenModel]) -> Result<(), Failure> {
         let path = self.source.join("config.json");
-        let mut config: Map<String, Value> = match path.is_file() {
+        let mut config: Map<String, Value> = match fs::is_file(&path) {
             true => {
                 let bytes = files::read(&path, "settings of the model")?;
                 serde_json::from_slice(&bytes).map_err(|error| {
@@ -386,7 +386,7 @@ fn is_float(path: &Path) -> bool {
     ];
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.strip_suffix(".onnx");
-    path.is_file() && stem.is_some_and(|stem| !FORMS.iter().any(|ending| stem.ends_with(ending)))
+    fs::is_file(path) && stem.is_some_and(|stem| !FORMS.iter().any(|ending| stem.ends_with(ending)))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

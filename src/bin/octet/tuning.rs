@@ -19,7 +19,7 @@ pub fn tune(
     progress: &Progress,
 ) -> Result<(), Failure> {
     let named = |error| failure_of(options, error);
-    let tuning = session.begin_tuning(settings, &std::env::temp_dir());
+    let tuning = session.begin_tuning(settings, &octet_host::fs::temporary_folder());
     let mut tuning = tuning.map_err(named)?;
     if let Some(forecast) = tuning.forecast() {
         progress.tell(&format!(

@@ -1,11 +1,14 @@
 //! Writes the result of a conversion on a thread of its own, while the next weights are converted.
+//! Without threads they are written at once.
 
-use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+
+use octet_host::fs::File;
+use octet_host::process::STARTS_THREADS;
 
 use super::stream_parts::unwritable;
 use super::{Failure, files};
@@ -47,15 +50,62 @@ struct WaitingState {
 }
 
 /// Writes in order.
-pub struct WriteBehind {
+pub enum WriteBehind {
+    Threaded(WritingThread),
+    Direct(Vec<WrittenPart>),
+}
+
+/// A thread that writes.
+pub struct WritingThread {
     tasks: Option<Sender<WriteTask>>,
     waiting: Arc<Waiting>,
     thread: Option<JoinHandle<Result<(), Failure>>>,
 }
 
 impl WriteBehind {
-    /// Starts the thread.
+    /// Starts to write.
     pub fn start(parts: Vec<WrittenPart>) -> WriteBehind {
+        match STARTS_THREADS {
+            true => WriteBehind::Threaded(WritingThread::start(parts)),
+            false => WriteBehind::Direct(parts),
+        }
+    }
+
+    /// Writes bytes of a file; waits while too many are on their way.
+    pub fn write(&mut self, file: usize, offset: u64, bytes: Vec<u8>) -> Result<(), Failure> {
+        if let WriteBehind::Threaded(thread) = self {
+            thread.waiting.admit(bytes.len() as u64);
+        }
+        self.run(WriteTask::Write {
+            file,
+            offset,
+            bytes,
+        })
+    }
+
+    /// Writes a journal when everything before is on the disk.
+    pub fn write_journal(&mut self, path: PathBuf, text: String) -> Result<(), Failure> {
+        self.run(WriteTask::Journal { path, text })
+    }
+
+    fn run(&mut self, task: WriteTask) -> Result<(), Failure> {
+        match self {
+            WriteBehind::Threaded(thread) => thread.send(task),
+            WriteBehind::Direct(parts) => run(parts, task),
+        }
+    }
+
+    /// Waits until everything is written.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        match self {
+            WriteBehind::Threaded(thread) => thread.finish(),
+            WriteBehind::Direct(_) => Ok(()),
+        }
+    }
+}
+
+impl WritingThread {
+    fn start(parts: Vec<WrittenPart>) -> WritingThread {
         let (tasks, todo) = mpsc::channel();
         let waiting = Arc::new(Waiting::default());
         let shared = waiting.clone();
@@ -75,26 +125,11 @@ impl WriteBehind {
             }
             Ok(())
         });
-        WriteBehind {
+        WritingThread {
             tasks: Some(tasks),
             waiting,
             thread: Some(thread),
         }
-    }
-
-    /// Writes bytes of a file; waits while too many are on their way.
-    pub fn write(&mut self, file: usize, offset: u64, bytes: Vec<u8>) -> Result<(), Failure> {
-        self.waiting.admit(bytes.len() as u64);
-        self.send(WriteTask::Write {
-            file,
-            offset,
-            bytes,
-        })
-    }
-
-    /// Writes a journal when everything before is on the disk.
-    pub fn write_journal(&mut self, path: PathBuf, text: String) -> Result<(), Failure> {
-        self.send(WriteTask::Journal { path, text })
     }
 
     fn send(&mut self, task: WriteTask) -> Result<(), Failure> {
@@ -104,8 +139,7 @@ impl WriteBehind {
         }
     }
 
-    /// Waits until everything is written.
-    pub fn finish(&mut self) -> Result<(), Failure> {
+    fn finish(&mut self) -> Result<(), Failure> {
         self.tasks = None;
         let Some(thread) = self.thread.take() else {
             return Ok(());
@@ -115,7 +149,7 @@ impl WriteBehind {
     }
 }
 
-impl Drop for WriteBehind {
+impl Drop for WritingThread {
     fn drop(&mut self) {
         let _ = self.finish();
     }

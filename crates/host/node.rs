@@ -1,0 +1,6 @@
+//! Node's, through `host.js`.
+
+pub mod fs;
+mod host;
+pub mod process;
+pub mod time;
