@@ -1,6 +1,6 @@
 # Octet's commands. Each does its own set-up; docs/building.md says what that is.
 
-.PHONY: help serve test test-layers bench build dist contracts lint format picture clean
+.PHONY: help serve test test-layers bench build dist package contracts lint format picture clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -23,6 +23,9 @@ build: ## build the command line and both wasm variants
 
 dist: ## make one folder that any static host can serve (docs/hosting.md)
 	@scripts/dist.sh
+
+package: ## make the npm package, a tarball (docs/npm.md)
+	@scripts/package.sh
 
 contracts: ## write the settings' schema and tables and the TypeScript declarations from the Rust types
 	@scripts/contracts.sh

@@ -35,7 +35,7 @@ if (existsSync(out) && readdirSync(out).length > 0 && !existsSync(join(out, 'sw-
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const part of ['www', 'pkg', 'sw.js', 'manifest.webmanifest']) {
-  cpSync(join(checkout, part), join(out, part), { recursive: true, filter: (file) => !file.endsWith('.d.ts') });
+  cpSync(join(checkout, part), join(out, part), { recursive: true, filter: (file) => !file.endsWith('.d.ts') && file !== join(checkout, 'pkg', 'node') });
 }
 makeIcons(join(out, 'pkg', 'icons'));
 if (existsSync(join(values.demo, 'manifest.json'))) cpSync(values.demo, join(out, 'demo'), { recursive: true, dereference: true });

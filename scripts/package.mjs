@@ -42,9 +42,9 @@ const esbuild = createRequire(join(tools, 'package.json'))('esbuild');
  * @param {string} entry
  * @param {string} out
  * @param {Record<string, string>} replaced by the end of the path
- * @param {{ platform?: string, external?: string[], banner?: string }} [options]
+ * @param {{ platform?: string, script?: boolean }} [options] `script`: no module, so that a tool may take it for either
  */
-async function bundle(entry, out, replaced, { platform = 'browser', external = [] } = {}) {
+async function bundle(entry, out, replaced, { platform = 'browser', script = false } = {}) {
   const swap = {
     name: 'swap',
     /** @param {any} build */
@@ -59,13 +59,11 @@ async function bundle(entry, out, replaced, { platform = 'browser', external = [
     entryPoints: [join(source, 'src', entry)],
     outfile: join(folder, out),
     bundle: true,
-    format: 'esm',
+    ...(script ? { format: 'iife', define: { 'import.meta.url': 'self.location.href' } } : { format: 'esm' }),
     target: 'es2022',
     minify: true,
-    keepNames: false,
     legalComments: 'none',
     platform,
-    external,
     plugins: [swap],
     logLevel: 'warning',
     // wasm-bindgen repeats a snippet that several imports share.
@@ -85,7 +83,7 @@ await bundle('index.js', 'dist/index.js', web);
 await bundle('runtime.js', 'dist/runtime.js', web);
 await bundle('index.js', 'dist/node.js', node, inNode);
 await bundle('runtime.js', 'dist/runtime.node.js', node, inNode);
-await bundle('worker.js', 'dist/worker.js', { ...web, '/builds.js': 'builds.js', [helper]: 'pool.js' });
+await bundle('worker.js', 'dist/worker.js', { ...web, '/builds.js': 'builds.js', [helper]: 'pool.js' }, { script: true });
 await bundle('node-worker.js', 'dist/node-worker.js', {}, inNode);
 await bundle('command.js', 'command/octet.js', {}, inNode);
 await bundle('command-worker.js', 'command/worker.js', { [helper]: 'command-pool.js' }, inNode);

@@ -116,6 +116,8 @@ for browser in chromium firefox; do beside tests "threads in $browser" wasm test
 after "wasm build baseline" "threads in chromium" "threads in firefox" "demo data"
 for browser in chromium firefox; do alone tests "baseline in $browser" wasm test baseline "$browser"; done
 rm -rf "$OCTET_E2E_OUT" && mkdir -p "$OCTET_E2E_OUT"
+alone check "wasm build node" wasm build node
+alone tests "npm package" node --test --test-reporter=spec tests/package/all.mjs
 alone tests "page" node --test --test-reporter=spec tests/e2e/all.mjs
 # The page's tests leave their models for the oracle to check.
 alone tests "models of the page" scripts/oracle.sh --numprocesses 0 tests/oracle/test_page.py

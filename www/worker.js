@@ -32,7 +32,7 @@ const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ 
 let wasm = null;
 let threads = 1;
 /** Addresses of the wasm files, where the worker can't find them itself. @type {Record<string, string> | undefined} */
-let files;
+let wasmFiles;
 /** @type {Map<number, Session>} */
 const sessions = new Map();
 /** Models that run many times, with their plans. @type {Map<number, import('../pkg/threads/octet.js').Inference>} */
@@ -59,8 +59,8 @@ const streamed = () => import('./streamed-worker.js');
 /** @type {Handlers} */
 const calls = {
   async start(options, report) {
-    files = options.files;
-    const module = await loadEngine(options.variant, files);
+    wasmFiles = options.files;
+    const module = await loadEngine(options.variant, wasmFiles);
     module.install();
     wasm = module;
     const pool = /** @type {{ initThreadPool?: (count: number) => Promise<unknown> }} */ (module);
@@ -194,7 +194,7 @@ const calls = {
   discardStreamed: async (args) => (await streamed()).discardStreamed(args),
   closeStreamed: async (args) => (await streamed()).closeStreamed(args),
   async tokenize({ texts, tokenizer, config, settings, length }) {
-    const { Tokenizer } = await loadTokenizers(files);
+    const { Tokenizer } = await loadTokenizers(wasmFiles);
     const bytes = async (/** @type {NamedFile} */ { blob }) => new Uint8Array(await blob.arrayBuffer());
     const made = new Tokenizer(tokenizer.path, await bytes(tokenizer), config?.path ?? '', config ? await bytes(config) : undefined);
     /** @type {NamedFile[]} */

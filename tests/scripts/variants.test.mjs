@@ -16,9 +16,11 @@ function reading(text) {
 
 const whole = ['package = "octet"', 'threads = false', 'cargo-features = []', 'target-features = ["simd128"]', 'link-args = []', 'cfg = []'];
 
-test('our own file gives the two variants we ship, and the tokenizer', () => {
+test('our own file gives the two variants we ship, the tokenizer and the command line', () => {
   const variants = readVariants(new URL('../../wasm-pack.toml', import.meta.url));
-  assert.deepEqual(variants.map(({ name, threads }) => [name, threads]), [['threads', true], ['baseline', false], ['tokenizer', false]]);
+  assert.deepEqual(variants.map(({ name, threads }) => [name, threads]), [['threads', true], ['baseline', false], ['tokenizer', false], ['node', true]]);
+  assert.equal(rustFlags(variants[3]), rustFlags(variants[0]), 'they share a target folder');
+  assert.deepEqual(variants.map(({ target }) => target), ['threads', 'baseline', 'tokenizer', 'threads']);
   assert.match(rustFlags(variants[0]), /^-C target-feature=\+atomics,.* -C link-arg=--shared-memory .* --cfg getrandom_backend="wasm_js"$/);
   assert.equal(rustFlags(variants[1], ['-C first']), '-C first -C target-feature=+simd128 --cfg getrandom_backend="wasm_js"');
 });
