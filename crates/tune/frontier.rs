@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::TuneError;
 use crate::segments::{GraphSegment, segments};
-use crate::store::{Store, Stored};
+use crate::store::{Store, StoredValue};
 
 /// A longer list of integers holds data, not sizes, axes or bounds.
 const MAX_SHAPE_LENGTH: usize = 64;
@@ -24,7 +24,7 @@ pub(crate) struct Frontier {
     /// Floats rest as halves.
     halves: bool,
     /// The values of each sample.
-    samples: Vec<BTreeMap<String, Stored>>,
+    samples: Vec<BTreeMap<String, StoredValue>>,
 }
 
 impl Frontier {
@@ -63,7 +63,7 @@ impl Frontier {
     /// Bytes of all values at rest.
     pub(crate) fn bytes(&self) -> usize {
         let values = self.samples.iter().flat_map(BTreeMap::values);
-        values.map(Stored::bytes).sum()
+        values.map(StoredValue::bytes).sum()
     }
 
     /// A value of a sample.

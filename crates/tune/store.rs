@@ -15,26 +15,26 @@ use crate::TuneError;
 const LARGEST_HALF: f32 = 65504.0;
 
 /// Place of the bytes of a value.
-enum Place {
+enum StoredPlace {
     Memory(Vec<u8>),
     File { at: u64, length: usize },
 }
 
 /// A value at rest.
-pub(crate) struct Stored {
+pub(crate) struct StoredValue {
     shape: Vec<usize>,
     element: DataType,
     /// The floats are stored as halves.
     half: bool,
-    place: Place,
+    place: StoredPlace,
 }
 
-impl Stored {
+impl StoredValue {
     /// Bytes of the value at rest.
     pub(crate) fn bytes(&self) -> usize {
         match &self.place {
-            Place::Memory(bytes) => bytes.len(),
-            Place::File { length, .. } => *length,
+            StoredPlace::Memory(bytes) => bytes.len(),
+            StoredPlace::File { length, .. } => *length,
         }
     }
 }
@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Stores a value. With `half`, floats become halves if none is too large for that.
-    pub(crate) fn put(&self, tensor: &Tensor, half: bool) -> Result<Stored, TuneError> {
+    pub(crate) fn put(&self, tensor: &Tensor, half: bool) -> Result<StoredValue, TuneError> {
         let (shape, element) = (tensor.shape().to_vec(), tensor.element_type());
         let fits = |values: &[f32]| values.iter().all(|value| value.abs() <= LARGEST_HALF);
         let floats = tensor.as_f32().filter(|values| half && fits(values));
@@ -89,7 +89,7 @@ impl Store {
                 raw.map_or(Vec::new(), |raw| raw.to_vec())
             }
         };
-        Ok(Stored {
+        Ok(StoredValue {
             shape,
             element,
             half: floats.is_some(),
@@ -97,9 +97,9 @@ impl Store {
         })
     }
 
-    fn keep(&self, bytes: Vec<u8>) -> Result<Place, TuneError> {
+    fn keep(&self, bytes: Vec<u8>) -> Result<StoredPlace, TuneError> {
         let Store::File(pages) = self else {
-            return Ok(Place::Memory(bytes));
+            return Ok(StoredPlace::Memory(bytes));
         };
         let mut pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
         let length = bytes.len();
@@ -117,15 +117,15 @@ impl Store {
         written
             .and_then(|_| pages.file.write_all(&bytes))
             .map_err(|error| failed(&error))?;
-        Ok(Place::File { at, length })
+        Ok(StoredPlace::File { at, length })
     }
 
     /// Reads a value back.
-    pub(crate) fn get(&self, stored: &Stored) -> Result<Tensor, TuneError> {
+    pub(crate) fn get(&self, stored: &StoredValue) -> Result<Tensor, TuneError> {
         let read;
         let bytes = match (&stored.place, self) {
-            (Place::Memory(bytes), _) => bytes,
-            (Place::File { at, length }, Store::File(pages)) => {
+            (StoredPlace::Memory(bytes), _) => bytes,
+            (StoredPlace::File { at, length }, Store::File(pages)) => {
                 let mut pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut bytes = vec![0; *length];
                 let place = pages.file.seek(SeekFrom::Start(*at));
@@ -135,7 +135,9 @@ impl Store {
                 read = bytes;
                 &read
             }
-            (Place::File { .. }, Store::Memory) => return Err(TuneError::Broken("a value's file")),
+            (StoredPlace::File { .. }, Store::Memory) => {
+                return Err(TuneError::Broken("a value's file"));
+            }
         };
         if stored.half {
             let (halves, _) = bytes.as_chunks::<2>();
@@ -151,8 +153,8 @@ impl Store {
     }
 
     /// Frees a value.
-    pub(crate) fn free(&self, stored: Stored) {
-        if let (Place::File { at, length }, Store::File(pages)) = (stored.place, self) {
+    pub(crate) fn free(&self, stored: StoredValue) {
+        if let (StoredPlace::File { at, length }, Store::File(pages)) = (stored.place, self) {
             let mut pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
             pages.free.push((at, length));
         }

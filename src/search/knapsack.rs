@@ -38,7 +38,7 @@ pub struct Curve {
 
 /// A choice under a limit on the cost.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Solution {
+pub struct BudgetChoice {
     /// The candidate of each group.
     pub choice: Vec<usize>,
     /// The sum of the costs.
@@ -103,7 +103,7 @@ impl Curve {
 
     /// The best choice found within a limit on the cost, with the bound on what any could reach.
     /// `None` if the cheapest choice is beyond the limit.
-    pub fn within(&self, limit: f64) -> Option<Solution> {
+    pub fn within(&self, limit: f64) -> Option<BudgetChoice> {
         let mut choice = self.start.clone();
         let mut now = self.totals(&choice);
         if now.cost > limit {
@@ -121,7 +121,7 @@ impl Curve {
         let bound = bound.unwrap_or(now.noise).min(now.noise);
         self.fill(&mut choice, limit);
         let now = self.totals(&choice);
-        Some(Solution {
+        Some(BudgetChoice {
             choice,
             cost: now.cost,
             noise: now.noise,

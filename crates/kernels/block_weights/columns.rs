@@ -86,7 +86,7 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
                     _ => matrix.numbers.read(at, &mut to[..count]),
                 }
             }
-            let at = Place {
+            let at = BlockPosition {
                 column,
                 count,
                 block: places.first + block,
@@ -103,7 +103,7 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
 
 /// The first of some columns, their number, and a block.
 #[derive(Clone, Copy)]
-struct Place {
+struct BlockPosition {
     column: usize,
     count: usize,
     block: usize,
@@ -123,7 +123,12 @@ impl BlockPlaces<'_> {
 
 /// Computes the columns of a panel by any method.
 #[inline(always)]
-fn one_by_one(panel: &[Row], rule: &BlockRule, at: Place, places: &mut BlockPlaces<'_>) -> bool {
+fn one_by_one(
+    panel: &[Row],
+    rule: &BlockRule,
+    at: BlockPosition,
+    places: &mut BlockPlaces<'_>,
+) -> bool {
     let mut gathered = [0.0; LONGEST];
     let gathered = &mut gathered[..panel.len()];
     let mut finite = true;
@@ -142,7 +147,12 @@ fn one_by_one(panel: &[Row], rule: &BlockRule, at: Place, places: &mut BlockPlac
 
 /// Computes the columns of a panel from their minima and maxima.
 #[inline(always)]
-fn side_by_side(panel: &[Row], rule: &BlockRule, at: Place, places: &mut BlockPlaces<'_>) -> bool {
+fn side_by_side(
+    panel: &[Row],
+    rule: &BlockRule,
+    at: BlockPosition,
+    places: &mut BlockPlaces<'_>,
+) -> bool {
     let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
     // An infinite number times zero is NaN, and stays it.
     let mut zeros = [0.0; LANES];
@@ -176,7 +186,7 @@ fn pack<const BITS: usize>(
     panel: &[Row],
     rule: &BlockRule,
     (inverses, zero_points): (&Row, &Row),
-    at: Place,
+    at: BlockPosition,
     places: &mut BlockPlaces<'_>,
 ) {
     let highest = f32::from(rule.levels.highest());
