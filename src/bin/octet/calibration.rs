@@ -1,9 +1,10 @@
-//! The samples of a calibration, and the report so far.
+//! The samples of a calibration, its forecast, and the report so far.
 
 use std::time::Duration;
 
-use octet::samples::Encoded;
-use octet::session::{Error, ErrorKind, Session};
+use octet::quantize::Settings;
+use octet::samples::{Encoded, SampleSettings};
+use octet::session::{Error, ErrorKind, Forecast, ForecastJob, Session};
 use octet_host::time::Instant;
 
 use super::progress::Progress;
@@ -93,4 +94,35 @@ pub fn report_so_far(session: &Session, options: &QuantizeOptions) -> Result<(),
         Some(path) => files::write(path, &[session.report()], "--report"),
         None => Ok(()),
     }
+}
+
+/// The forecast of the job, if it has samples.
+pub fn forecast(
+    session: &mut Session,
+    options: &QuantizeOptions,
+    settings: &Settings,
+    reading: &SampleSettings,
+    samples: &Samples,
+    threads: usize,
+) -> Result<Option<Forecast>, Failure> {
+    let job = ForecastJob {
+        samples: samples.count(),
+        ahead: read_ahead(threads),
+        threads,
+        method: settings.method.unwrap_or_default(),
+        settings,
+    };
+    let mut failed = None;
+    for index in 0..samples.count() {
+        let sample = samples.get(session, index)?;
+        match session.forecast(sample, reading, &job, &()) {
+            Ok(forecast) => return Ok(Some(forecast)),
+            // Try the next sample; if all fail, the first error is reported.
+            Err(error) if options.skips(&error) => {
+                failed.get_or_insert(error);
+            }
+            Err(error) => return Err(failure_of(options, error)),
+        }
+    }
+    failed.map_or(Ok(None), |error| Err(failure_of(options, error)))
 }

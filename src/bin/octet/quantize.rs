@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use octet::allocator;
 use octet::quantize::{Scheme, Settings};
 use octet::samples;
-use octet::session::{Forecast, ForecastJob, Session};
+use octet::session::Session;
 
-use super::calibration::{calibrate, failure_of, read_ahead, report_so_far};
+use super::calibration::{calibrate, failure_of, forecast, report_so_far};
 use super::images::ImageOptions;
 use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
@@ -370,37 +370,6 @@ fn out(options: &QuantizeOptions, settings: &Settings) -> Result<PathBuf, Failur
 fn print_notes(progress: &Progress, all: &[String], options: &QuantizeOptions) {
     let lines = notes::summary_lines(all, options.verbose);
     lines.iter().for_each(|line| progress.note(line));
-}
-
-/// The forecast of the job, if it has samples.
-fn forecast(
-    session: &mut Session,
-    options: &QuantizeOptions,
-    settings: &Settings,
-    reading: &samples::SampleSettings,
-    samples: &Samples,
-    threads: usize,
-) -> Result<Option<Forecast>, Failure> {
-    let job = ForecastJob {
-        samples: samples.count(),
-        ahead: read_ahead(threads),
-        threads,
-        method: settings.method.unwrap_or_default(),
-        settings,
-    };
-    let mut failed = None;
-    for index in 0..samples.count() {
-        let sample = samples.get(session, index)?;
-        match session.forecast(sample, reading, &job, &()) {
-            Ok(forecast) => return Ok(Some(forecast)),
-            // Try the next sample; if all fail, the first error is reported.
-            Err(error) if options.bad.continues_after(&error) => {
-                failed.get_or_insert(error);
-            }
-            Err(error) => return Err(failure_of(options, error)),
-        }
-    }
-    failed.map_or(Ok(None), |error| Err(failure_of(options, error)))
 }
 
 fn targets<'a>(
