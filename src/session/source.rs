@@ -35,7 +35,12 @@ impl Checksum {
 
     /// The checksum in hexadecimal.
     pub fn finish(self) -> String {
-        hexadecimal(&self.0.finalize())
+        hexadecimal(&self.bytes())
+    }
+
+    /// The checksum as bytes.
+    pub fn bytes(self) -> [u8; 32] {
+        self.0.finalize().into()
     }
 }
 

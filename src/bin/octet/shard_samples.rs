@@ -6,7 +6,6 @@ use clap::Args;
 use octet::samples;
 use octet::session::Checksum;
 use octet::shards::{Shard, ShardError, SkippedSample, SourceShards, StatsHeader};
-use sha2::{Digest, Sha256};
 
 use super::Failure;
 use super::samples::Samples;
@@ -104,13 +103,13 @@ impl ShardSamples {
 
     /// Adds a sample that was read.
     pub fn add(&mut self, sample: &samples::Encoded) {
-        let mut checksum = Sha256::new();
+        let mut checksum = Checksum::new();
         for (_, content) in &sample.parts {
-            checksum.update((content.len() as u64).to_le_bytes());
-            checksum.update(content);
+            checksum.add(&(content.len() as u64).to_le_bytes());
+            checksum.add(content);
         }
         let mut first = [0; 16];
-        first.copy_from_slice(&checksum.finalize()[..16]);
+        first.copy_from_slice(&checksum.bytes()[..16]);
         self.digests
             .push((sample.name.clone(), u128::from_le_bytes(first)));
     }
