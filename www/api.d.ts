@@ -4,7 +4,8 @@
  */
 
 import type {
-  CalibrationSummary, Layer, LayerTable, Memory, Preview, Rounding, SampleSettings, Settings, QuantizationSummary, TensorSettings,
+  CalibrationSummary, Layer, LayerTable, Memory, Preview, Rounding, SampleSettings, Settings, QuantizationSummary, StreamedOutcome,
+  TensorSettings,
 } from './types.js';
 
 /** A file and its path as people know it. */
