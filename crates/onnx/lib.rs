@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod construct;
+mod difference;
 pub mod external;
 mod file_format;
 mod floats;
@@ -25,6 +26,7 @@ pub mod tensors;
 mod value_type;
 mod write;
 
+pub use difference::differences;
 pub use read::{ReadError, read};
 pub use scan::{LIMITS, Limits, ScanError};
 pub use stretch::{Stretch, check_stretches, stretch_of};

@@ -25,6 +25,8 @@ mod inspect;
 mod interrupt;
 #[path = "octet/labels.rs"]
 mod labels;
+#[path = "octet/making.rs"]
+mod making;
 #[path = "octet/merge.rs"]
 mod merge;
 #[path = "octet/model_card.rs"]
@@ -82,6 +84,8 @@ mod tokenizer_module;
 mod transformers_js;
 #[path = "octet/tuning.rs"]
 mod tuning;
+#[path = "octet/verify.rs"]
+mod verify;
 #[path = "octet/write_behind.rs"]
 mod write_behind;
 
@@ -118,6 +122,8 @@ enum Command {
     Search(Box<search::SearchCommand>),
     /// Compare a quantized model with its float model: the error of each output and layer
     Compare(Box<compare::CompareOptions>),
+    /// Make a quantized model again and compare: equal, or the first tensors and nodes that differ
+    Verify(Box<verify::VerifyOptions>),
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -135,6 +141,7 @@ pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
         Ok(Command::Merge(options)) => threads::wanted(options.threads),
         Ok(Command::Search(command)) => threads::wanted(command.threads),
         Ok(Command::Quantize(options)) => threads::wanted(options.threads),
+        Ok(Command::Verify(options)) => threads::wanted(options.quantize.threads),
         Ok(Command::Run(options)) => threads::wanted(options.threads),
         Ok(Command::Compare(options)) => threads::wanted(options.threads),
     }
@@ -154,6 +161,7 @@ pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Run(options) => run::run(&options),
         Command::Search(command) => search::run(&command),
         Command::Compare(options) => compare::run(&options),
+        Command::Verify(options) => verify::run(&options),
     });
     match done {
         Ok(()) => SUCCESS,

@@ -27,6 +27,7 @@ mod opened;
 mod partial_calibration;
 mod prepared;
 mod progress;
+mod proof;
 mod quantization;
 mod ranges;
 mod report;
@@ -58,6 +59,7 @@ pub use model_summary::{DataFile, FloatOperator, GraphPort, ModelSummary, TextFo
 use opened::OpenedModel;
 pub use partial_calibration::PassNeeds;
 pub use progress::{Event, ProgressMonitor};
+pub use proof::{Proof, ranges_text};
 pub use quantization::{QuantizationResult, QuantizationSummary};
 pub use ranges::ValueRanges;
 pub use runner::{Profile, Runner};
@@ -219,12 +221,14 @@ impl Session {
             guarded: quantized.guarded,
         };
         let report = &mut self.journal.report;
-        report.quantized(settings, &summary);
+        let proof = Proof::new(settings, &quantized.ranges, &file);
+        report.quantized(settings, &summary, &proof);
         report.compared(self.comparisons.restore(settings));
         report.add_forecast_result(&self.journal.profiler, summary.bytes_after);
         Ok(QuantizationResult {
             model: file,
             ranges: quantized.ranges,
+            proof,
             summary,
         })
     }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::proof::Proof;
 use super::ranges::ValueRanges;
 use crate::onnx;
 use crate::quantize::{NodeChoice, QuantizedTensor, Scheme};
@@ -12,6 +13,8 @@ pub struct QuantizationResult {
     pub model: onnx::Pieces,
     /// Ranges in use, by the name of the observed value.
     pub ranges: ValueRanges,
+    /// Checksums that tie the file to what it was made from.
+    pub proof: Proof,
     /// Summary of the quantization.
     pub summary: QuantizationSummary,
 }

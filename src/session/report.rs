@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::forecast::Forecast;
+use super::proof::Proof;
 use super::quantization::QuantizationSummary;
 use super::stored_profile::StoredProfile;
 use crate::compare::Comparison;
@@ -22,6 +23,7 @@ pub(super) struct Report {
     preparation: Option<Section>,
     calibration: Option<Section>,
     quantization: Option<Section>,
+    proof: Option<Section>,
     tuning: Option<Section>,
     layers: Option<Section>,
     comparison: Option<Section>,
@@ -126,6 +128,7 @@ impl Report {
         self.preparation = Some(Section::new("preparation", comment, &prepared));
         self.calibration = None;
         self.quantization = None;
+        self.proof = None;
         self.tuning = None;
         self.warnings.clear();
         self.notes.clear();
@@ -174,6 +177,7 @@ impl Report {
         &mut self,
         settings: &quantize::Settings,
         summary: &QuantizationSummary,
+        proof: &Proof,
     ) {
         let float: Vec<_> = summary.nodes.iter().filter(|n| !n.quantized).collect();
         let done = summary.nodes.len() - float.len();
@@ -191,6 +195,8 @@ impl Report {
         let comment = "Result of the quantization. Nodes under `float` stay float, each with its reason. min and max\n\
                        are the range that a tensor can represent, of several scales that of the largest.";
         self.quantization = Some(Section::new("quantization", comment, &quantization));
+        let comment = "SHA-256 of settings, ranges and result; that of the float model is above. `octet verify` reads them.";
+        self.proof = Some(Section::new("proof", comment, proof));
         // Warnings of the calibration stay; notes of an earlier result don't.
         self.notes.clone_from(&summary.advice);
         self.notes.extend_from_slice(&summary.notes);
@@ -243,6 +249,7 @@ impl Report {
             &self.preparation,
             &self.calibration,
             &self.quantization,
+            &self.proof,
             &self.tuning,
             &self.layers,
             &self.comparison,

@@ -16,6 +16,7 @@ mod schema;
 mod search;
 mod shards;
 mod texts;
+mod verify;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,26 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use octet::allocator;
 use octet::quantize::{Scheme, Settings};
-use octet::samples;
-use octet::session::Session;
+use octet::session::ranges_text;
 
-use super::calibration::{calibrate, failure_of, forecast, report_so_far};
+use super::calibration::failure_of;
 use super::images::ImageOptions;
+use super::making::{MadeModel, check_data, make, reading};
 use super::progress::Progress;
-use super::samples::{BadSampleOptions, Samples, left_out};
+use super::samples::BadSampleOptions;
 use super::settings::SettingsOptions;
-use super::stats_files;
 use super::stream::{self, StreamOptions, StreamedRun};
 use super::stream_report::StreamReport;
 use super::texts::TextOptions;
 use super::transformers_js::WebFolder;
-use super::tuning::tune;
-use super::{Failure, files, notes, open, ranges, targets, threads};
-
-/// Live activations of this many bytes mark a large model.
-const LARGE: u64 = 64 << 20;
+use super::{Failure, files, notes, targets, threads};
 
 #[derive(Args)]
 pub struct QuantizeOptions {
@@ -33,18 +27,18 @@ pub struct QuantizeOptions {
     /// a folder, its settings, a card with sizes and errors
     #[arg(long = "for", value_name = "PROGRAM", value_enum, requires = "out",
         conflicts_with_all = ["demo", "ranges", "save_ranges", "save_prepared", "forecast", "report", "scheme", "stream"])]
-    target: Option<FolderTarget>,
+    pub target: Option<FolderTarget>,
     /// Samples for the calibration: .npz (one sample per file, arrays named by input), .npy,
     /// test_data_set_N/input_K.pb, .png, .jpg, texts (.txt, .jsonl, .csv), or folders of them
     #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
-    samples: Vec<PathBuf>,
+    pub samples: Vec<PathBuf>,
     /// Use N random samples instead, to try Octet out; the result is useless for real data
     #[arg(long, value_name = "N", conflicts_with_all = ["samples", "ranges"], value_parser = clap::value_parser!(u64).range(1..=1000))]
-    demo: Option<u64>,
+    pub demo: Option<u64>,
     /// File of the quantized model [default: beside the model, as MODEL_int8.onnx, or _uint8,
     /// _quantized (dynamic), _weights_int8, _q4 (4-bit blocks) or _fp16]
     #[arg(long, value_name = "OUT.onnx")]
-    out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// File of the report: time and memory of each step, settings, quantized and float nodes
     #[arg(long, value_name = "REPORT.yaml")]
     pub report: Option<PathBuf>,
@@ -53,47 +47,47 @@ pub struct QuantizeOptions {
     verbose: bool,
     /// Print the forecast and the result as JSON on the output stream
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     /// Add a checkpoint to the report for each layer of each calibration sample
     #[arg(long)]
-    layer_checkpoints: bool,
+    pub layer_checkpoints: bool,
     /// Wrap the run into a scope of this name in the report (repeatable, outermost first)
     #[arg(long, value_name = "MESSAGE")]
-    scope: Vec<String>,
+    pub scope: Vec<String>,
     /// Only estimate memory, time and the size of the result
     #[arg(long)]
-    forecast: bool,
+    pub forecast: bool,
     #[command(flatten)]
-    settings: SettingsOptions,
+    pub settings: SettingsOptions,
     /// Number of samples that run in parallel [default: one per processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Use these ranges instead of a calibration, as JSON: {"tensor": [min, max]}
     #[arg(long, value_name = "RANGES.json", conflicts_with = "samples")]
-    ranges: Option<PathBuf>,
+    pub ranges: Option<PathBuf>,
     /// Use these merged statistics of `octet observe` instead of a calibration: the file of each pass,
     /// in order
     #[arg(long, value_name = "PASS.stats", num_args = 1.., conflicts_with_all = ["samples", "ranges", "demo"])]
     pub stats: Vec<PathBuf>,
     /// Save the calibrated ranges to this file, for --ranges
     #[arg(long, value_name = "RANGES.json")]
-    save_ranges: Option<PathBuf>,
+    pub save_ranges: Option<PathBuf>,
     /// Save the float model as prepared for calibration to this file
     #[arg(long, value_name = "PREPARED.onnx")]
-    save_prepared: Option<PathBuf>,
+    pub save_prepared: Option<PathBuf>,
     #[command(flatten)]
-    stream: StreamOptions,
+    pub stream: StreamOptions,
     #[command(flatten)]
-    bad: BadSampleOptions,
+    pub bad: BadSampleOptions,
     #[command(flatten)]
-    images: ImageOptions,
+    pub images: ImageOptions,
     #[command(flatten)]
-    texts: TextOptions,
+    pub texts: TextOptions,
 }
 
 /// A program for which a whole folder is written.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FolderTarget {
+pub enum FolderTarget {
     #[value(name = "transformers.js")]
     TransformersJs,
 }
@@ -121,35 +115,8 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
         };
         return folder.write();
     }
-    let observed = options.ranges.is_some() || !options.stats.is_empty();
-    let has_data = !options.samples.is_empty() || options.demo.is_some() || observed;
-    let fits = match has_data {
-        true => settings.takes_samples(),
-        false => !settings.needs_samples(),
-    };
-    if !fits {
-        return Err(Failure::usage(match has_data {
-            true => {
-                "--samples, --demo, --ranges and --stats are for the scheme static, half precision, and the methods gptq and awq of \
-                 blocks: leave them out, these settings use no samples"
-            }
-            false => {
-                "no samples were given: name some with --samples, or choose a scheme that needs none (--scheme dynamic, \
-                 weights, blocks or float16)"
-            }
-        }));
-    }
-    if observed && settings.tunes() {
-        return Err(Failure::usage(
-            "`finetune` and `rounding: closed-form` learn from samples, and --ranges and --stats hold none: give --samples in \
-             their place",
-        ));
-    }
-    let image_settings = samples::SampleSettings {
-        demo: options.demo.is_some(),
-        bad_samples: options.bad.setting(),
-        ..options.images.settings()?
-    };
+    let has_data = check_data(options, &settings)?;
+    let image_settings = reading(options)?;
     let out = out(options, &settings)?;
     let targets: Vec<_> = targets(options, &out).collect();
     targets::check(&targets, &options.model, &[])?;
@@ -164,131 +131,18 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     } else if options.stream.applies(&options.model, &settings) {
         return run_streamed(options, &out, &settings);
     }
-    let samples = Samples::new(&options.samples, options.demo)?;
-
-    let mut session = open::open(&options.model)?;
-    targets::check(
-        &targets,
-        &options.model,
-        &open::data(&options.model, &session),
-    )?;
-    session
-        .refuse_quantized()
-        .map_err(|error| failure_of(options, error))?;
-    let (mut image_settings, proposed) =
-        options
-            .images
-            .proposed(&session, settings.images.as_ref(), image_settings)?;
-    let pictures = samples.have_pictures();
-    let samples = samples.tokenized(&session, &options.model, &options.texts)?;
-    let samples = samples.usable(&mut session, &mut image_settings)?;
+    let Some(made) = make(options, &settings, image_settings, &targets, threads)? else {
+        return Ok(());
+    };
+    let MadeModel {
+        mut session,
+        outcome,
+        forecast,
+        progress,
+    } = made;
     let named = |error| failure_of(options, error);
-    session.checkpoint_layers(options.layer_checkpoints);
-    options
-        .scope
-        .iter()
-        .for_each(|message| session.begin_scope(message));
-    let progress = Progress::new(samples.count());
-    if let Some(proposed) = proposed.filter(|_| pictures) {
-        progress.note(&proposed);
-    }
-    let forecast = forecast(
-        &mut session,
-        options,
-        &settings,
-        &image_settings,
-        &samples,
-        threads,
-    )?;
-    if let Some(forecast) = &forecast {
-        if forecast.live_bytes > LARGE {
-            allocator::give_back_large_blocks();
-        }
-        if options.forecast {
-            progress.clear();
-            return files::print(&match options.json {
-                true => serde_json::to_string_pretty(forecast)? + "\n",
-                false => notes::forecast_line(forecast),
-            });
-        }
-        match &forecast.refusal {
-            Some(why) => progress.note(why),
-            None => progress.tell(notes::forecast_line(forecast).trim_end()),
-        }
-    } else if options.forecast {
-        return Err(Failure::usage(
-            "--forecast needs samples: give some with --samples, or use --demo",
-        ));
-    }
-    match &options.ranges {
-        Some(path) => session.set_ranges(ranges::read(path)?).map_err(named)?,
-        None if !has_data => progress.stage("Preparing"),
-        None if !options.stats.is_empty() => {
-            progress.stage("Preparing");
-            stats_files::calibrate(&mut session, options, &settings, &progress)?;
-        }
-        None => {
-            progress.stage("Preparing");
-            session.equalize(settings.equalizes());
-            session
-                .begin_calibration(image_settings.clone())
-                .map_err(named)?;
-            progress.stage("Calibrating");
-            if let (None, Some(first)) = (options.demo, samples.each(&session).next()) {
-                let first = first?;
-                // An unusable sample is reported when it runs.
-                let seen = session.preview(&first, &image_settings).unwrap_or_default();
-                let texts: Vec<String> = seen
-                    .into_iter()
-                    .flat_map(|input| input.notes)
-                    .map(|note| format!("{}: {note}", first.name))
-                    .collect();
-                print_notes(&progress, &texts, options);
-            }
-            if options.demo.is_some() {
-                progress.note("the samples are random: the result is for trying things out only");
-            }
-            let method = settings.method.unwrap_or_default();
-            if let Some(note) = method.note() {
-                progress.note(&note);
-            }
-            let pass = |session: &mut Session| -> Result<(), Failure> {
-                let done = calibrate(session, &samples, threads, options, &progress);
-                if done.is_err() {
-                    report_so_far(session, options)?;
-                }
-                done
-            };
-            pass(&mut session)?;
-            let moments = settings.needs_gram_matrices();
-            while session.begin_extra_pass(method, moments).map_err(named)? {
-                progress.stage("Extra pass");
-                pass(&mut session)?;
-            }
-            let done = session.finish_calibration(method).map_err(named)?;
-            let skipped = [image_settings.skipped.as_slice(), &done.skipped].concat();
-            if let Some(texts) = left_out(&skipped, done.samples) {
-                progress.note(&texts);
-            }
-        }
-    }
-    report_so_far(&session, options)?;
-    if settings.tunes() {
-        progress.stage("Fine-tuning");
-        let reading = (&samples, &image_settings);
-        tune(&mut session, &settings, reading, options, &progress)?;
-        report_so_far(&session, options)?;
-    }
-    progress.stage("Quantizing");
-    let outcome = session.quantize(&settings);
-    progress.clear();
-    options.scope.iter().for_each(|_| session.end_scope());
-    // If quantizing fails, the report shows how far it came.
-    report_so_far(&session, options)?;
-    let outcome = outcome.map_err(named)?;
-
     if let Some(path) = &options.save_ranges {
-        files::write(path, &[ranges::text(&outcome.ranges)?], "--save-ranges")?;
+        files::write(path, &[ranges_text(&outcome.ranges)], "--save-ranges")?;
     }
     if let Some(path) = &options.save_prepared {
         let prepared = session.prepared().map_err(named)?;
@@ -367,7 +221,7 @@ fn out(options: &QuantizeOptions, settings: &Settings) -> Result<PathBuf, Failur
 }
 
 /// Prints notes: a summary, or all of them with `--verbose`.
-fn print_notes(progress: &Progress, all: &[String], options: &QuantizeOptions) {
+pub fn print_notes(progress: &Progress, all: &[String], options: &QuantizeOptions) {
     let lines = notes::summary_lines(all, options.verbose);
     lines.iter().for_each(|line| progress.note(line));
 }

@@ -29,8 +29,3 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Range>, Failure> {
     }
     Ok(ranges)
 }
-
-/// The file contents of ranges, one per line.
-pub fn text(ranges: &BTreeMap<String, Range>) -> Result<String, Failure> {
-    Ok(serde_json::to_string_pretty(ranges)? + "\n")
-}
