@@ -109,6 +109,19 @@ test('a quantized model compares with its float model as natively', () => {
   assert.deepEqual(run(command(), args), run(native, args));
 });
 
+test('a result is verified as natively, also one that the native program made', () => {
+  const made = join(folder(), 'made');
+  const out = ['--out', `${made}.onnx`, '--report', `${made}.yaml`];
+  assert.equal(run(native, ['quantize', '../exact.onnx', '--samples', '../samples', ...out]).status, 0);
+  const args = ['verify', '../exact.onnx', `${made}.onnx`, '--samples', '../samples', '--proof', `${made}.yaml`];
+  const expected = run(native, args);
+  assert.equal(expected.status, 0, expected.stderr);
+  assert.deepEqual(run(command(), args), expected);
+  const others = ['verify', '../exact.onnx', `${made}.onnx`, '--samples', '../samples', '--activations', 'i8'];
+  assert.equal(run(native, others).status, 4);
+  assert.deepEqual(run(command(), others), run(native, others));
+});
+
 test('a reader that closes the pipe early is no failure', async () => {
   const child = spawn(command(), ['quantize', '--help'], { cwd: folder(), stdio: ['ignore', 'pipe', 'pipe'] });
   child.stdout.destroy();
