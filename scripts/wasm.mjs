@@ -61,8 +61,9 @@ function environment(variant) {
     RUSTC_BOOTSTRAP: '1',
     CARGO_UNSTABLE_BUILD_STD: 'panic_abort,std',
     // No backtraces, which wasm does not have. A panic names only its file: 7,500 lines and columns
-    // would add too much size.
-    CARGO_UNSTABLE_BUILD_STD_FEATURES: 'panic-unwind',
+    // would add too much size. Sorts of std are small rather than fast: there are a hundred types that
+    // are sorted, and none in a hot loop.
+    CARGO_UNSTABLE_BUILD_STD_FEATURES: 'optimize_for_size,panic-unwind',
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: rustFlags(variant, ['-Z location-detail=file', ...(debian ? ['-C linker-flavor=wasm-ld'] : [])]),
     ...(debian ? { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER: required('OCTET_WASM_LINKER') } : {}),
   };
