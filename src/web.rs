@@ -11,6 +11,7 @@ mod convert;
 mod files;
 mod inference;
 mod inspect;
+mod search;
 mod stream;
 mod tensors;
 mod tuning;
@@ -66,6 +67,7 @@ pub struct ModelSession {
     inner: session::Session,
     comparing: Option<Comparing>,
     tuning: Option<(Tuning, Settings)>,
+    searching: Option<search::Searching>,
 }
 
 #[wasm_bindgen(js_class = Session)]
@@ -87,6 +89,7 @@ impl ModelSession {
             inner,
             comparing: None,
             tuning: None,
+            searching: None,
         })
     }
 

@@ -12,6 +12,15 @@ export * from './api.js';
  */
 export type BadSamples = 'skip' | 'stop';
 
+/**
+ * A number of bits, or float.
+ * - "4": 4-bit integers.
+ * - "8": 8-bit integers.
+ * - "16": 16-bit integers.
+ * - "float": 32-bit floats: the tensor is not quantized.
+ */
+export type Bits = '4' | '8' | '16' | 'float';
+
 /** Settings of block-wise weights for some nodes. Those left out are as for all nodes. */
 export interface BlockChoice {
   /** The precision of MatMulNBits. */
@@ -96,6 +105,15 @@ export interface BoxMatches {
   found: number;
 }
 
+/**
+ * The answer on a budget, from samples that neither calibrated nor chose.
+ * - "holds": The whole interval is within the budget.
+ * - "fails": The whole interval is beyond the budget.
+ * - "undecidable": The interval holds the budget: so few samples can't decide.
+ * - "met": The budget is one of bytes, time or tensors; it is met by the choice itself.
+ */
+export type BudgetVerdict = 'holds' | 'fails' | 'undecidable' | 'met';
+
 /** Result of a calibration. */
 export interface CalibrationSummary {
   /** Changes that preparation made to the model, a sentence each. */
@@ -127,6 +145,18 @@ export interface ChannelRanges {
   max: number[];
   /** Minimum of each channel. */
   min: number[];
+}
+
+/** A quantized model with its errors. */
+export interface Chosen {
+  /** Bytes of the file, measured. */
+  bytes: number;
+  /** Error on the held-out samples. */
+  heldError: Estimate;
+  /** SQNR in decibels on the held-out samples. */
+  heldSqnr: number;
+  /** Tensors with more than 8 bits. */
+  wide: number;
 }
 
 /** Result of comparing two models on samples. */
@@ -191,6 +221,16 @@ export interface DifferenceMetrics {
   mean: number;
   /** SQNR in decibels; 200 if there is no difference. */
   sqnr: number;
+}
+
+/** A measured error with its interval. */
+export interface Estimate {
+  /** Upper end of that interval. */
+  high: number;
+  /** Lower end of the interval that holds 95 %. */
+  low: number;
+  /** The measured value. */
+  value: number;
 }
 
 /**
@@ -394,6 +434,16 @@ export interface ImageSettings {
   width?: number;
 }
 
+/** The error of the whole model on samples that did not teach. */
+export interface Judgement {
+  /** SQNR with the learned constants. */
+  after: number;
+  /** SQNR of the outputs in dB, before. */
+  before: number;
+  /** False if the learned constants were worse, and therefore not taken. */
+  taken: boolean;
+}
+
 /** One layer of a run: a node of the model with the nodes fused into it, or a conversion. */
 export interface Layer {
   /** Number of engine steps in one run. */
@@ -467,6 +517,22 @@ export interface LayerError {
   value: string;
   /** SQNR of the added error in decibels with only the weights as integers. */
   weightsOnly: number | null;
+}
+
+/** A layer whose constants were learned. */
+export interface LayerReport {
+  /** Mean squared error there, with the constants that were taken. */
+  after: number;
+  /** Mean squared error at positions that did not teach, before. */
+  before: number;
+  /** Mean squared error along the steps of the fine-tuning. */
+  curve: number[];
+  /** Title of the layer. */
+  layer: string;
+  /** Its operator. */
+  operator: string;
+  /** The proposal that was taken: `given`, `closed form` or `learned`. */
+  taken: string;
 }
 
 /** Settings of some nodes. A key that is absent keeps the value of the wider scope. */
@@ -543,6 +609,16 @@ export interface Memory {
 
 /** A calibration method. `ort-entropy` needs at least as many bins as levels, which the pattern does not check. */
 export type Method = string;
+
+/**
+ * The measure of an error.
+ * - "labels": Right answers by labels: the share that the float model gets right and the result wrong, less
+ * the share of the opposite.
+ * - "agreement": Answers that differ from the float model's.
+ * - "kl": Mean KL divergence from the float model's probabilities, in nats.
+ * - "sqnr": Power of the difference over power of the output. Shown in decibels as SQNR.
+ */
+export type Metric = 'labels' | 'agreement' | 'kl' | 'sqnr';
 
 /**
  * The choice of weights that get 8 bits.
@@ -855,6 +931,70 @@ export interface SampleSettings {
  */
 export type Scheme = 'static' | 'dynamic' | 'weights' | 'blocks' | 'float16';
 
+/** A point of the curve: a choice of bits for every tensor, with its costs. */
+export interface SearchPoint {
+  /** Bytes of the file. */
+  bytes: number;
+  /** Error on the samples that chose, if this point was measured. */
+  chosenError: Estimate | null;
+  /** SQNR in decibels on those samples. */
+  chosenSqnr: number | null;
+  /** Number of tensors with 4 bits, 8 bits, 16 bits, and in float. */
+  counts: [number, number, number, number];
+  /** SQNR in decibels that the sensitivities predict. */
+  predictedSqnr: number;
+  /** Bytes of the file over those of the float model. */
+  shareOfBytes: number;
+  /** Time of a run over that of the float model. */
+  shareOfTime: number;
+}
+
+/** Progress of a search. */
+export interface SearchProgress {
+  /** Parts of the stage that are done. */
+  done: number;
+  /** Parts of the stage. */
+  of: number;
+  /** The name of the stage. */
+  stage: string;
+}
+
+/** Result of a search. */
+export interface SearchResult {
+  /** One sentence on the verdict. */
+  answer: string;
+  /** For each point, the bits of each tensor. */
+  bits: Bits[][];
+  /** The predicted noise that no choice within the same cost could go below, as SQNR in decibels. */
+  boundSqnr: number;
+  /** The budget, as it is written on the command line. */
+  budget: string;
+  /** The chosen model. */
+  chosen: Chosen;
+  /** The limit on the error, if the budget is one. */
+  limit: number | null;
+  /** The metric of all errors. */
+  metric: Metric;
+  /** Index of the chosen point. */
+  point: number;
+  /** The curve, from the cheapest point to the most accurate. */
+  points: SearchPoint[];
+  /** Number of samples that chose, and number of held-out ones. */
+  samples: [number, number];
+  /** About how many held-out samples would decide, if these can't. */
+  samplesNeeded: number | null;
+  /** The settings of the chosen point. */
+  settings: Settings;
+  /** Name of each tensor. */
+  tensors: string[];
+  /** The source of the times. */
+  times: TimeSource;
+  /** The verdict on the budget. */
+  verdict: BudgetVerdict;
+  /** The model by the settings without a search, for comparison. */
+  withoutSearch: Chosen;
+}
+
 /** Settings that quantize a model. */
 export interface Settings {
   /** The representation of activations. */
@@ -1059,6 +1199,13 @@ export interface TextSettings {
  */
 export type TextUnit = 'lines' | 'paragraphs';
 
+/**
+ * The source of the times.
+ * - "profile": Profiles of the layers on this machine, in milliseconds.
+ * - "model": A model of costs: multiplications, twice as many with 16 bits or in float. It has no unit.
+ */
+export type TimeSource = 'profile' | 'model';
+
 /** Median, percentiles and mean of repeated measurements. */
 export interface TimingSummary {
   /**
@@ -1100,6 +1247,18 @@ export interface TokenPreview {
   token: string;
   /** Its type: 1 in the second text of a pair. */
   typeId: number;
+}
+
+/** Result of a run. */
+export interface TuningSummary {
+  /** The most bytes of the values between two layers. */
+  frontierBytes: number;
+  /** The whole model; `None` with fewer than four samples. */
+  judgement: Judgement | null;
+  /** Layers in their order. */
+  layers: LayerReport[];
+  /** Number of samples. */
+  samples: number;
 }
 
 /** A sample that cannot be used with the current preprocessing. */

@@ -148,17 +148,6 @@ impl BudgetSearch {
         Some(file)
     }
 
-    /// The settings of a point of the curve.
-    pub fn settings_of(&self, point: usize) -> Option<Settings> {
-        let known = self.known.as_ref()?;
-        // The result may hold a point beside the curve.
-        let points = match &self.result {
-            Some((result, _)) => &result.bits,
-            None => &self.choices.as_ref()?.points,
-        };
-        Some(self.settings_for(known, points.get(point)?))
-    }
-
     /// Makes one step; `stop` ends it with an error and leaves the search as it was. Returns false
     /// once the search is done.
     pub fn step(

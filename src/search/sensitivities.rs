@@ -51,7 +51,7 @@ pub struct Sensitivity {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SensitivitiesError {
-    #[error("the sensitivities can't be read: {0}; write them anew with --save-sensitivities")]
+    #[error("the sensitivities can't be read: {0}; save them anew from a search")]
     Syntax(String),
     #[error(
         "the sensitivities have version {0}, but this program reads version {VERSION}: write them anew"

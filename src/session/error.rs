@@ -81,6 +81,10 @@ pub enum OrderError {
     NotProfiled,
     #[error("no comparison has begun; begin one with the quantized model")]
     NotComparing,
+    #[error(
+        "no search has begun, or it has not ended yet; begin one, and make its steps to the end"
+    )]
+    NotSearching,
     #[error(transparent)]
     UnderWay(FeedError),
     #[error(

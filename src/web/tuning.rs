@@ -1,14 +1,42 @@
 //! Learned rounding for the page: the samples are decoded one by one, then one call learns.
 
+use std::cell::RefCell;
 use std::path::Path;
 
-use js_sys::Array;
+use js_sys::{Array, Function};
 use wasm_bindgen::prelude::*;
 
 use super::ModelSession;
 use super::control::SharedControl;
 use super::convert::{error, failure, settings_from_js, to_js};
-use crate::session::{Error, ErrorKind, OrderError};
+use crate::session::{Error, ErrorKind, Event, OrderError, ProgressMonitor};
+
+thread_local! {
+    /// Receives each layer, on the thread that called `tune`. The others have none.
+    static LEARNED: RefCell<Option<Function>> = const { RefCell::new(None) };
+}
+
+/// Tells each layer to the caller, and its number to the control words.
+struct LayersTold;
+
+impl ProgressMonitor for LayersTold {
+    fn event(&self, event: &Event) {
+        SharedControl.event(event);
+        let Event::Layer { report, .. } = event else {
+            return;
+        };
+        LEARNED.with_borrow(|learned| {
+            // The caller's function only posts a message; an error of it must not end the call.
+            if let (Some(learned), Ok(report)) = (learned, to_js(report)) {
+                let _ = learned.call1(&JsValue::NULL, &report);
+            }
+        });
+    }
+
+    fn cancelled(&self) -> bool {
+        SharedControl.cancelled()
+    }
+}
 
 #[wasm_bindgen(js_class = Session)]
 impl ModelSession {
@@ -49,15 +77,14 @@ impl ModelSession {
             .map_err(|cause| error(Error::from(cause)))
     }
 
-    /// Learns the constants. The number of layers done is in the control words.
-    pub fn tune(&mut self) -> Result<JsValue, JsValue> {
+    /// Learns the constants. `learned` is called with each layer; the number of layers done is in
+    /// the control words as well.
+    pub fn tune(&mut self, learned: Function) -> Result<JsValue, JsValue> {
         let (tuning, settings) = self.tuning.take().ok_or_else(not_tuning)?;
-        to_js(
-            &self
-                .inner
-                .tune(tuning, &settings, &SharedControl)
-                .map_err(error)?,
-        )
+        LEARNED.set(Some(learned));
+        let summary = self.inner.tune(tuning, &settings, &LayersTold);
+        LEARNED.set(None);
+        to_js(&summary.map_err(error)?)
     }
 }
 

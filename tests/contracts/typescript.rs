@@ -57,6 +57,9 @@ fn add_written(generator: &mut SchemaGenerator) {
     add::<octet::profile::memory::Memory>(generator);
     add::<octet::samples::Preview>(generator);
     add::<octet::samples::SampleRef>(generator);
+    add::<octet::search::SearchResult>(generator);
+    add::<octet::search::SearchProgress>(generator);
+    add::<octet::tune::TuningSummary>(generator);
 }
 
 /// An interface for an object, else an alias.
