@@ -4,8 +4,8 @@
  */
 
 import type {
-  CalibrationSummary, Layer, LayerTable, Memory, Preview, Rounding, SampleSettings, Settings, QuantizationSummary, StreamedOutcome,
-  TensorSettings,
+  Bits, CalibrationSummary, Layer, LayerReport, LayerTable, Memory, Metric, Preview, Rounding, SampleSettings, SearchResult, Settings,
+  QuantizationSummary, StreamedOutcome, TensorSettings, TuningSummary,
 } from './types.js';
 
 /** A file and its path as people know it. */
@@ -55,16 +55,18 @@ export interface ForecastOptions {
   signal?: AbortSignal;
 }
 
-/** A calibration: `samples` of `given` were run. */
-export type Calibration = CalibrationSummary & { given: number };
+/** A calibration: `samples` of `given` were run. `tuned`: what the settings `tuning` learned. */
+export type Calibration = CalibrationSummary & { given: number; tuned: TuningSummary | null };
 
 export interface Progress {
   /** The stage, in words. */
   stage: string;
   done?: number;
   of?: number;
-  /** The unit of `done` and `of`: `bytes`, `samples` or `layers`. */
+  /** The unit of `done` and `of`: `bytes`, `samples`, `layers` or `steps`. */
   unit?: string;
+  /** The layer that has just learned its constants. */
+  layer?: LayerReport;
   /** Ranges of activations so far; absent where nothing changed. */
   ranges?: SeenRange[];
   memory?: Memory;
@@ -132,6 +134,36 @@ export interface CompareOptions {
   signal?: AbortSignal;
   gently?: AbortSignal;
 }
+
+/** The choices of a search. */
+export interface SearchChoices {
+  /** The limit: `accuracy=0.5%`, `kl=0.01`, `sqnr=30`, `bytes=4MB`, `bytes=30%`, `time=60%`, `time=12ms` or `wide=8`. */
+  budget: string;
+  /** The measure of the error. Default: by the budget, the labels and the outputs. */
+  metric?: Metric;
+  /** The bits that a weight may get. Default: all. */
+  weightBits?: Bits[];
+  /** The bits that an activation may get. Default: 8, 16 and float. */
+  activationBits?: Bits[];
+  /** A file of sensitivities, in place of a measurement. */
+  sensitivities?: string;
+  /** Measures the times of layers; without it they come from a model of costs. */
+  profile?: boolean;
+}
+
+export interface SearchOptions extends SearchChoices {
+  /** Reading of the samples. */
+  samples?: SampleSettings;
+  /** The class number of each sample, by its name. */
+  labels?: Record<string, number>;
+  /** The settings that the search starts from. Types and ranges that they fix stay. */
+  settings?: Settings;
+  signal?: AbortSignal;
+  gently?: AbortSignal;
+}
+
+/** The result of a search, and the file of its sensitivities. */
+export type SearchOutcome = Omit<SearchResult, 'bits'> & { sensitivities: string };
 
 /** A place for the files of a conversion: a folder that the person chose, or this browser's storage. */
 export interface Place {

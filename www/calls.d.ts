@@ -7,7 +7,7 @@ import type {
   ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, StreamedPlan, TextSettings, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
-  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, Result, Run, RunOptions, Shared, StreamedFiles, TokenizedTexts,
+  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, Result, Run, RunOptions, SearchChoices, SearchOutcome, Shared, StreamedFiles, TokenizedTexts,
 } from './api.js';
 
 /** An open model. `wanted` lists external data files that are missing. */
@@ -68,6 +68,11 @@ export interface Calls {
   compare(args: Key & {
     quantized: Blob; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; split: boolean;
   }): Comparison;
+  search(args: Key & {
+    name: string; blob: Blob; attached: NamedFile[]; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; settings: Settings;
+    calibration: { method: string; rounding: Rounding; equalize?: Settings['equalize'] }; options: SearchChoices;
+  }): SearchOutcome;
+  searchSettings(args: Key & { point: number }): Settings;
   graph(args: Key): GraphView;
   distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): ValueDistribution | null;
   channels(args: Key & { weight: string }): ChannelRanges | null;

@@ -167,8 +167,8 @@ export class Engine {
     const done = Atomics.load(control, slot.done);
     for (const pending of this.#pending.values()) {
       const { progress } = pending;
-      // The last reported memory figures are outdated here, so they are omitted.
-      if (progress?.unit === 'samples' || progress?.unit === 'layers') advance(pending, { ...progress, done, memory: undefined });
+      // The last reported memory figures and layer are outdated here, so they are omitted.
+      if (progress?.unit === 'samples' || progress?.unit === 'layers') advance(pending, { ...progress, done, memory: undefined, layer: undefined });
     }
   }
 

@@ -45,9 +45,9 @@ inBrowsers('accessibility', (visit) => {
     await visit.drop({ 'small.onnx': convolution() });
     await tab.waitForSelector('#card-title');
     await clean(visit, 'ready without samples');
-    const sample = join(scratch, 'accessible.npy');
-    writeFileSync(sample, npy(Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 1), [1, 3, 4, 4]));
-    await visit.choose('choose-samples', sample);
+    const pair = [0, 1].map((index) => join(scratch, `accessible-${index}.npy`));
+    pair.forEach((file, index) => writeFileSync(file, npy(Float32Array.from({ length: 48 }, (_, i) => ((i * 7 + index) % 19) / 9 - 1), [1, 3, 4, 4])));
+    await visit.choose('choose-samples', ...pair);
     await visit.says('#run-why', /Your file is not changed/);
     await tab.$eval('#advanced', (details) => details.setAttribute('open', ''));
     await clean(visit, 'ready');
@@ -74,6 +74,16 @@ inBrowsers('accessibility', (visit) => {
       await tab.click(`#tab-${name}`);
       await tab.waitForSelector(`#panel-${name} > *`);
       if (name === 'graph') await tab.waitForSelector('.graph-picture .box');
+      if (name === 'search') {
+        await tab.click('#search-choices summary');
+        await tab.click('#search-start');
+        await visit.says('#search-failure', /Nothing in the model can be quantized/);
+        await clean(visit, 'a search that is refused');
+        await tab.$eval('#undo', (button) => /** @type {HTMLElement} */ (button).click());
+        await tab.click('#search-start');
+        await tab.waitForSelector('#search-result');
+        await tab.click('#search-tensors summary');
+      }
       if (name === 'compare') await tab.click('[data-linked=conv] .link');
       await clean(visit, name);
     }

@@ -50,6 +50,7 @@ export const features = [
   { name: 'layers', place: 'tab', title: 'Layers', load: () => import('./layers/view.js'), onDemand: true, style: true, selects: true },
   { name: 'graph', place: 'tab', title: 'Graph', load: () => import('./graph/view.js'), onDemand: true, style: true, selects: true },
   { name: 'timeline', place: 'tab', title: 'Timeline', load: () => import('./timeline/view.js'), onDemand: true, style: true },
+  { name: 'search', place: 'tab', title: 'Search', load: () => import('./search/view.js'), onDemand: true, style: true },
   { name: 'compare', place: 'tab', title: 'Compare', load: () => import('./compare/view.js'), onDemand: true, style: true },
   { name: 'inspector', place: 'aside', load: () => import('./inspector/view.js'), onDemand: true, style: true },
   { name: 'status', place: 'foot', load: () => import('./status/view.js'), style: true },

@@ -18,7 +18,8 @@ export class YamlError extends Error {
 
 /** @param {string} text @returns {any} an empty document is an empty mapping */
 export function parse(text) {
-  const trimmed = text.trim();
+  // Settings that `octet search` writes are JSON below a comment.
+  const trimmed = text.replace(/^(?:\s*#.*(?:\n|$))+/, '').trim();
   if (/^[{[]/.test(trimmed)) {
     try {
       return JSON.parse(trimmed);
