@@ -12,6 +12,7 @@ mod files;
 mod inference;
 mod inspect;
 mod search;
+mod searching;
 mod stream;
 mod tensors;
 mod tuning;
@@ -39,6 +40,7 @@ pub use control::{record_panic, stop_requested, watch_stop_requests};
 use control::SharedControl;
 use convert::{error, failure, from_js, settings_from_js, to_js};
 use files::{Sample, parts, read_with_checksum};
+use searching::Searching;
 
 /// Groups paths into samples.
 #[wasm_bindgen]
@@ -67,7 +69,7 @@ pub struct ModelSession {
     inner: session::Session,
     comparing: Option<Comparing>,
     tuning: Option<(Tuning, Settings)>,
-    searching: Option<search::Searching>,
+    searching: Option<Searching>,
 }
 
 #[wasm_bindgen(js_class = Session)]

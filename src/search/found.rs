@@ -1,4 +1,4 @@
-//! What remains of a search that has ended: its curve, without samples and values.
+//! The curve of a search that has ended, without its samples and values.
 
 use super::choose::{SearchResult, settings_of};
 use super::run::BudgetSearch;

@@ -2,66 +2,14 @@
 //! object of its own, which outlives the session.
 
 use js_sys::{Array, Object, Reflect};
-use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
 use super::ModelSession;
 use super::control::SharedControl;
 use super::convert::{error, failure, from_js, settings_from_js, to_js};
-use crate::quantize::Settings;
-use crate::search::{
-    self, Amount, Bits, Budget, BudgetSearch, FoundCurve, Metric, SearchOptions, SearchSample,
-    Sensitivities,
-};
+use super::searching::{PageOptions, Searching};
+use crate::search::{self, FoundCurve, SearchSample};
 use crate::session::{ErrorKind, OrderError};
-use crate::tensor::Tensor;
-
-/// The choices of the page.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PageOptions {
-    budget: String,
-    metric: Option<Metric>,
-    weight_bits: Option<Vec<Bits>>,
-    activation_bits: Option<Vec<Bits>>,
-    sensitivities: Option<String>,
-    /// True to measure the times of layers in this browser.
-    profile: Option<bool>,
-}
-
-/// A search of a session: first its samples are added, then it makes steps.
-pub(super) struct Searching {
-    settings: Settings,
-    options: SearchOptions,
-    profile: bool,
-    choosing: Vec<SearchSample>,
-    held: Vec<SearchSample>,
-    profiled: Option<Vec<Tensor>>,
-    begun: Option<BudgetSearch>,
-}
-
-impl PageOptions {
-    fn read(self) -> Result<SearchOptions, String> {
-        let budget: Budget = self
-            .budget
-            .parse()
-            .map_err(|e: search::BudgetError| e.to_string())?;
-        if matches!(budget, Budget::Time(Amount::Absolute(_))) && self.profile != Some(true) {
-            return Err(
-                "a budget in milliseconds needs measured times: choose to measure them, or \
-                        give a share such as time=60%"
-                    .into(),
-            );
-        }
-        let mut options = SearchOptions::new(budget);
-        options.metric = self.metric;
-        options.weights = self.weight_bits.unwrap_or(options.weights);
-        options.activations = self.activation_bits.unwrap_or(options.activations);
-        let file = self.sensitivities.as_deref().map(Sensitivities::read);
-        options.sensitivities = file.transpose().map_err(|e| e.to_string())?;
-        Ok(options)
-    }
-}
 
 /// The places of the samples that choose; all others verify.
 #[wasm_bindgen(js_name = choosingHalf)]

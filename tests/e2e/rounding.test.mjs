@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { convolution, npy } from './model.mjs';
+import { convolution, dense, npy } from './model.mjs';
 import { inBrowsers } from './walk.mjs';
 
 /** Images with flat areas, as `.npy`. @param {number} index */
@@ -52,6 +52,40 @@ inBrowsers('weights rounded together', (visit) => {
     assert.match(found.untuned[1], /tune the model with them first/);
     assert.ok(found.notes.some((/** @type {string} */ note) => /learned constants/.test(note)), found.notes.join('; '));
     assert.match(found.report, /tuning:[^]*layers:/);
+  }));
+
+  test('fine-tuning shows each layer with its loss, then a table and a verdict; it can be cancelled', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    const rows = [0, 1, 2, 3, 4, 5, 6, 7].map((index) => npy(new Float32Array(32).map((_, k) => Math.sin(index * 3 + k / 5) + ((k * 7 + index) % 5) / 20), [1, 32]));
+    await visit.quantized(dense({ layers: 4, side: 32 }).model, rows);
+    assert.equal(await tab.$('#learned'), null);
+    const settings = async (/** @type {string} */ text) => {
+      await tab.$eval('#document', (area, written) => (/** @type {HTMLTextAreaElement} */ (area).value = written), text);
+      await tab.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
+      await visit.says('#changed', /need a new calibration/);
+    };
+    const stages = await visit.stages();
+    await tab.evaluate(() => {
+      const seen = (/** @type {any} */ (window).losses = new Set());
+      new MutationObserver(() => seen.add(document.querySelector('#learned-so-far svg')?.getAttribute('aria-label'))).observe(document.body, { childList: true, subtree: true });
+    });
+    await settings('weights: {type: i4}\nfinetune: {algorithm: adaround, num_iterations: 200}\n');
+    await visit.quantize();
+    await visit.says('#learned', /^The learned weights are (used|dropped)On samples that did not teach, the outputs have [\d.]+ dB[^]*4 layers from 8 samples/);
+    assert.equal(await tab.$$eval('#learned tbody tr', (found) => found.length), 4);
+    const text = await visit.text('#learned table');
+    assert.match(text, /dense0MatMul(learned|none, no gain)[\d.e-]+[\d.e-]+-?[\d.]+ dB/);
+    const losses = await tab.evaluate(() => [.../** @type {any} */ (window).losses].join('; '));
+    assert.match(losses, /dense0: after its steps the loss is [\d.e-]+ of its start/);
+    assert.match(await stages(), /Fine-tuning: [1-4] of 4/);
+
+    // Steps for minutes: the run ends only because it is cancelled.
+    await settings('weights: {type: i4}\nfinetune: {algorithm: adaround, num_iterations: 5000000}\n');
+    await tab.click('#run');
+    await visit.says('#progress-title', /Fine-tuning/);
+    await tab.click('#cancel');
+    await visit.says('#changed', /need a new calibration/);
+    assert.match(await visit.text('#learned'), /learned weights are/, 'the result before is kept');
   }));
 
   test('through the public interface it must be said when calibrating, and is refused in words where it was not', () => visit({}, async (visit) => {

@@ -7,7 +7,7 @@
 import { detect } from '../capabilities.js';
 import { computed, signal } from '../library/signals.js';
 
-/** @import { Calibration, Comparison, Forecast, Memory, NamedFile, Progress, Settings, Result, Run as Timed, SampleRef, QuantizationSummary, TextSettings } from '../types.js' */
+/** @import { Calibration, Comparison, Forecast, LayerReport, Memory, NamedFile, Progress, Settings, Result, Run as Timed, SampleRef, QuantizationSummary, TextSettings } from '../types.js' */
 /** @import { Model } from '../octet.js' */
 /** @import { StreamedModel } from '../streamed-model.js' */
 
@@ -17,6 +17,7 @@ import { computed, signal } from '../library/signals.js';
  * @property {Progress} progress
  * @property {number | null} samplesStarted when the first sample of this stage went in
  * @property {{ at: number, stage: string, memory: Memory, done?: number }[]} curve
+ * @property {LayerReport[]} learned layers whose constants were learned so far
  * @property {boolean} quick whether only the settings changed: the result before it stays on the page until the next one is there
  */
 

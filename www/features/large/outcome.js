@@ -23,6 +23,6 @@ export function report({ weights, float, notes, report }, model) {
       h('summary', {}, plural(float.length, 'operator stays float', 'operators stay float')),
       table(['Operator', 'Node', 'Why'], float.map(({ operator, node, reason }) => [operator, h('code', {}, node), reason ?? '']))),
     notes.length > 0 && h('details', {}, h('summary', {}, plural(notes.length, 'note')), h('ul', {}, ...notes.map((text) => h('li', {}, text)))),
-    h('div', { class: 'row' }, download(report, 'application/yaml', name, 'Download the report', '')),
+    h('div', { class: 'row' }, download(() => report, 'application/yaml', name, 'Download the report', '')),
   );
 }

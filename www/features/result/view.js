@@ -1,6 +1,7 @@
 // @ts-check
 /** The result: main figures, downloads, measurements, float operators with reasons. */
 
+import { tunes } from '../../settings-document.js';
 import { h } from '../../library/dom.js';
 import { download, save } from '../../library/download.js';
 import { bytes, count, duration, plural, real } from '../../library/format.js';
@@ -9,6 +10,7 @@ import { fail } from '../../state/messages.js';
 import { model, report, run, tab } from '../../state/page.js';
 import { leftOut } from '../data/unusable-samples.js';
 import { forecastAndActual } from '../run/forecast-view.js';
+import { learned } from '../run/learned-layers.js';
 import { inSession, quantize } from '../run/run.js';
 import { blocked } from '../run/state.js';
 import { changedOperators, worksOn } from '../settings/scheme-words.js';
@@ -43,6 +45,7 @@ export function resultPanel(done) {
     seen < usable && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(usable, 'sample')}: the ranges come from these. “Quantize again” runs all of them.`),
     leftOut(skipped),
     () => verdict(done),
+    done.calibration?.tuned && tunes(done.document) && learned(done.calibration.tuned),
     ...headlines(done),
     h('div', { class: 'row downloads' },
       download(() => done.result.file, 'application/octet-stream', fileName, 'Download model', 'primary'),

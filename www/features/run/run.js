@@ -170,7 +170,7 @@ export async function quantize({ quick = false } = {}) {
   batch(() => {
     problem.value = null;
     if (!quick) done.value = null;
-    run.value = { started, progress: { stage: quick ? 'Writing the quantized model' : 'Preparing the model' }, samplesStarted: null, curve: [], quick };
+    run.value = { started, progress: { stage: quick ? 'Writing the quantized model' : 'Preparing the model' }, samplesStarted: null, curve: [], learned: [], quick };
   });
   if (!quick) say('The run has started.');
   /** @param {Progress} progress */
@@ -182,7 +182,8 @@ export async function quantize({ quick = false } = {}) {
     run.value = {
       ...now,
       progress: { ...progress, memory: memory ?? now.progress.memory, ranges: progress.ranges ?? now.progress.ranges },
-      samplesStarted: stage === now.progress.stage ? now.samplesStarted : progress.unit === 'samples' ? performance.now() : null,
+      learned: progress.layer ? [...now.learned, progress.layer] : now.learned,
+      samplesStarted: stage === now.progress.stage ? now.samplesStarted : progress.unit === 'samples' || progress.unit === 'layers' ? performance.now() : null,
       curve: memory ? [...now.curve, { at, stage, memory, done: progress.unit === 'samples' ? progress.done : undefined }] : now.curve,
     };
   };

@@ -7,6 +7,7 @@ import { bytes, duration, plural, timeLeft } from '../../library/format.js';
 import { effect, signal } from '../../library/signals.js';
 import { done, run, settings } from '../../state/page.js';
 import { liveRanges } from './live-ranges.js';
+import { learnedSoFar } from './learned-layers.js';
 import { curve } from './memory-curve.js';
 import { cancel, endCalibration, quantize } from './run.js';
 import { blocked } from './state.js';
@@ -40,10 +41,10 @@ export function progressPanel() {
         ? `Continues with the ${plural(run.value?.progress.done ?? 0, 'sample')} seen so far. Escape cancels.`
         : 'Escape cancels. Model, samples and settings are kept.'))),
     h('dl', { class: 'facts live' },
-      ...live('Samples', () => {
+      h('div', {}, h('dt', {}, () => (run.value?.progress.unit === 'layers' ? 'Layers' : 'Samples')), h('dd', {}, () => {
         const { done = 0, of = 0, unit } = run.value?.progress ?? {};
-        return unit === 'samples' ? `${done} of ${of}` : '–';
-      }),
+        return unit === 'samples' || unit === 'layers' ? `${done} of ${of}` : '–';
+      })),
       ...live('Time', () => (run.value ? duration(clock.value - run.value.started) : '')),
       ...live('Time left', () => {
         const now = run.value;
@@ -55,6 +56,7 @@ export function progressPanel() {
       ...live('WebAssembly memory', () => bytes(run.value?.progress.memory?.pages)),
     ),
     h('div', {}, () => run.value && run.value.curve.length > 1 && curve(run.value.curve)),
+    learnedSoFar(),
     liveRanges(),
   );
   const timer = setInterval(() => (clock.value = performance.now()), 250);

@@ -16,7 +16,7 @@ export function view() {
     if (opening.value) return `Opening ${opening.value.name}`;
     if (now) {
       const { stage: name, done: count = 0, of = 0, unit } = now.progress;
-      return unit === 'samples' ? `${name}: ${count} of ${of}` : name;
+      return unit === 'samples' || unit === 'layers' || unit === 'steps' ? `${name}: ${count} of ${of}` : name;
     }
     if (engine.value.state === 'starting') return 'The engine is starting';
     if (engine.value.state === 'failed') return 'The engine is not running';

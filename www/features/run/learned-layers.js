@@ -1,0 +1,80 @@
+// @ts-check
+/**
+ * Layers whose constants are learned: the loss along the steps while it runs, then each layer's
+ * error before and after, and the verdict on the whole model.
+ */
+
+import { h, svg } from '../../library/dom.js';
+import { count, plural, real } from '../../library/format.js';
+import { table } from '../../library/table.js';
+import { run } from '../../state/page.js';
+
+/** @import { LayerReport, TuningSummary } from '../../types.js' */
+
+const [wide, high] = [600, 110];
+/** The greatest relative loss that is drawn. */
+const most = 1.5;
+/** Earlier layers that are drawn behind the last one. */
+const behind = 12;
+/** The number of rows while the table grows. */
+const rows = 8;
+
+/** Words for the proposal that was taken. @type {Record<string, string>} */
+const proposals = { given: 'none, no gain', 'closed form': 'closed form', learned: 'learned' };
+
+/** The part of the progress that is about layers; empty while there are none. */
+export function learnedSoFar() {
+  return h('div', { class: 'gap', id: 'learned-so-far' }, () => {
+    const layers = run.value?.learned ?? [];
+    const last = layers.at(-1);
+    if (!last) return null;
+    return [lossCurve(layers, last), layersTable(layers.slice(-rows).reverse())];
+  });
+}
+
+/** Loss relative to its start. @param {LayerReport} layer */
+const relative = ({ curve }) => curve.map((loss) => loss / (curve[0] || 1));
+
+/** Decibels that a layer gained. @param {LayerReport} layer */
+const gained = ({ before, after }) => (before > 0 && after > 0 ? 10 * Math.log10(before / after) : 0);
+
+/** @param {LayerReport[]} layers @param {LayerReport} last */
+function lossCurve(layers, last) {
+  const drawnLayers = [...layers.slice(-1 - behind, -1), last].filter(({ curve }) => curve.length > 1);
+  const text = last.curve.length > 1
+    ? `${last.layer}: after its steps the loss is ${real(relative(last).at(-1) ?? 1)} of its start`
+    : `${last.layer}: solved in closed form, without steps`;
+  const picture = svg('svg', { viewBox: `0 0 ${wide} ${high}`, preserveAspectRatio: 'none', class: 'curve losses', role: 'img', 'aria-label': text });
+  const y = (/** @type {number} */ loss) => high - 4 - (Math.min(loss, most) / most) * (high - 8);
+  picture.append(svg('line', { x1: 0, x2: wide, y1: y(1), y2: y(1) }));
+  for (const layer of drawnLayers) {
+    const losses = relative(layer);
+    const points = losses.map((loss, index) => `${((index / (losses.length - 1)) * wide).toFixed(1)},${y(loss).toFixed(1)}`).join(' ');
+    picture.append(svg('polyline', { points, class: layer === last ? 'used' : 'held' }));
+  }
+  return h('figure', { class: 'chart' }, picture, h('figcaption', {},
+    h('span', { class: 'key used' }, 'loss of the last layer, along its steps'),
+    layers.length > 1 && h('span', { class: 'key held' }, 'layers before'),
+    h('span', {}, `${text}. The grey line is the start.`)));
+}
+
+/** @param {LayerReport[]} layers */
+const layersTable = (layers) => table(['Layer', 'Operator', 'Taken', 'Error before', 'Error after', 'Gain'], layers.map((layer) => [
+  h('code', {}, layer.layer), layer.operator, proposals[layer.taken] ?? layer.taken, real(layer.before), real(layer.after), `${gained(layer).toFixed(1)} dB`,
+]), [3, 4, 5]);
+
+/** The verdict on what a run learned, and its layers. @param {TuningSummary} summary */
+export function learned({ layers, judgement, samples }) {
+  const changed = layers.filter(({ taken }) => taken !== 'given').length;
+  const [title, kind] = !judgement ? ['Learned, not judged', 'fair'] : judgement.taken ? ['The learned weights are used', 'good'] : ['The learned weights are dropped', 'fair'];
+  const words = !judgement
+    ? `${count(changed)} of ${plural(layers.length, 'layer')} changed. With four samples or more, some of them would judge the whole model.`
+    : judgement.taken
+      ? `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB in place of ${judgement.before.toFixed(1)}. ${count(changed)} of ${plural(layers.length, 'layer')} changed.`
+      : `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB with them and ${judgement.before.toFixed(1)} without. More samples may help.`;
+  return h('section', { class: 'gap', id: 'learned', 'aria-labelledby': 'learned-title' },
+    h('div', { class: `callout ${kind}` }, h('h3', { id: 'learned-title' }, title), h('p', {}, words)),
+    h('details', {}, h('summary', {}, `Learning of ${plural(layers.length, 'layer')} from ${plural(samples, 'sample')}`),
+      layersTable(layers),
+      h('p', { class: 'note' }, 'Mean squared errors of the layers’ outputs, at positions that did not teach.')));
+}
