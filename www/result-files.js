@@ -52,6 +52,30 @@ function unwritable(cause, { name, bytes }) {
     : failure('write', `${size} can't be written: ${reason(cause)}; check the place and go on, or discard what was made`);
 }
 
+/** Time in milliseconds that the worker of a page that was left may take to free its files. */
+const patience = 10_000;
+
+/**
+ * Waits while another page holds the file. Firefox ends the worker of a page that was left, but
+ * frees its files some seconds later.
+ *
+ * @template T
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+async function onceFree(work) {
+  const end = performance.now() + patience;
+  for (;;) {
+    try {
+      return await work();
+    } catch (/** @type {any} */ cause) {
+      if (cause?.name !== 'NoModificationAllowedError') throw cause;
+      if (performance.now() > end) throw new Error('another tab with this page is writing it');
+    }
+    await new Promise((next) => setTimeout(next, 100));
+  }
+}
+
 /** @param {FileSystemDirectoryHandle} folder @param {string} name */
 async function there(folder, name) {
   return folder.getFileHandle(name).then((handle) => handle, () => null);
@@ -115,7 +139,7 @@ class BrowserStorage {
     for (const file of files) {
       try {
         const handle = await folder.getFileHandle(file.name, { create: true });
-        const access = await handle.createSyncAccessHandle();
+        const access = await onceFree(() => handle.createSyncAccessHandle());
         this.#open.push({ file, access });
         // The whole size at once: a lack of room shows here.
         if (access.getSize() !== file.bytes) access.truncate(file.bytes);
@@ -162,7 +186,8 @@ class BrowserStorage {
   async #put(name, bytes) {
     if (!this.#folder) return;
     try {
-      const access = await (await this.#folder.getFileHandle(name, { create: true })).createSyncAccessHandle();
+      const handle = await this.#folder.getFileHandle(name, { create: true });
+      const access = await onceFree(() => handle.createSyncAccessHandle());
       try {
         access.truncate(0);
         const written = access.write(bytes, { at: 0 });
@@ -183,7 +208,7 @@ class BrowserStorage {
   async discard() {
     await this.close();
     this.#folder = null;
-    await this.#all.removeEntry(this.#model, { recursive: true }).catch((cause) => {
+    await onceFree(() => this.#all.removeEntry(this.#model, { recursive: true })).catch((cause) => {
       if (cause?.name !== 'NotFoundError') throw failure('write', `what was made can't be removed: ${reason(cause)}; close other tabs with this page and try again`);
     });
   }

@@ -34,8 +34,7 @@ inBrowsers('what is kept', (visit) => {
     await new Promise((next) => setTimeout(next, 500));
     await tab.$eval('#forget', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.says('[role=status]', /is deleted/);
-    await tab.goto(visit.server?.url ?? '');
-    await tab.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
+    await visit.load();
     assert.equal(await tab.$('#stored'), null);
   }));
 });

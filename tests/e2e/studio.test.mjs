@@ -347,7 +347,7 @@ inBrowsers('the studio', (visit, name) => {
     await visit.tab.keyboard.press('Home');
     await visit.tab.keyboard.press('ArrowRight');
     const state = await visit.tab.$$eval('[role=tab]', (all) => all.map((tab) => [tab.getAttribute('aria-selected'), tab.getAttribute('tabindex')].join()));
-    assert.deepEqual(state, ['false,-1', 'true,0', 'false,-1', 'false,-1', 'false,-1']);
+    assert.deepEqual(state, ['false,-1', 'true,0', 'false,-1', 'false,-1', 'false,-1', 'false,-1']);
     await visit.says('#panel-layers', /Types and scales are known after a run/);
   }));
 });

@@ -48,8 +48,7 @@ inBrowsers('texts as samples', (visit) => {
   }));
 
   test('their settings survive a reload', () => visit({}, async (visit) => {
-    await visit.tab.goto(`${visit.server?.url}#texts=${encodeURIComponent('{"maxLength":1,"unit":"paragraphs"}')}`);
-    await visit.tab.reload();
+    await visit.load(`#texts=${encodeURIComponent('{"maxLength":1,"unit":"paragraphs"}')}`);
     await visit.drop({ 'm.onnx': languageModel(words.length), 'a.txt': texts, 'tokenizer.json': json });
     await visit.says(data, /2 samples/);
     await visit.says('.text-note', /2 of 2 texts are cut/);

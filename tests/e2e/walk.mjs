@@ -114,6 +114,9 @@ export function inBrowsers(what, tests, which = ['chromium', 'firefox']) {
           assert.deepEqual(visit.errors, []);
           assert.deepEqual(visit.violations, [], 'the policy was violated');
           assert.deepEqual(visit.elsewhere(), [], 'a request left for another origin');
+        } catch (error) {
+          console.error(`The page in ${name}, when the test failed:\n${await visit.seen()}`);
+          throw error;
         } finally {
           await visit.end();
         }
@@ -148,14 +151,21 @@ export class Visit {
     visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
     visit.page.on('console', (message) => message.type() === 'error' && visit.errors.push(message.text()));
     try {
-      await visit.page.goto(visit.server.url);
-      await visit.page.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
+      await visit.load();
     } catch (error) {
       // An open server would keep the process from ending.
       await visit.end();
       throw error;
     }
     return visit;
+  }
+
+  /** Loads the page anew and waits until its engine runs. @param {string} [rest] of the address */
+  async load(rest = '') {
+    // From another page: else an address that differs only in its hash loads nothing.
+    await this.tab.goto('about:blank');
+    await this.tab.goto(`${this.server?.url}${rest}`);
+    await this.tab.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
   }
 
   elsewhere() {
@@ -283,6 +293,13 @@ export class Visit {
       new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
     });
     return () => this.tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
+  }
+
+  /** What a person reads on the page, for the log of a failed test; each line once. */
+  async seen() {
+    const text = await this.tab.evaluate(() => document.body.innerText).catch(String);
+    const lines = new Set(text.split('\n').map((line) => line.trim()).filter(Boolean));
+    return [...lines, ...this.errors].map((line) => `    ${line.slice(0, 160)}`).slice(0, 80).join('\n');
   }
 
   /** @param {string} selector */

@@ -19,12 +19,16 @@ test('only a closing line of the runner with tests that passed is a success', ()
   for (const [output, ok] of cases) assert.equal(verdict(output).ok, ok, output);
 });
 
-/** A runner that serves this page instead of tests. @param {string} page */
-function runnerWith(page) {
+/** A runner that serves this page instead of tests. @param {string} page @param {string} [first] what its first start serves */
+function runnerWith(page, first = page) {
   const file = join(mkdtempSync(join(tmpdir(), 'octet-')), 'runner.mjs');
   writeFileSync(file, `#!${process.execPath}
 import { createServer } from 'node:http';
-const server = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end(${JSON.stringify(page)}));
+import { existsSync, writeFileSync } from 'node:fs';
+const started = ${JSON.stringify(`${file}.started`)};
+const page = existsSync(started) ? ${JSON.stringify(page)} : ${JSON.stringify(first)};
+writeFileSync(started, '');
+const server = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end(page));
 server.listen(0, '127.0.0.1', () => console.log(\`Interactive browsers tests are now available at http://127.0.0.1:\${server.address().port}\`));
 `, { mode: 0o755 });
   return file;
@@ -44,9 +48,17 @@ for (const browser of /** @type {const} */ (['chromium', 'firefox'])) {
   });
 }
 
+test('a page whose tests do not begin is loaded once more', async () => {
+  const twice = await runTests('x.wasm', 'chromium', { runner: runnerWith(shown('test result: ok. 2 passed; 0 failed; 0 ignored;'), shown('Loading')), begin: 500 });
+  assert.deepEqual([twice.ok, twice.why], [true, '2 passed']);
+});
+
 test('a page that never ends and a runner that serves nothing are failures', async () => {
-  const silent = await runTests('x.wasm', 'chromium', { runner: runnerWith(shown('Loading')), patience: 1000 });
+  const slow = await runTests('x.wasm', 'chromium', { runner: runnerWith(shown('test a ... ok')), patience: 1000 });
+  assert.equal(slow.ok, false);
+  assert.match(slow.text, /no result within 1 s/);
+  const silent = await runTests('x.wasm', 'chromium', { runner: runnerWith(shown('Loading')), begin: 500 });
   assert.equal(silent.ok, false);
-  assert.match(silent.text, /no result within 1 s/);
+  assert.match(silent.text, /no test ended within 0.5 s/);
   await assert.rejects(runTests('x.wasm', 'chromium', { runner: '/bin/false' }), /ended with 1 before it served/);
 });

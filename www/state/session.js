@@ -25,6 +25,9 @@ export function start() {
   return starting;
 }
 
+// A page that is left frees its files at once. If it comes back, the next call starts a new worker.
+addEventListener('pagehide', () => void starting?.then((octet) => octet.close(), () => {}));
+
 /** @param {string} why */
 function onOneThread(why) {
   batch(() => {
