@@ -295,7 +295,7 @@ export class Visit {
     return () => this.tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
   }
 
-  /** What a person reads on the page, for the log of a failed test; each line once. */
+  /** The text of the page, for the log of a failed test; each line once. */
   async seen() {
     const text = await this.tab.evaluate(() => document.body.innerText).catch(String);
     const lines = new Set(text.split('\n').map((line) => line.trim()).filter(Boolean));
