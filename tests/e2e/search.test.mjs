@@ -134,9 +134,10 @@ inBrowsers('a search under a budget', (visit, browser) => {
     await visit.says('#search-failure', /sensitivities can't be read/);
     await tab.click('#search-no-file');
     await tab.click('#search-profile');
-    await tab.click('#search-start');
-    await tab.waitForSelector('#search-stop:not([hidden])');
-    await tab.click('#search-stop');
+    // The search of this small model takes less time than two clicks of the test.
+    await tab.evaluate(() => {
+      for (const id of ['search-start', 'search-stop']) document.getElementById(id)?.click();
+    });
     await tab.waitForSelector('#search-stop[hidden]');
     assert.match(await visit.text('#search-result'), /a model of costs/);
     await tab.click('#search-start');

@@ -309,18 +309,19 @@ export class Visit {
 
   /** Follows a download link and waits for the file. @param {string} ending @returns {Promise<Buffer>} */
   async downloaded(ending) {
-    const name = await this.tab.$$eval('a[download]', (links, wanted) => {
+    const press = () => this.tab.$$eval('a[download]', (links, wanted) => {
       const link = /** @type {HTMLAnchorElement[]} */ (links).find((one) => one.download.endsWith(wanted));
       link?.click();
       return link?.download ?? '';
     }, ending);
-    return this.saved(name);
+    // Chromium drops one of many downloads now and then; its user presses again.
+    return this.saved(await press(), 10_000).catch(async () => this.saved(await press()));
   }
 
-  /** Waits for a download and removes the file. @param {string} name @returns {Promise<Buffer>} */
-  async saved(name) {
+  /** Waits for a download and removes the file. @param {string} name @param {number} [patience] in milliseconds @returns {Promise<Buffer>} */
+  async saved(name, patience = 30_000) {
     const file = join(downloads, name);
-    for (let tries = 0; tries < 300; tries += 1) {
+    for (const end = Date.now() + patience; Date.now() < end;) {
       // Both browsers write to another name first, or leave the file empty until the end.
       const whole = existsSync(file) && statSync(file).size > 0 && !existsSync(`${file}.part`);
       if (whole) {
