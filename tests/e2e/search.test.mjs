@@ -136,7 +136,7 @@ inBrowsers('a search under a budget', (visit, browser) => {
     await tab.click('#search-profile');
     // The search of this small model takes less time than two clicks of the test.
     await tab.evaluate(() => {
-      for (const id of ['search-start', 'search-stop']) document.getElementById(id)?.click();
+      for (const id of ['search-start', 'search-stop']) window.document.getElementById(id)?.click();
     });
     await tab.waitForSelector('#search-stop[hidden]');
     assert.match(await visit.text('#search-result'), /a model of costs/);
