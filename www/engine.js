@@ -10,9 +10,6 @@ import { slot } from './shared-memory.js';
 /** @import { Failure, Progress, Shared } from './types.js' */
 /** @import { Answer, Arguments, Call, Reply, Request } from './calls.js' */
 
-/** Time in milliseconds that a worker has to stop by itself before it is terminated. */
-const patience = 100;
-
 /** Time in milliseconds that threads have to start once the engine is loaded. */
 const startup = 10_000;
 
@@ -38,7 +35,7 @@ export class OctetError extends Error {
  * @property {Progress | null} progress what was reported last
  */
 
-/** @typedef {{ signal?: AbortSignal, enough?: AbortSignal, gently?: AbortSignal, onProgress?: (progress: Progress) => void }} CallOptions `enough`: when it fires, the call ends early, with what it has; `gently`: it ends as on `signal`, but the worker is kept, however long its step takes */
+/** @typedef {{ signal?: AbortSignal, enough?: AbortSignal, gently?: AbortSignal, patience?: number, onProgress?: (progress: Progress) => void }} CallOptions `enough`: when it fires, the call ends early, with what it has; `gently`: it ends as on `signal`, but the worker is kept, however long its step takes; `patience`: milliseconds that the worker has to stop by itself on `signal` */
 
 /** A worker. Once ended, it is not restarted. */
 export class Engine {
@@ -100,12 +97,12 @@ export class Engine {
    * @param {CallOptions} [options]
    * @returns {Promise<Answer<K>>}
    */
-  call(call, args, { signal, enough, gently, onProgress } = {}) {
+  call(call, args, { signal, enough, gently, onProgress, patience = 100 } = {}) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted || gently?.aborted) return reject(aborted());
       if (!this.alive) return reject(new OctetError({ kind: 'crash', message: 'The worker has ended.' }));
       const id = this.#next++;
-      const stop = () => this.#stop(id);
+      const stop = () => this.#stop(id, patience);
       const suffice = () => this.worker.postMessage({ id, enough: true });
       const ask = () => {
         if (this.#shared) Atomics.store(this.#shared.control, slot.cancel, 1);
@@ -139,8 +136,9 @@ export class Engine {
    * Stops one call: by request if memory is shared, otherwise by terminating the worker.
    *
    * @param {number} id
+   * @param {number} patience milliseconds until the worker is terminated
    */
-  #stop(id) {
+  #stop(id, patience) {
     const pending = this.#pending.get(id);
     if (!pending) return;
     if (this.#shared) {

@@ -13,6 +13,9 @@ import { baseName } from './files.js';
 /** The greatest size of a file of weights: transformers.js and browsers load files of up to 2 GB. */
 export const chunk = 2000 * 2 ** 20;
 
+/** Time in milliseconds that a stopped conversion has to finish its writes and its journal. */
+const patience = 3000;
+
 export class StreamedModel {
   #engine;
   #key;
@@ -107,7 +110,7 @@ export class StreamedModel {
    */
   async convert({ settings, limit, place, resume = false }, options = {}, onProgress) {
     const engine = await this.#worker({ ...options, onProgress });
-    return engine.call('convert', { key: this.#key, settings, limit, place, resume }, { ...options, onProgress });
+    return engine.call('convert', { key: this.#key, settings, limit, place, resume }, { ...options, onProgress, patience });
   }
 
   /** Removes what a conversion has made. @param {StreamedChoice} choice */

@@ -147,7 +147,8 @@ inBrowsers('a model in pieces', (visit, browser) => {
     await slow();
     await visit.says('#large-kept', /stopped at \d+ %/);
     const later = Number(/at (\d+) %/.exec(await visit.text('#large-kept'))?.[1]);
-    assert.ok(later > share, `${later} % after ${share} %`);
+    // How much is kept after the last journal depends on the disk.
+    assert.ok(later >= share, `${later} % after ${share} %`);
     await tab.click('#resume');
     await converted(visit);
     await same(visit, byCommand('long.onnx', 'long_q4.onnx', '--config', '{"blocks":{"method":"search"}}'));
