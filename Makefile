@@ -1,6 +1,6 @@
 # Octet's commands. Each does its own set-up; docs/building.md says what that is.
 
-.PHONY: help serve test test-layers bench build dist package contracts lint format picture clean
+.PHONY: help serve test test-layers fuzz bench build dist package contracts lint format picture clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -14,6 +14,9 @@ test: ## run every test: native, browsers, the page, the oracle
 
 test-layers: ## run the tests of the crates that need no engine; seconds after a change in one of them
 	@scripts/test-layers.sh
+
+fuzz: ## give damaged files to whatever reads files, OCTET_FUZZ_SECONDS=60 each (docs/security.md)
+	@scripts/fuzz.sh
 
 bench: ## run the benches against the peers; prints a table, writes bench.json
 	@scripts/bench.sh

@@ -63,6 +63,14 @@ mod tests {
     use crate::Attribute;
 
     #[test]
+    fn a_second_output_is_refused() {
+        let mut convolution = node("Conv");
+        convolution.output.push("z".into());
+        let error = refused(convolution, PICTURE, &[Floats(&[4, 4, 1, 1], &[0.0; 16])]);
+        assert!(error.contains("the number of outputs"), "{error}");
+    }
+
+    #[test]
     fn an_invalid_window_is_refused_by_its_attribute() {
         let values = [0.0; 4 * 4 * 9];
         let weight = || [Floats(&[4, 4, 3, 3], &values)];

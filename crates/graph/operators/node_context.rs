@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Display};
 
 use super::Operator;
+use super::Treatment::{MatMul, Weighted};
 use crate::inferred_value::{InferredValue, Types, count, position};
 use crate::{Dim, Node};
 
@@ -62,6 +63,10 @@ impl Operator {
             return Ok(());
         };
         operator.inputs.check(ctx)?;
+        if matches!(operator.treatment, Some(Weighted(_) | MatMul)) {
+            let outputs = ctx.node.output.len();
+            ensure(outputs <= 1, "the number of outputs", outputs, "1")?;
+        }
         if let Some(check) = operator.check {
             check(ctx)?;
         }

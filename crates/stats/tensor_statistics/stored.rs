@@ -40,8 +40,9 @@ impl Stored for TensorStatistics {
             ..TensorStatistics::default()
         };
         let ordered = ends.is_none_or(|[min, max, near]| min <= max && near >= 0.0);
+        let means = read.mean_ends().is_none_or(|of| of.min <= of.max);
         let counted = read.finite == read.histogram.total() && read.zeros <= read.finite;
-        match ordered && counted && ends.is_some() == (read.finite > 0) {
+        match ordered && means && counted && ends.is_some() == (read.finite > 0) {
             true => Ok(read),
             false => Err(DamagedStatistics("the counts of a tensor differ")),
         }

@@ -25,7 +25,10 @@ pub fn rewire(graph: &mut GraphProto, place: usize, random: &mut RandomChoice) {
         6 => {
             let (from, to) = {
                 let node = &graph.node[place];
-                (node.output[0].clone(), node.input[slot].clone())
+                let Some(output) = node.output.first() else {
+                    return;
+                };
+                (output.clone(), node.input[slot].clone())
             };
             for node in &mut graph.node[place + 1..] {
                 for input in node.input.iter_mut().filter(|input| **input == from) {

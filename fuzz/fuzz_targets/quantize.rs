@@ -1,0 +1,3 @@
+#![no_main]
+
+octet_fuzz_programs::program!("quantize");
