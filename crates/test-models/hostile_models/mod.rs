@@ -371,8 +371,8 @@ fn damage_tensor(tensor: &mut TensorProto, random: &mut RandomChoice) {
                 _ if all > 0 => values[random.below(all)] = value,
                 _ => {}
             }
-            let dims: Vec<usize> = tensor.shape().unwrap_or_default();
-            *tensor = TensorProto::from_f32(&name, &dims, &values);
+            let raw = values.iter().flat_map(|value| value.to_le_bytes());
+            *tensor = of_shape_of(tensor, &name, element, raw.collect());
         }
         5 if element == DataType::Int64 => {
             let mut values = tensor.to_i64().unwrap_or_default();
@@ -380,16 +380,18 @@ fn damage_tensor(tensor: &mut TensorProto, random: &mut RandomChoice) {
             if all > 0 {
                 values[random.below(all)] = *random.one(&NUMBERS);
             }
-            let dims: Vec<usize> = tensor.shape().unwrap_or_default();
-            *tensor = TensorProto::from_i64(&name, &dims, &values);
+            let raw = values.iter().flat_map(|value| value.to_le_bytes());
+            *tensor = of_shape_of(tensor, &name, element, raw.collect());
         }
         _ => {
-            let dims: Vec<usize> = tensor.shape().unwrap_or_default();
-            let half = bytes
-                .chunks_exact(4)
-                .flat_map(|bytes| [bytes[2], bytes[3]])
-                .collect::<Vec<u8>>();
-            *tensor = TensorProto::from_raw(&name, DataType::Bfloat16, &dims, half.into());
+            let half = bytes.chunks_exact(4).flat_map(|four| [four[2], four[3]]);
+            *tensor = of_shape_of(tensor, &name, DataType::Bfloat16, half.collect());
         }
     }
+}
+
+/// A tensor of the shape of `other`. Its bytes may be too few or too many.
+fn of_shape_of(other: &TensorProto, name: &str, element: DataType, raw: Vec<u8>) -> TensorProto {
+    let dims = other.shape().unwrap_or_default();
+    TensorProto::from_raw(name, element, &dims, raw.into())
 }
