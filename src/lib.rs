@@ -22,6 +22,7 @@ pub use octet_runtime as runtime;
 pub use octet_samples as samples;
 pub use octet_stats as stats;
 pub use octet_stream as stream;
+pub use octet_targets as targets;
 pub use octet_tune as tune;
 
 mod broken_invariant;

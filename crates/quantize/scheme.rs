@@ -18,8 +18,9 @@ use super::without_samples::in_memory_without;
 use super::{
     ActivationRanges, BlockForm, BlockMethod, BlockSettings, DynamicSettings, Float16Settings,
     FloatActivations, Plan, QuantizeError, Quantized, QuantizedTensor, WeightSettings, quantize,
-    quantize_blocks, to_integer_operators, vnni_saturation, with_float_weights,
+    quantize_blocks, targets, to_integer_operators, vnni_saturation, with_float_weights,
 };
+use octet_graph::operators::{DynamicForm, Operator};
 use octet_graph::{Model, Node};
 use octet_onnx::schema::TensorProto;
 
@@ -67,6 +68,7 @@ pub fn apply_learned(
     let mut quantized = by_scheme(model, settings, ranges, learned)?;
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));
+    quantized.notes.extend(targets::note(settings));
     quantized
         .notes
         .extend(vnni_saturation::note(&quantized.model));
@@ -145,7 +147,7 @@ fn plan_flat(
         Scheme::Static => Err(QuantizeError::NoRanges),
         Scheme::Dynamic => {
             let dynamic = DynamicSettings {
-                weights: weights.element.unwrap_or(ElementType::I8),
+                weights: dynamic_weights(model, settings)?,
                 per_channel,
                 reduce_range: weights.reduce_range.unwrap_or(false),
                 keep_float,
@@ -198,6 +200,23 @@ fn plan_flat(
             };
             plan_around_blocks(planned, &half, refused)
         }
+    }
+}
+
+/// The type of weights of dynamic products: the target's beside a convolution, unless it is set.
+fn dynamic_weights(model: &Model, settings: &Settings) -> Result<ElementType, QuantizeError> {
+    let target = settings.target;
+    let has_convolution = model
+        .graph
+        .nodes()
+        .iter()
+        .any(|node| Operator::of(node).dynamic == Some(DynamicForm::Convolution));
+    let unsigned = targets::of(target).unsigned_products && has_convolution;
+    match settings.weights.element {
+        Some(ElementType::I8) if unsigned => Err(QuantizeError::SignedProducts { target }),
+        Some(element) => Ok(element),
+        None if unsigned => Ok(ElementType::U8),
+        None => Ok(ElementType::I8),
     }
 }
 
@@ -294,6 +313,13 @@ fn quantize_static(
     let compensated = |tensor: &QuantizedTensor| tensor.compensated.is_some();
     if plan.rounding == Rounding::Gptq && !quantized.tensors.iter().any(compensated) {
         quantized.notes.push(NO_GPTQ_WEIGHTS.into());
+    }
+    let rules = targets::of(settings.target);
+    if rules.adds_alike {
+        targets::read_floats_beside_floats(&mut quantized.model);
+    }
+    if rules.one_scale {
+        targets::give_one_scale(&mut quantized.model);
     }
     match settings.format {
         Format::Qdq => {}

@@ -11,6 +11,8 @@
 mod bar;
 #[path = "octet/calibration.rs"]
 mod calibration;
+#[path = "octet/check.rs"]
+mod check;
 #[path = "octet/compare.rs"]
 mod compare;
 #[path = "octet/failure.rs"]
@@ -120,6 +122,8 @@ enum Command {
     Run(Box<run::RunOptions>),
     /// Choose the bits of each tensor under a budget of accuracy, bytes or time
     Search(Box<search::SearchCommand>),
+    /// Check a file against the rules of the place where it will run
+    Check(check::CheckOptions),
     /// Compare a quantized model with its float model: the error of each output and layer
     Compare(Box<compare::CompareOptions>),
     /// Make a quantized model again and compare: equal, or the first tensors and nodes that differ
@@ -136,7 +140,7 @@ fn main() -> std::process::ExitCode {
 #[cfg(target_family = "wasm")]
 pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
     match Arguments::try_parse_from(arguments).map(|parsed| parsed.command) {
-        Err(_) | Ok(Command::Inspect(_)) => 0,
+        Err(_) | Ok(Command::Inspect(_) | Command::Check(_)) => 0,
         Ok(Command::Observe(options)) => threads::wanted(options.threads),
         Ok(Command::Merge(options)) => threads::wanted(options.threads),
         Ok(Command::Search(command)) => threads::wanted(command.threads),
@@ -158,6 +162,7 @@ pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Observe(options) => observe::run(&options),
         Command::Merge(options) => merge::run(&options),
         Command::Inspect(options) => inspect::run(&options),
+        Command::Check(options) => check::run(&options),
         Command::Run(options) => run::run(&options),
         Command::Search(command) => search::run(&command),
         Command::Compare(options) => compare::run(&options),

@@ -6,6 +6,7 @@ use super::visit::Planner;
 use super::{Plan, TensorRole};
 use crate::operators::operand_channel_axis;
 use crate::settings::{Operators, Representation, Rounding};
+use crate::targets::{self, Biases};
 
 impl Planner<'_> {
     pub(super) fn finish(mut self) -> Plan {
@@ -40,6 +41,8 @@ impl Planner<'_> {
             biases: self.biases,
             fit_biases: self.settings.fit_bias,
             like_onnx_runtime: self.settings.operators == Operators::OnnxRuntime,
+            bias_zero_points: targets::of(self.settings.target).biases
+                != Biases::IntegersWithoutZeroPoint,
             correct_biases: false,
             rounding: Rounding::Nearest,
             removed: self.removed,
@@ -77,7 +80,25 @@ impl Planner<'_> {
             // `reduce_range` of weights applies to every constant, whatever its type.
             layer.reduce_range |= self.nodes[node].weights.reduce_range;
         }
-        self.layers.tensor(name, &layer)
+        let represented = self.layers.tensor(name, &layer);
+        match (form, self.prescribed(name, &represented)) {
+            (TensorRole::Activation, Some(scale)) => Representation {
+                scale: Some(scale),
+                ..represented
+            },
+            _ => represented,
+        }
+    }
+
+    /// Scale and zero point that the target prescribes for a value.
+    fn prescribed(&self, name: &str, represented: &Representation) -> Option<(f32, i32)> {
+        let outputs = targets::of(self.settings.target).outputs;
+        let node = &self.model.graph.nodes()[self.model.graph.producer(name)?];
+        let mut fixed = outputs
+            .iter()
+            .filter(|fixed| node.is(fixed.operator) && represented.element == fixed.element);
+        let fixed = fixed.next().filter(|_| !represented.is_chosen())?;
+        Some((fixed.scale, fixed.zero_point))
     }
 
     /// The channel axis of a constant MatMul operand, if ONNX Runtime can execute per-channel

@@ -7,6 +7,7 @@ use crate::operator_patterns::OperatorPattern;
 use crate::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
 use crate::settings::{LayerResolver, Operators, Representation, ResolvedLayer};
 use crate::stays_float::StaysFloat;
+use crate::targets::{self, Channels};
 use crate::{NodeChoice, Settings};
 use octet_graph::{Model, Node};
 use octet_onnx::schema::DataType;
@@ -323,7 +324,11 @@ impl<'a> Planner<'a> {
             .layers
             .tensor(name, &self.nodes[node].weights)
             .per_channel;
-        let axis = axis.filter(|&axis| by_channel && axis < tensor.dims.len());
+        let allowed = match targets::of(self.settings.target).channels {
+            Channels::All => true,
+            Channels::Only(operators) => operators.contains(&self.operators[node].as_str()),
+        };
+        let axis = axis.filter(|&axis| by_channel && allowed && axis < tensor.dims.len());
         let form = match self.forms.get(name) {
             // A weight used with different axes, or also by an elementwise operator, takes one
             // scale.

@@ -231,12 +231,11 @@ impl<'a> QdqWriter<'a> {
         let initializers = &mut self.out.graph.initializers;
         initializers.insert(TensorProto::from_i32(&base, &tensor.shape()?, &integers));
         initializers.insert(TensorProto::from_f32(&scale, &[scales.len()], &scales));
-        initializers.insert(TensorProto::from_i32(
-            &zero_point,
-            &zero_points,
-            &vec![0; scales.len()],
-        ));
-        let node = self.linear(
+        if self.plan.bias_zero_points {
+            let zeros = vec![0; scales.len()];
+            initializers.insert(TensorProto::from_i32(&zero_point, &zero_points, &zeros));
+        }
+        let mut node = self.linear(
             "DequantizeLinear",
             DataType::Int32,
             &output,
@@ -244,6 +243,9 @@ impl<'a> QdqWriter<'a> {
             &output,
             axis,
         );
+        if !self.plan.bias_zero_points {
+            node.input.truncate(2);
+        }
         self.before[planned.node].push(node);
         self.replaced_biases.insert(planned.node, output);
         let params = QuantizationParameters {

@@ -17,7 +17,7 @@ fn is_for_the_other_kind(path: &str, value: &Value) -> bool {
 
 /// True where a scheme uses a key of the document or of one of its parts.
 fn is_used(scheme: Scheme, key: &str, value: &Value) -> bool {
-    let always = ["scheme", "operators", "float", "images"].contains(&key);
+    let always = ["scheme", "target", "operators", "float", "images"].contains(&key);
     always
         || match scheme {
             Scheme::Static => {

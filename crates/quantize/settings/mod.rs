@@ -5,6 +5,7 @@
 //! `docs/settings.md`, the command line's help and `www/types.d.ts` are generated from these types
 //! (`make contracts`), so the doc comments here are what users read.
 
+mod aliases;
 mod choices;
 mod document;
 mod equalize;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use aliases::AliasError;
 pub use choices::{ElementType, Format, Operators, Rounding, Scheme};
 pub use document::Document;
 pub use finetune::{Finetune, FinetuneAlgorithm, LEARNED_OPERATORS};
@@ -40,6 +42,7 @@ pub use unsupported::UnsupportedSetting;
 use crate::{BlockChoice, BlockMethod, BlockSettings, FloatActivations};
 use octet_samples::ImageChanges;
 use octet_stats::{Method, PowerOfTwo, Range};
+use octet_targets::Target;
 
 /// The integer representation of tensors. A key that is absent keeps the value of the wider scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -120,6 +123,9 @@ pub struct LayerSettings {
 pub struct Settings {
     /// The quantization scheme.
     pub scheme: Scheme,
+    /// The place where the quantized model will run. Its rules choose the defaults; other settings that
+    /// contradict them are refused.
+    pub target: Target,
     /// The form of the quantized file.
     pub format: Format,
     /// The calibration method of activations. Default: `auto`.
@@ -195,6 +201,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             scheme: Scheme::default(),
+            target: Target::default(),
             format: Format::default(),
             method: None,
             activations: TensorSettings::default(),
@@ -221,6 +228,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The settings with the values that their target needs, or the contradiction.
+    pub fn for_target(self) -> Result<Settings, SettingsError> {
+        Ok(crate::targets::fit(self)?)
+    }
+
     /// True where quantization needs calibration samples.
     pub fn needs_samples(&self) -> bool {
         self.scheme == Scheme::Static || self.needs_gram_matrices()

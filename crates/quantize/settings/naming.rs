@@ -6,12 +6,16 @@
 use super::{ElementType, Format, Scheme, Settings};
 use crate::{BlockForm, FloatActivations};
 use octet_onnx::schema::DataType;
+use octet_targets::Target;
 
 impl Settings {
     /// The ending of the file name before `.onnx`: `_int8`, `_quantized`, `_weights_int8`, `_q4`, `_fp16` …
     pub fn file_ending(&self) -> String {
         let weights = self.weights.element.unwrap_or(ElementType::I8);
         let name = weights.data_type().name();
+        if self.target == Target::TransformersJs {
+            return self.name_of_dtype(name);
+        }
         match self.scheme {
             Scheme::Static => {
                 let activations = self.activations.element.unwrap_or(ElementType::U8);
@@ -41,6 +45,20 @@ impl Settings {
                 };
                 format!("{form}{half}")
             }
+            Scheme::Float16 => "_fp16".into(),
+        }
+    }
+
+    /// The ending that transformers.js looks for.
+    fn name_of_dtype(&self, weights: &str) -> String {
+        match self.scheme {
+            Scheme::Static | Scheme::Weights => format!("_{weights}"),
+            Scheme::Dynamic => "_quantized".into(),
+            Scheme::Blocks if self.blocks.form == BlockForm::MatMulBnb4 => "_bnb4".into(),
+            Scheme::Blocks => match self.blocks.activations {
+                FloatActivations::Float16 => format!("_q{}f16", self.blocks.bits),
+                FloatActivations::Source => format!("_q{}", self.blocks.bits),
+            },
             Scheme::Float16 => "_fp16".into(),
         }
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::aliases::{AliasError, translated};
 use super::names::hint;
 use super::{LayerSettings, Settings, TensorSettings};
 use octet_samples::{ImageSettings, ImageSettingsError};
@@ -16,6 +17,10 @@ pub enum SettingsError {
         "settings, {place}: `{key}` applies to a single tensor only; put it under `tensors` and the tensor's name"
     )]
     TensorOnly { place: String, key: &'static str },
+    #[error(transparent)]
+    Alias(#[from] AliasError),
+    #[error(transparent)]
+    Target(#[from] crate::TargetConflict),
     #[error("settings, {place}: {reason}")]
     Value { place: String, reason: InvalidValue },
 }
@@ -46,10 +51,11 @@ impl Settings {
     /// Reads the document from a JSON value.
     pub fn from_value(value: Value) -> Result<Settings, SettingsError> {
         refuse_lists(&value)?;
+        let value = translated(value)?;
         let settings: Settings =
             serde_json::from_value(value).map_err(|error| syntax(&error.to_string()))?;
         settings.check()?;
-        Ok(settings)
+        settings.for_target()
     }
 
     /// Checks values that the types allow and the quantizer does not.

@@ -19,7 +19,7 @@ Exit codes:
   1   not finished: a file can't be written, the disk is full
   2   an invalid command line or settings document
   3   an invalid model, sample or other input file
-  4   the result is worse than required, or verify found a difference
+  4   the result is worse than required, verify found a difference, or check a broken rule
   70  an internal error; please report it";
 
 /// The kind of a failure; its number is the exit code.
@@ -140,6 +140,7 @@ fn quantize_kind(cause: &QuantizeError) -> FailureKind {
         | QuantizeError::UnknownOperator { .. }
         | QuantizeError::ZeroPoint { .. }
         | QuantizeError::Setting { .. }
+        | QuantizeError::SignedProducts { .. }
         | QuantizeError::GramMatricesMissing => FailureKind::Usage,
         QuantizeError::OfNode { error, .. } => quantize_kind(error),
         QuantizeError::Broken(_) => FailureKind::Internal,

@@ -15,6 +15,8 @@ pub struct SettingsOptions {
     config: Option<String>,
     #[arg(long, value_name = "SCHEME", help = help("scheme"))]
     scheme: Option<String>,
+    #[arg(long = "target", value_name = "TARGET", help = help("target"))]
+    runs_on: Option<String>,
     #[arg(long, value_name = "METHOD", help = method_help())]
     method: Option<String>,
     #[arg(long, value_name = "FORMAT", help = help("format"))]
@@ -62,6 +64,9 @@ impl SettingsOptions {
         };
         if let Some(scheme) = &self.scheme {
             settings.scheme = parse("--scheme", scheme, "scheme")?;
+        }
+        if let Some(target) = &self.runs_on {
+            settings.target = parse("--target", target, "target")?;
         }
         if let Some(method) = &self.method {
             let parsed = method.parse::<Method>();
@@ -126,7 +131,9 @@ impl SettingsOptions {
         }
         settings.bias_correction = self.bias_correction.or(settings.bias_correction);
         settings.float.extend(self.keep_float.iter().cloned());
-        Ok(settings)
+        settings
+            .for_target()
+            .map_err(|error| Failure::usage(error.to_string()))
     }
 }
 
