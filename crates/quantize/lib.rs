@@ -21,6 +21,7 @@ mod block_scheme;
 mod blocks;
 mod bodies;
 mod channel_layout;
+mod conform;
 mod dynamic;
 mod embedding;
 mod float16;
@@ -49,7 +50,6 @@ mod settings;
 mod simulated;
 mod stays_float;
 mod streamed_scheme;
-mod targets;
 mod vnni_saturation;
 mod weight_clip_search;
 mod weight_only;
@@ -82,12 +82,11 @@ pub use scheme::{apply, apply_learned, before_learning};
 pub use settings::{
     AliasError, Document, ElementType, Finetune, FinetuneAlgorithm, Format, GuardSettings,
     InvalidValue, KeptPorts, LEARNED_OPERATORS, LayerSettings, Operators, Rounding, Scheme,
-    Settings, SettingsError, TensorSettings, UnsupportedSetting, target_of,
+    Settings, SettingsError, TargetConflict, TensorSettings, UnsupportedSetting, target_of,
 };
 pub use simulated::{dequantized, tensor_title, with_float_weights};
 pub use stays_float::StaysFloat;
 pub use streamed_scheme::{plan_streamed, remaining_declarations};
-pub use targets::TargetConflict;
 pub use weight_only::WeightSettings;
 pub use without_samples::{
     quantize_blocks, quantize_dynamic, quantize_float16, quantize_weights, recipe_entry,
@@ -167,7 +166,7 @@ pub enum QuantizeError {
         "the setting weights is i8, but the target {target} takes unsigned weights in dynamic products beside a \
          convolution (ONNX Runtime, pull request 26585): choose u8, or leave it out"
     )]
-    SignedProducts { target: octet_targets::Target },
+    SignedProducts { target: octet_targets::RunTarget },
     #[error("node `{node}`: {error}")]
     OfNode {
         node: String,

@@ -3,12 +3,14 @@
 use super::awq::{self, ScaledModel};
 use super::block_scheme::{MixedChoice, plan_blocks};
 use super::bodies::with_bodies;
+use super::conform;
 use super::dynamic::plan_dynamic;
 use super::float16::{plan_around_blocks, plan_float16};
 use super::gptq::gram_statistics;
 use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;
 use super::planned_model::{PlannedModel, RefusedConstants};
+use super::settings::target_rules;
 use super::settings::{
     ElementType, Format, LayerResolver, Operators, Rounding, Scheme, Settings, without_effect,
     without_meaning,
@@ -18,7 +20,7 @@ use super::without_samples::in_memory_without;
 use super::{
     ActivationRanges, BlockForm, BlockMethod, BlockSettings, DynamicSettings, Float16Settings,
     FloatActivations, Plan, QuantizeError, Quantized, QuantizedTensor, WeightSettings, quantize,
-    quantize_blocks, targets, to_integer_operators, vnni_saturation, with_float_weights,
+    quantize_blocks, to_integer_operators, vnni_saturation, with_float_weights,
 };
 use octet_graph::operators::{DynamicForm, Operator};
 use octet_graph::{Model, Node};
@@ -68,7 +70,7 @@ pub fn apply_learned(
     let mut quantized = by_scheme(model, settings, ranges, learned)?;
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));
-    quantized.notes.extend(targets::note(settings));
+    quantized.notes.extend(target_rules::note(settings));
     quantized
         .notes
         .extend(vnni_saturation::note(&quantized.model));
@@ -211,7 +213,7 @@ fn dynamic_weights(model: &Model, settings: &Settings) -> Result<ElementType, Qu
         .nodes()
         .iter()
         .any(|node| Operator::of(node).dynamic == Some(DynamicForm::Convolution));
-    let unsigned = targets::of(target).unsigned_products && has_convolution;
+    let unsigned = target_rules::of(target).unsigned_products && has_convolution;
     match settings.weights.element {
         Some(ElementType::I8) if unsigned => Err(QuantizeError::SignedProducts { target }),
         Some(element) => Ok(element),
@@ -314,12 +316,12 @@ fn quantize_static(
     if plan.rounding == Rounding::Gptq && !quantized.tensors.iter().any(compensated) {
         quantized.notes.push(NO_GPTQ_WEIGHTS.into());
     }
-    let rules = targets::of(settings.target);
+    let rules = target_rules::of(settings.target);
     if rules.adds_alike {
-        targets::read_floats_beside_floats(&mut quantized.model);
+        conform::read_floats_beside_floats(&mut quantized.model);
     }
     if rules.one_scale {
-        targets::give_one_scale(&mut quantized.model);
+        conform::give_one_scale(&mut quantized.model);
     }
     match settings.format {
         Format::Qdq => {}

@@ -3,7 +3,7 @@
 use octet_onnx::schema::DataType::Int8;
 
 use crate::integers::INTEGER_OPERATORS;
-use crate::rule::{FixedScale, Requirement, Rule};
+use crate::rule::{FixedScale, RuleData, TargetRule};
 
 const SPECIFICATION: &str = "LiteRT, 8-bit quantization specification";
 
@@ -28,66 +28,66 @@ const SCALES: &[FixedScale] = &[
     },
 ];
 
-pub(crate) const RULES: &[Rule] = &[
-    Rule {
+pub(crate) const RULES: &[TargetRule] = &[
+    TargetRule {
         name: "pairs",
         text: "Integers are written as pairs of QuantizeLinear and DequantizeLinear, from which converters take the scales.",
         source: SPECIFICATION,
-        requirement: Requirement::WithoutOperators(INTEGER_OPERATORS),
+        requirement: RuleData::WithoutOperators(INTEGER_OPERATORS),
     },
-    Rule {
+    TargetRule {
         name: "domains",
         text: "All operators are ONNX's own.",
         source: SPECIFICATION,
-        requirement: Requirement::Domains(&[""]),
+        requirement: RuleData::Domains(&[""]),
     },
-    Rule {
+    TargetRule {
         name: "activation-type",
         text: "Activations are i8.",
         source: SPECIFICATION,
-        requirement: Requirement::ActivationTypes(&[Int8]),
+        requirement: RuleData::ActivationTypes(&[Int8]),
     },
-    Rule {
+    TargetRule {
         name: "weight-type",
         text: "Weights are i8.",
         source: SPECIFICATION,
-        requirement: Requirement::WeightTypes(&[Int8]),
+        requirement: RuleData::WeightTypes(&[Int8]),
     },
-    Rule {
+    TargetRule {
         name: "weight-zero-point",
         text: "Zero points of weights are 0.",
         source: SPECIFICATION,
-        requirement: Requirement::SymmetricWeights,
+        requirement: RuleData::SymmetricWeights,
     },
-    Rule {
+    TargetRule {
         name: "weight-range",
         text: "Weights are between -127 and 127.",
         source: SPECIFICATION,
-        requirement: Requirement::NarrowWeights,
+        requirement: RuleData::NarrowWeights,
     },
-    Rule {
+    TargetRule {
         name: "activation-scale",
         text: "An activation has one scale.",
         source: SPECIFICATION,
-        requirement: Requirement::OneScale,
+        requirement: RuleData::OneScale,
     },
-    Rule {
+    TargetRule {
         name: "channel-axis",
         text: "Weights of Conv (axis 0) may have a scale for each channel; others have one.",
         source: SPECIFICATION,
-        requirement: Requirement::ChannelScales(&[("Conv", 0)]),
+        requirement: RuleData::ChannelScales(&[("Conv", 0)]),
     },
-    Rule {
+    TargetRule {
         name: "bias-scale",
         text: "The scale of a bias is that of its input times that of its weight.",
         source: SPECIFICATION,
-        requirement: Requirement::BiasScales,
+        requirement: RuleData::BiasScales,
     },
-    Rule {
+    TargetRule {
         name: "one-scale",
         text: "Operators that move data, pool or join have one scale and zero point for inputs and outputs.",
         source: SPECIFICATION,
-        requirement: Requirement::OneScalePerNode(&[
+        requirement: RuleData::OneScalePerNode(&[
             "AveragePool",
             "Concat",
             "Gather",
@@ -102,10 +102,10 @@ pub(crate) const RULES: &[Rule] = &[
             "Unsqueeze",
         ]),
     },
-    Rule {
+    TargetRule {
         name: "output-scale",
         text: "Outputs of Sigmoid and Softmax have the scale 1/256 and the zero point -128, those of Tanh 1/128 and 0.",
         source: SPECIFICATION,
-        requirement: Requirement::OutputScale(SCALES),
+        requirement: RuleData::OutputScale(SCALES),
     },
 ];

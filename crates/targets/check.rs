@@ -4,9 +4,9 @@ use octet_onnx::schema::{DataType, ModelProto, NodeProto};
 use serde::Serialize;
 
 use crate::file::{FileGraph, is_either};
-use crate::quantized_values::{Part, QuantizedValue, input_value, output_value, quantized_value};
-use crate::rule::{Requirement, Rule};
-use crate::target::Target;
+use crate::quantized_values::{FileValue, ValueRole, input_value, output_value, quantized_value};
+use crate::rule::{RuleData, TargetRule};
+use crate::target::RunTarget;
 
 /// A place of a file that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,12 +19,12 @@ pub struct Violation {
     pub source: &'static str,
     /// The node, or the part of the file.
     pub place: String,
-    /// What was found there.
+    /// Words for the thing found there.
     pub found: String,
 }
 
 /// Every violation of the target's rules, in the order of the rules and nodes.
-pub fn check(model: &ModelProto, file_name: &str, target: Target) -> Vec<Violation> {
+pub fn check(model: &ModelProto, file_name: &str, target: RunTarget) -> Vec<Violation> {
     let mut violations = Vec::new();
     for rule in target.rules() {
         let mut add = |place: &str, found: String| {
@@ -57,13 +57,13 @@ pub fn check(model: &ModelProto, file_name: &str, target: Target) -> Vec<Violati
 }
 
 fn check_header(
-    rule: &Rule,
+    rule: &TargetRule,
     model: &ModelProto,
     file_name: &str,
     add: &mut dyn FnMut(&str, String),
 ) {
     match rule.requirement {
-        Requirement::Opset { least, most } => {
+        RuleData::Opset { least, most } => {
             let of_onnx =
                 |domain: &Option<String>| matches!(domain.as_deref(), None | Some("" | "ai.onnx"));
             let imports = model
@@ -76,12 +76,12 @@ fn check_header(
                 }
             }
         }
-        Requirement::IrVersion(most) => {
+        RuleData::IrVersion(most) => {
             if let Some(version) = model.ir_version.filter(|&version| version > most) {
                 add("the file", format!("IR version {version}"));
             }
         }
-        Requirement::FileNames(endings) => {
+        RuleData::FileNames(endings) => {
             let stem = file_name.strip_suffix(".onnx").unwrap_or(file_name);
             if stem != "model" && !endings.iter().any(|ending| stem.ends_with(ending)) {
                 add("the file", format!("the name {file_name}"));
@@ -91,26 +91,26 @@ fn check_header(
     }
 }
 
-/// What a node has that a rule forbids.
-fn broken_by_node(rule: &Rule, graph: &FileGraph<'_>, node: &NodeProto) -> Option<String> {
+/// Words for a part of a node that a rule forbids.
+fn broken_by_node(rule: &TargetRule, graph: &FileGraph<'_>, node: &NodeProto) -> Option<String> {
     match rule.requirement {
-        Requirement::Domains(domains) => {
+        RuleData::Domains(domains) => {
             let domain = match node.domain.as_deref().unwrap_or_default() {
                 "ai.onnx" => "",
                 domain => domain,
             };
             (!domains.contains(&domain)).then(|| node.operator())
         }
-        Requirement::WithoutOperators(operators) => {
+        RuleData::WithoutOperators(operators) => {
             let operator = node.operator();
             operators.contains(&operator.as_str()).then_some(operator)
         }
-        Requirement::UnsignedWeights(operators) => {
+        RuleData::UnsignedWeights(operators) => {
             let weight = graph.constant(node.input_at(1)?)?.element().ok()?;
             let signed = weight == DataType::Int8 && operators.iter().any(|name| node.is(name));
             signed.then(|| format!("{} weights of {}", weight.name(), node.operator()))
         }
-        Requirement::AllInputs(operators) => {
+        RuleData::AllInputs(operators) => {
             if !operators.iter().any(|name| node.is(name)) {
                 return None;
             }
@@ -124,7 +124,7 @@ fn broken_by_node(rule: &Rule, graph: &FileGraph<'_>, node: &NodeProto) -> Optio
             (!quantized.is_empty())
                 .then(|| format!("the input `{other}` is float, and another is quantized"))
         }
-        Requirement::OneType => {
+        RuleData::OneType => {
             let mut types = activations_of(graph, node)
                 .into_iter()
                 .map(|value| value.element);
@@ -132,7 +132,7 @@ fn broken_by_node(rule: &Rule, graph: &FileGraph<'_>, node: &NodeProto) -> Optio
             let other = types.find(|&element| element != first)?;
             Some(format!("{} and {}", first.name(), other.name()))
         }
-        Requirement::OneScalePerNode(operators) => {
+        RuleData::OneScalePerNode(operators) => {
             if !operators.iter().any(|name| node.is(name)) {
                 return None;
             }
@@ -152,7 +152,7 @@ fn broken_by_node(rule: &Rule, graph: &FileGraph<'_>, node: &NodeProto) -> Optio
                 zero_point(&made)
             ))
         }
-        Requirement::OutputScale(fixed) => {
+        RuleData::OutputScale(fixed) => {
             let made = output_value(graph, node.output.first()?)?;
             let wanted = fixed
                 .iter()
@@ -163,8 +163,8 @@ fn broken_by_node(rule: &Rule, graph: &FileGraph<'_>, node: &NodeProto) -> Optio
                 format!("the scale {scale} and the zero point {zero_point}")
             })
         }
-        Requirement::BiasScales => {
-            let bias = input_value(graph, node, 2).filter(|value| value.part == Part::Bias)?;
+        RuleData::BiasScales => {
+            let bias = input_value(graph, node, 2).filter(|value| value.part == ValueRole::Bias)?;
             let input = input_value(graph, node, 0)?;
             let weight = input_value(graph, node, 1)?;
             let all = weight.scales.iter().map(|weight| input.scales[0] * weight);
@@ -177,22 +177,22 @@ fn broken_by_node(rule: &Rule, graph: &FileGraph<'_>, node: &NodeProto) -> Optio
     }
 }
 
-/// What a quantized value has that a rule forbids.
+/// Words for a part of a quantized value that a rule forbids.
 fn broken_by_value(
-    rule: &Rule,
+    rule: &TargetRule,
     graph: &FileGraph<'_>,
-    value: &QuantizedValue<'_>,
+    value: &FileValue<'_>,
 ) -> Option<String> {
-    let is = |part: Part| value.part == part;
+    let is = |part: ValueRole| value.part == part;
     match rule.requirement {
-        Requirement::ActivationTypes(types) if is(Part::Activation) => (!types
+        RuleData::ActivationTypes(types) if is(ValueRole::Activation) => (!types
             .contains(&value.element))
         .then(|| format!("{} activations", value.element.name())),
-        Requirement::WeightTypes(types) if is(Part::Weight) => {
+        RuleData::WeightTypes(types) if is(ValueRole::Weight) => {
             (!types.contains(&value.element)).then(|| format!("{} weights", value.element.name()))
         }
-        Requirement::SymmetricActivations if is(Part::Activation) => nonzero(value, 0),
-        Requirement::SymmetricWeights if is(Part::Weight) => {
+        RuleData::SymmetricActivations if is(ValueRole::Activation) => nonzero(value, 0),
+        RuleData::SymmetricWeights if is(ValueRole::Weight) => {
             let middle = match value.element {
                 DataType::Uint8 => 128,
                 DataType::Uint16 => 32768,
@@ -201,7 +201,7 @@ fn broken_by_value(
             };
             nonzero(value, middle)
         }
-        Requirement::NarrowWeights if is(Part::Weight) => {
+        RuleData::NarrowWeights if is(ValueRole::Weight) => {
             let lowest = match value.element {
                 DataType::Int8 => i64::from(i8::MIN),
                 DataType::Int16 => i64::from(i16::MIN),
@@ -212,10 +212,10 @@ fn broken_by_value(
                 .contains(&lowest)
                 .then(|| format!("the weight {lowest}"))
         }
-        Requirement::OneScale if is(Part::Activation) => {
+        RuleData::OneScale if is(ValueRole::Activation) => {
             (value.scales.len() > 1).then(|| format!("{} scales", value.scales.len()))
         }
-        Requirement::ChannelScales(allowed) if is(Part::Weight) && value.scales.len() > 1 => {
+        RuleData::ChannelScales(allowed) if is(ValueRole::Weight) && value.scales.len() > 1 => {
             let rank = value.constant?.dims.len() as i64;
             let axis = value.node.int("axis").unwrap_or(1);
             let axis = if axis < 0 { axis + rank } else { axis };
@@ -234,15 +234,15 @@ fn broken_by_value(
                 value.scales.len()
             ))
         }
-        Requirement::BlocksOfMatrices => {
+        RuleData::BlocksOfMatrices => {
             let blocks = value.node.int("block_size").is_some_and(|size| size > 0);
             (blocks && value.constant?.dims.len() < 2).then(|| "blocks of a vector".to_owned())
         }
-        Requirement::FloatBiases if is(Part::Bias) => Some("an int32 bias".to_owned()),
-        Requirement::BiasesWithoutZeroPoint if is(Part::Bias) => value
+        RuleData::FloatBiases if is(ValueRole::Bias) => Some("an int32 bias".to_owned()),
+        RuleData::BiasesWithoutZeroPoint if is(ValueRole::Bias) => value
             .has_zero_point
             .then(|| "an int32 zero point".to_owned()),
-        Requirement::LeastRange(range) if is(Part::Activation) => {
+        RuleData::LeastRange(range) if is(ValueRole::Activation) => {
             let steps = match value.element {
                 DataType::Uint16 | DataType::Int16 => 65535.0,
                 DataType::Uint4 | DataType::Int4 => 15.0,
@@ -257,7 +257,7 @@ fn broken_by_value(
 }
 
 /// Quantized inputs and outputs of a node that computes, without weights and biases.
-fn activations_of<'a>(graph: &FileGraph<'a>, node: &NodeProto) -> Vec<QuantizedValue<'a>> {
+fn activations_of<'a>(graph: &FileGraph<'a>, node: &NodeProto) -> Vec<FileValue<'a>> {
     if is_either(node, "QuantizeLinear") || is_either(node, "DequantizeLinear") {
         return Vec::new();
     }
@@ -268,11 +268,11 @@ fn activations_of<'a>(graph: &FileGraph<'a>, node: &NodeProto) -> Vec<QuantizedV
         .filter_map(|name| output_value(graph, name));
     inputs
         .chain(outputs)
-        .filter(|value| value.part == Part::Activation)
+        .filter(|value| value.part == ValueRole::Activation)
         .collect()
 }
 
-fn nonzero(value: &QuantizedValue<'_>, middle: i64) -> Option<String> {
+fn nonzero(value: &FileValue<'_>, middle: i64) -> Option<String> {
     let other = value
         .zero_points
         .iter()
@@ -281,11 +281,11 @@ fn nonzero(value: &QuantizedValue<'_>, middle: i64) -> Option<String> {
 }
 
 /// The only scale of an activation.
-fn scale(value: &QuantizedValue<'_>) -> f32 {
+fn scale(value: &FileValue<'_>) -> f32 {
     value.scales.first().copied().unwrap_or_default()
 }
 
 /// The only zero point of an activation; 0 if the file states none.
-fn zero_point(value: &QuantizedValue<'_>) -> i64 {
+fn zero_point(value: &FileValue<'_>) -> i64 {
     value.zero_points.first().copied().unwrap_or_default()
 }

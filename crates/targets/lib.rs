@@ -23,5 +23,5 @@ mod tensorrt;
 mod transformers_js;
 
 pub use check::{Violation, check};
-pub use rule::{Requirement, Rule};
-pub use target::Target;
+pub use rule::{RuleData, TargetRule};
+pub use target::RunTarget;

@@ -3,46 +3,46 @@
 use octet_onnx::schema::DataType::{Int8, Uint8};
 
 use crate::integers::INTEGER_OPERATORS;
-use crate::rule::{Requirement, Rule};
+use crate::rule::{RuleData, TargetRule};
 
 const TRANSFORMATIONS: &str = "OpenVINO, Low Precision Transformations";
 
-pub(crate) const RULES: &[Rule] = &[
-    Rule {
+pub(crate) const RULES: &[TargetRule] = &[
+    TargetRule {
         name: "pairs",
         text: "Integers are written as pairs of QuantizeLinear and DequantizeLinear.",
         source: "OpenVINO, Low Precision IR",
-        requirement: Requirement::WithoutOperators(INTEGER_OPERATORS),
+        requirement: RuleData::WithoutOperators(INTEGER_OPERATORS),
     },
-    Rule {
+    TargetRule {
         name: "domains",
         text: "All operators are ONNX's own.",
         source: "OpenVINO, Low Precision IR",
-        requirement: Requirement::Domains(&[""]),
+        requirement: RuleData::Domains(&[""]),
     },
-    Rule {
+    TargetRule {
         name: "activation-type",
         text: "Activations are u8 or i8; the neural processor drops pairs of 16 bits.",
         source: "OpenVINO, Low Precision Transformations; ONNX Runtime, pull request 20622",
-        requirement: Requirement::ActivationTypes(&[Uint8, Int8]),
+        requirement: RuleData::ActivationTypes(&[Uint8, Int8]),
     },
-    Rule {
+    TargetRule {
         name: "weight-type",
         text: "Weights are u8 or i8.",
         source: TRANSFORMATIONS,
-        requirement: Requirement::WeightTypes(&[Int8, Uint8]),
+        requirement: RuleData::WeightTypes(&[Int8, Uint8]),
     },
-    Rule {
+    TargetRule {
         name: "activation-scale",
         text: "An activation has one scale.",
         source: TRANSFORMATIONS,
-        requirement: Requirement::OneScale,
+        requirement: RuleData::OneScale,
     },
-    Rule {
+    TargetRule {
         name: "channel-axis",
         text: "A weight has a scale for each output channel, or one.",
         source: TRANSFORMATIONS,
-        requirement: Requirement::ChannelScales(&[
+        requirement: RuleData::ChannelScales(&[
             ("Conv", 0),
             ("ConvTranspose", 1),
             ("Gemm", 0),

@@ -3,7 +3,7 @@
 use octet_onnx::schema::DataType::{Int16, Uint8, Uint16};
 
 use crate::integers::INTEGER_OPERATORS;
-use crate::rule::{FixedScale, Requirement, Rule};
+use crate::rule::{FixedScale, RuleData, TargetRule};
 
 const PROVIDER: &str = "ONNX Runtime, QNN Execution Provider";
 const CONFIG: &str = "ONNX Runtime, get_qnn_qdq_config (quant_config.py)";
@@ -36,64 +36,64 @@ const SCALES: &[FixedScale] = &[
     },
 ];
 
-pub(crate) const RULES: &[Rule] = &[
-    Rule {
+pub(crate) const RULES: &[TargetRule] = &[
+    TargetRule {
         name: "pairs",
         text: "Integers are written as pairs of QuantizeLinear and DequantizeLinear.",
         source: PROVIDER,
-        requirement: Requirement::WithoutOperators(INTEGER_OPERATORS),
+        requirement: RuleData::WithoutOperators(INTEGER_OPERATORS),
     },
-    Rule {
+    TargetRule {
         name: "activation-type",
         text: "Activations are u8 or u16.",
         source: PROVIDER,
-        requirement: Requirement::ActivationTypes(&[Uint8, Uint16]),
+        requirement: RuleData::ActivationTypes(&[Uint8, Uint16]),
     },
-    Rule {
+    TargetRule {
         name: "weight-type",
         text: "Weights are u8 or i8.",
         source: PROVIDER,
-        requirement: Requirement::WeightTypes(&[Uint8, octet_onnx::schema::DataType::Int8]),
+        requirement: RuleData::WeightTypes(&[Uint8, octet_onnx::schema::DataType::Int8]),
     },
-    Rule {
+    TargetRule {
         name: "one-type",
         text: "Inputs and outputs of a node have one type.",
         source: "ONNX Runtime, mixed_precision_overrides_utils.py",
-        requirement: Requirement::OneType,
+        requirement: RuleData::OneType,
     },
-    Rule {
+    TargetRule {
         name: "activation-scale",
         text: "An activation has one scale.",
         source: PROVIDER,
-        requirement: Requirement::OneScale,
+        requirement: RuleData::OneScale,
     },
-    Rule {
+    TargetRule {
         name: "channel-axis",
         text: "Weights of Conv (axis 0), ConvTranspose (axis 1) and Gemm may have a scale for each channel; those of MatMul have one.",
         source: CONFIG,
-        requirement: Requirement::ChannelScales(&[
+        requirement: RuleData::ChannelScales(&[
             ("Conv", 0),
             ("ConvTranspose", 1),
             ("Gemm", 0),
             ("Gemm", 1),
         ]),
     },
-    Rule {
+    TargetRule {
         name: "bias-scale",
         text: "The scale of a bias is that of its input times that of its weight.",
         source: PROVIDER,
-        requirement: Requirement::BiasScales,
+        requirement: RuleData::BiasScales,
     },
-    Rule {
+    TargetRule {
         name: "least-range",
         text: "The range of an activation is at least 0.0001.",
         source: CONFIG,
-        requirement: Requirement::LeastRange(0.0001),
+        requirement: RuleData::LeastRange(0.0001),
     },
-    Rule {
+    TargetRule {
         name: "output-scale",
         text: "16-bit outputs of Sigmoid have the scale 1/65536 (u16) and those of Tanh 1/32768.",
         source: CONFIG,
-        requirement: Requirement::OutputScale(SCALES),
+        requirement: RuleData::OutputScale(SCALES),
     },
 ];

@@ -6,17 +6,17 @@ use crate::file::{FileGraph, is_either};
 
 /// The part of a quantized value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ValueRole {
     Activation,
     Weight,
     Bias,
 }
 
 /// Integers, written by QuantizeLinear or read by DequantizeLinear.
-pub(crate) struct QuantizedValue<'a> {
+pub(crate) struct FileValue<'a> {
     /// The QuantizeLinear or DequantizeLinear.
     pub(crate) node: &'a NodeProto,
-    pub(crate) part: Part,
+    pub(crate) part: ValueRole,
     pub(crate) element: DataType,
     pub(crate) scales: Vec<f32>,
     pub(crate) zero_points: Vec<i64>,
@@ -40,7 +40,7 @@ fn weight_slots(operator: &str) -> &'static [usize] {
 pub(crate) fn quantized_value<'a>(
     graph: &FileGraph<'a>,
     node: &'a NodeProto,
-) -> Option<QuantizedValue<'a>> {
+) -> Option<FileValue<'a>> {
     let reads = is_either(node, "DequantizeLinear");
     if !reads && !is_either(node, "QuantizeLinear") {
         return None;
@@ -64,21 +64,21 @@ pub(crate) fn quantized_value<'a>(
     let output = node.output.first().map_or("", String::as_str);
     let readers = graph.consumers(output);
     let part = match constant {
-        Some(_) if element == DataType::Int32 => Part::Bias,
+        Some(_) if element == DataType::Int32 => ValueRole::Bias,
         Some(_) => {
             let is_weight = readers.iter().any(|(reader, slot)| {
                 let operator = reader.op_type.as_deref().unwrap_or_default();
                 weight_slots(operator).contains(slot)
             });
             if is_weight {
-                Part::Weight
+                ValueRole::Weight
             } else {
-                Part::Activation
+                ValueRole::Activation
             }
         }
-        None => Part::Activation,
+        None => ValueRole::Activation,
     };
-    Some(QuantizedValue {
+    Some(FileValue {
         node,
         part,
         element,
@@ -96,13 +96,13 @@ pub(crate) fn input_value<'a>(
     graph: &FileGraph<'a>,
     node: &NodeProto,
     slot: usize,
-) -> Option<QuantizedValue<'a>> {
+) -> Option<FileValue<'a>> {
     let source = graph.producer(node.input_at(slot)?)?;
     quantized_value(graph, source).filter(|_| is_either(source, "DequantizeLinear"))
 }
 
 /// The value behind a node's output, if a QuantizeLinear reads it.
-pub(crate) fn output_value<'a>(graph: &FileGraph<'a>, output: &str) -> Option<QuantizedValue<'a>> {
+pub(crate) fn output_value<'a>(graph: &FileGraph<'a>, output: &str) -> Option<FileValue<'a>> {
     let readers = graph.consumers(output).iter();
     let mut made =
         readers.filter(|(reader, slot)| *slot == 0 && is_either(reader, "QuantizeLinear"));

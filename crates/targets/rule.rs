@@ -4,7 +4,7 @@ use octet_onnx::schema::DataType;
 
 /// A rule of a target.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct TargetRule {
     /// The name in the documents.
     pub name: &'static str,
     /// The rule in words.
@@ -12,16 +12,16 @@ pub struct Rule {
     /// The document that the rule comes from.
     pub source: &'static str,
     /// The rule as data.
-    pub requirement: Requirement,
+    pub requirement: RuleData,
 }
 
-/// What a rule requires of a file.
+/// The requirement of a rule, as data.
 ///
 /// An activation is a value that the model computes, or a constant that takes part in an elementwise
 /// operator. A weight is a constant factor of Conv, ConvTranspose, Gemm or MatMul, or
 /// the scale of a normalization.
 #[derive(Clone, Copy, Debug)]
-pub enum Requirement {
+pub enum RuleData {
     /// The version of ONNX's own operators is in this range.
     Opset {
         /// The oldest version.
@@ -61,7 +61,7 @@ pub enum Requirement {
     BiasScales,
     /// Scales of activations are at least this range over the number of integers.
     LeastRange(f32),
-    /// Where one computed input of such a node is quantized, all are.
+    /// All computed inputs of such a node are quantized, or none.
     AllInputs(&'static [&'static str]),
     /// Quantized inputs and outputs of these operators share scale and zero point.
     OneScalePerNode(&'static [&'static str]),

@@ -5,14 +5,14 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rule::Rule;
+use crate::rule::TargetRule;
 use crate::{
     arm_cmsis, coreml, onnxruntime, onnxruntime_web, openvino, qnn, tensorrt, transformers_js,
 };
 
 /// The place where the quantized model will run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Target {
+pub enum RunTarget {
     /// Any runtime of ONNX; no rule.
     #[default]
     #[serde(rename = "any")]
@@ -43,57 +43,57 @@ pub enum Target {
     ArmCmsis,
 }
 
-impl Target {
+impl RunTarget {
     /// All targets, in the order of the documents.
-    pub const ALL: [Target; 9] = [
-        Target::Any,
-        Target::OnnxRuntime,
-        Target::OnnxRuntimeWeb,
-        Target::TransformersJs,
-        Target::Qnn,
-        Target::TensorRt,
-        Target::OpenVino,
-        Target::CoreMl,
-        Target::ArmCmsis,
+    pub const ALL: [RunTarget; 9] = [
+        RunTarget::Any,
+        RunTarget::OnnxRuntime,
+        RunTarget::OnnxRuntimeWeb,
+        RunTarget::TransformersJs,
+        RunTarget::Qnn,
+        RunTarget::TensorRt,
+        RunTarget::OpenVino,
+        RunTarget::CoreMl,
+        RunTarget::ArmCmsis,
     ];
 
     /// The name in settings and on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Target::Any => "any",
-            Target::OnnxRuntime => "onnxruntime",
-            Target::OnnxRuntimeWeb => "onnxruntime-web",
-            Target::TransformersJs => "transformers.js",
-            Target::Qnn => "qnn",
-            Target::TensorRt => "tensorrt",
-            Target::OpenVino => "openvino",
-            Target::CoreMl => "coreml",
-            Target::ArmCmsis => "arm-cmsis",
+            RunTarget::Any => "any",
+            RunTarget::OnnxRuntime => "onnxruntime",
+            RunTarget::OnnxRuntimeWeb => "onnxruntime-web",
+            RunTarget::TransformersJs => "transformers.js",
+            RunTarget::Qnn => "qnn",
+            RunTarget::TensorRt => "tensorrt",
+            RunTarget::OpenVino => "openvino",
+            RunTarget::CoreMl => "coreml",
+            RunTarget::ArmCmsis => "arm-cmsis",
         }
     }
 
     /// The rules of a file for this target.
-    pub fn rules(self) -> Vec<&'static Rule> {
-        let tables: &[&'static [Rule]] = match self {
-            Target::Any => &[],
-            Target::OnnxRuntime => &[onnxruntime::RULES],
-            Target::OnnxRuntimeWeb => &[onnxruntime::RULES, onnxruntime_web::RULES],
-            Target::TransformersJs => &[
+    pub fn rules(self) -> Vec<&'static TargetRule> {
+        let tables: &[&'static [TargetRule]] = match self {
+            RunTarget::Any => &[],
+            RunTarget::OnnxRuntime => &[onnxruntime::RULES],
+            RunTarget::OnnxRuntimeWeb => &[onnxruntime::RULES, onnxruntime_web::RULES],
+            RunTarget::TransformersJs => &[
                 onnxruntime::RULES,
                 onnxruntime_web::RULES,
                 transformers_js::RULES,
             ],
-            Target::Qnn => &[onnxruntime::FILE_RULES, qnn::RULES],
-            Target::TensorRt => &[tensorrt::RULES],
-            Target::OpenVino => &[openvino::RULES],
-            Target::CoreMl => &[onnxruntime::FILE_RULES, coreml::RULES],
-            Target::ArmCmsis => &[arm_cmsis::RULES],
+            RunTarget::Qnn => &[onnxruntime::FILE_RULES, qnn::RULES],
+            RunTarget::TensorRt => &[tensorrt::RULES],
+            RunTarget::OpenVino => &[openvino::RULES],
+            RunTarget::CoreMl => &[onnxruntime::FILE_RULES, coreml::RULES],
+            RunTarget::ArmCmsis => &[arm_cmsis::RULES],
         };
         tables.iter().flat_map(|table| table.iter()).collect()
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for RunTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::visit::Planner;
 use super::{Plan, TensorRole};
 use crate::operators::operand_channel_axis;
+use crate::settings::target_rules::{self, Biases};
 use crate::settings::{Operators, Representation, Rounding};
-use crate::targets::{self, Biases};
 
 impl Planner<'_> {
     pub(super) fn finish(mut self) -> Plan {
@@ -41,7 +41,7 @@ impl Planner<'_> {
             biases: self.biases,
             fit_biases: self.settings.fit_bias,
             like_onnx_runtime: self.settings.operators == Operators::OnnxRuntime,
-            bias_zero_points: targets::of(self.settings.target).biases
+            bias_zero_points: target_rules::of(self.settings.target).biases
                 != Biases::IntegersWithoutZeroPoint,
             correct_biases: false,
             rounding: Rounding::Nearest,
@@ -92,7 +92,7 @@ impl Planner<'_> {
 
     /// Scale and zero point that the target prescribes for a value.
     fn prescribed(&self, name: &str, represented: &Representation) -> Option<(f32, i32)> {
-        let outputs = targets::of(self.settings.target).outputs;
+        let outputs = target_rules::of(self.settings.target).outputs;
         let node = &self.model.graph.nodes()[self.model.graph.producer(name)?];
         let mut fixed = outputs
             .iter()

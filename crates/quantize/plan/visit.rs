@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{FoldedClamp, PlannedBias, TensorRole};
 use crate::operator_patterns::OperatorPattern;
 use crate::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
+use crate::settings::target_rules::{self, Channels};
 use crate::settings::{LayerResolver, Operators, Representation, ResolvedLayer};
 use crate::stays_float::StaysFloat;
-use crate::targets::{self, Channels};
 use crate::{NodeChoice, Settings};
 use octet_graph::{Model, Node};
 use octet_onnx::schema::DataType;
@@ -324,7 +324,7 @@ impl<'a> Planner<'a> {
             .layers
             .tensor(name, &self.nodes[node].weights)
             .per_channel;
-        let allowed = match targets::of(self.settings.target).channels {
+        let allowed = match target_rules::of(self.settings.target).channels {
             Channels::All => true,
             Channels::Only(operators) => operators.contains(&self.operators[node].as_str()),
         };

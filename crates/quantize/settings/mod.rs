@@ -10,6 +10,7 @@ mod choices;
 mod document;
 mod equalize;
 mod finetune;
+mod fit_target;
 mod guard;
 mod kept_ports;
 mod meaning;
@@ -18,6 +19,7 @@ mod naming;
 mod operators;
 mod read;
 mod resolve;
+pub(super) mod target_rules;
 mod unsupported;
 
 use std::collections::BTreeMap;
@@ -29,6 +31,7 @@ pub use aliases::AliasError;
 pub use choices::{ElementType, Format, Operators, Rounding, Scheme};
 pub use document::Document;
 pub use finetune::{Finetune, FinetuneAlgorithm, LEARNED_OPERATORS};
+pub use fit_target::TargetConflict;
 pub use guard::GuardSettings;
 pub use kept_ports::KeptPorts;
 pub(super) use meaning::without_meaning;
@@ -42,7 +45,7 @@ pub use unsupported::UnsupportedSetting;
 use crate::{BlockChoice, BlockMethod, BlockSettings, FloatActivations};
 use octet_samples::ImageChanges;
 use octet_stats::{Method, PowerOfTwo, Range};
-use octet_targets::Target;
+use octet_targets::RunTarget;
 
 /// The integer representation of tensors. A key that is absent keeps the value of the wider scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,7 +128,7 @@ pub struct Settings {
     pub scheme: Scheme,
     /// The place where the quantized model will run. Its rules choose the defaults; other settings that
     /// contradict them are refused.
-    pub target: Target,
+    pub target: RunTarget,
     /// The form of the quantized file.
     pub format: Format,
     /// The calibration method of activations. Default: `auto`.
@@ -201,7 +204,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             scheme: Scheme::default(),
-            target: Target::default(),
+            target: RunTarget::default(),
             format: Format::default(),
             method: None,
             activations: TensorSettings::default(),
@@ -230,7 +233,7 @@ impl Default for Settings {
 impl Settings {
     /// The settings with the values that their target needs, or the contradiction.
     pub fn for_target(self) -> Result<Settings, SettingsError> {
-        Ok(crate::targets::fit(self)?)
+        Ok(fit_target::fit(self)?)
     }
 
     /// True where quantization needs calibration samples.

@@ -6,14 +6,14 @@
 use super::{ElementType, Format, Scheme, Settings};
 use crate::{BlockForm, FloatActivations};
 use octet_onnx::schema::DataType;
-use octet_targets::Target;
+use octet_targets::RunTarget;
 
 impl Settings {
     /// The ending of the file name before `.onnx`: `_int8`, `_quantized`, `_weights_int8`, `_q4`, `_fp16` …
     pub fn file_ending(&self) -> String {
         let weights = self.weights.element.unwrap_or(ElementType::I8);
         let name = weights.data_type().name();
-        if self.target == Target::TransformersJs {
+        if self.target == RunTarget::TransformersJs {
             return self.name_of_dtype(name);
         }
         match self.scheme {

@@ -20,7 +20,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Alias(#[from] AliasError),
     #[error(transparent)]
-    Target(#[from] crate::TargetConflict),
+    Target(#[from] super::fit_target::TargetConflict),
     #[error("settings, {place}: {reason}")]
     Value { place: String, reason: InvalidValue },
 }

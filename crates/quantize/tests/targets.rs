@@ -7,7 +7,7 @@ use octet_graph::Model;
 use octet_onnx::schema::{AttributeProto, NodeProto};
 use octet_quantize::{ActivationRanges, Plan, Quantized, Scheme, Settings, apply};
 use octet_stats::Range;
-use octet_targets::{Target, check};
+use octet_targets::{RunTarget, check};
 use octet_test_models::{assert_valid, constant, model, node};
 
 fn settings(text: &str) -> Settings {
@@ -59,7 +59,7 @@ fn quantized(model: &Model, settings: &Settings) -> Quantized {
 
 #[test]
 fn results_fulfil_the_rules_of_their_target() {
-    for target in Target::ALL {
+    for target in RunTarget::ALL {
         let settings = settings(&format!(
             r#"{{ "target": "{target}", "method": "minmax" }}"#
         ));
@@ -70,7 +70,12 @@ fn results_fulfil_the_rules_of_their_target() {
             .notes
             .iter()
             .any(|note| note.contains("docs/targets.md"));
-        assert_eq!(noted, target != Target::Any, "{target}: {:?}", made.notes);
+        assert_eq!(
+            noted,
+            target != RunTarget::Any,
+            "{target}: {:?}",
+            made.notes
+        );
     }
 }
 
@@ -80,7 +85,7 @@ fn an_add_beside_a_float_input_reads_floats_for_tensorrt() {
         r#"{ "target": "tensorrt", "method": "minmax", "tensors": { "c": { "float": true } } }"#;
     let made = quantized(&branches(), &settings(text));
     assert_eq!(
-        check(&made.model.to_proto(), "m.onnx", Target::TensorRt),
+        check(&made.model.to_proto(), "m.onnx", RunTarget::TensorRt),
         []
     );
     let nodes = made.model.graph.nodes();
@@ -105,7 +110,7 @@ fn a_concat_for_arm_converts_inputs_of_other_scales() {
 
 #[test]
 fn defaults_take_the_values_of_the_target_once() {
-    for target in Target::ALL {
+    for target in RunTarget::ALL {
         let fitted = settings(&format!(r#"{{ "target": "{target}" }}"#));
         assert_eq!(fitted.clone().for_target().unwrap(), fitted, "{target}");
         let document = serde_json::to_value(&fitted).unwrap();

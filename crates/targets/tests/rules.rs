@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use octet_onnx::schema::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
-use octet_targets::{Target, check};
+use octet_targets::{RunTarget, check};
 
 /// A convolution of i8 values with i8 weights, whose result is added to another value; all fits
 /// TensorRT and Arm.
@@ -64,7 +64,7 @@ fn bias(model: &mut ModelProto, scales: &[f32], zero_point: bool) {
     node(model, "conv").input[2] = "b.d".into();
 }
 
-fn broken(model: &ModelProto, target: Target) -> Vec<&'static str> {
+fn broken(model: &ModelProto, target: RunTarget) -> Vec<&'static str> {
     let mut rules: Vec<_> = check(model, "m_int8.onnx", target)
         .iter()
         .map(|found| found.rule)
@@ -76,12 +76,12 @@ fn broken(model: &ModelProto, target: Target) -> Vec<&'static str> {
 #[test]
 fn the_sound_file_fulfils_all_rules_of_the_targets_it_is_for() {
     for target in [
-        Target::Any,
-        Target::OnnxRuntime,
-        Target::TransformersJs,
-        Target::TensorRt,
-        Target::OpenVino,
-        Target::ArmCmsis,
+        RunTarget::Any,
+        RunTarget::OnnxRuntime,
+        RunTarget::TransformersJs,
+        RunTarget::TensorRt,
+        RunTarget::OpenVino,
+        RunTarget::ArmCmsis,
     ] {
         assert_eq!(broken(&sound(), target), [""; 0], "{target}");
     }
@@ -89,51 +89,63 @@ fn the_sound_file_fulfils_all_rules_of_the_targets_it_is_for() {
 
 #[test]
 fn each_damage_breaks_its_rule_only() {
-    type Damage = (&'static str, Target, &'static str, fn(&mut ModelProto));
+    type Damage = (&'static str, RunTarget, &'static str, fn(&mut ModelProto));
     let damages: [Damage; 22] = [
-        ("an old opset", Target::TensorRt, "opset", |m| {
+        ("an old opset", RunTarget::TensorRt, "opset", |m| {
             m.opset_import[0].version = Some(8)
         }),
-        ("a new opset", Target::OnnxRuntime, "opset", |m| {
+        ("a new opset", RunTarget::OnnxRuntime, "opset", |m| {
             m.opset_import[0].version = Some(27)
         }),
-        ("a new format", Target::OnnxRuntime, "ir-version", |m| {
+        ("a new format", RunTarget::OnnxRuntime, "ir-version", |m| {
             m.ir_version = Some(14)
         }),
-        ("a foreign operator", Target::OnnxRuntime, "domains", |m| {
-            node(m, "add").domain = Some("acme".into())
-        }),
-        ("a contributed operator", Target::TensorRt, "domains", |m| {
-            node(m, "concat").domain = Some("com.microsoft".into())
-        }),
-        ("an integer operator", Target::OpenVino, "pairs", |m| {
+        (
+            "a foreign operator",
+            RunTarget::OnnxRuntime,
+            "domains",
+            |m| node(m, "add").domain = Some("acme".into()),
+        ),
+        (
+            "a contributed operator",
+            RunTarget::TensorRt,
+            "domains",
+            |m| node(m, "concat").domain = Some("com.microsoft".into()),
+        ),
+        ("an integer operator", RunTarget::OpenVino, "pairs", |m| {
             node(m, "add").op_type = Some("MatMulInteger".into())
         }),
-        ("u8 activations", Target::TensorRt, "activation-type", |m| {
-            put(m, TensorProto::from_u8("z", &[], &[0]))
-        }),
-        ("i16 weights", Target::OpenVino, "weight-type", |m| {
+        (
+            "u8 activations",
+            RunTarget::TensorRt,
+            "activation-type",
+            |m| put(m, TensorProto::from_u8("z", &[], &[0])),
+        ),
+        ("i16 weights", RunTarget::OpenVino, "weight-type", |m| {
             put(m, TensorProto::from_i16("w", &[2, 1, 1, 1], &[1, 2]));
             put(m, TensorProto::from_i16("w.z", &[2], &[0, 0]));
         }),
         (
             "a shifted activation",
-            Target::TensorRt,
+            RunTarget::TensorRt,
             "activation-zero-point",
             |m| put(m, TensorProto::from_i8("z", &[], &[3])),
         ),
         (
             "a shifted weight",
-            Target::ArmCmsis,
+            RunTarget::ArmCmsis,
             "weight-zero-point",
             |m| put(m, TensorProto::from_i8("w.z", &[2], &[0, 1])),
         ),
-        ("the lowest weight", Target::ArmCmsis, "weight-range", |m| {
-            put(m, TensorProto::from_i8("w", &[2, 1, 1, 1], &[-128, 1]))
-        }),
+        (
+            "the lowest weight",
+            RunTarget::ArmCmsis,
+            "weight-range",
+            |m| put(m, TensorProto::from_i8("w", &[2, 1, 1, 1], &[-128, 1])),
+        ),
         (
             "scales of activations",
-            Target::OnnxRuntime,
+            RunTarget::OnnxRuntime,
             "activation-scale",
             |m| {
                 put(m, TensorProto::from_f32("x.s", &[2], &[0.5, 0.5]));
@@ -141,36 +153,36 @@ fn each_damage_breaks_its_rule_only() {
         ),
         (
             "scales along another axis",
-            Target::TensorRt,
+            RunTarget::TensorRt,
             "channel-axis",
             |m| node(m, "wd").set(AttributeProto::int("axis", 1)),
         ),
-        ("an int32 bias", Target::TensorRt, "float-bias", |m| {
+        ("an int32 bias", RunTarget::TensorRt, "float-bias", |m| {
             bias(m, &[0.125, 0.0625], false)
         }),
         (
             "a bias with a zero point",
-            Target::OnnxRuntimeWeb,
+            RunTarget::OnnxRuntimeWeb,
             "bias-zero-point",
             |m| bias(m, &[0.125, 0.0625], true),
         ),
         (
             "a bias of another scale",
-            Target::ArmCmsis,
+            RunTarget::ArmCmsis,
             "bias-scale",
             |m| bias(m, &[0.125, 0.125], false),
         ),
-        ("one float input", Target::TensorRt, "add-inputs", |m| {
+        ("one float input", RunTarget::TensorRt, "add-inputs", |m| {
             node(m, "add").input[1] = "x".into()
         }),
-        ("joined scales", Target::ArmCmsis, "one-scale", |m| {
+        ("joined scales", RunTarget::ArmCmsis, "one-scale", |m| {
             put(m, TensorProto::from_f32("y.s", &[], &[0.25]));
             node(m, "jq").input[1] = "y.s".into();
             node(m, "jd").input[1] = "y.s".into();
         }),
         (
             "a free scale of a Sigmoid",
-            Target::ArmCmsis,
+            RunTarget::ArmCmsis,
             "output-scale",
             |m| {
                 let add = node(m, "add");
@@ -180,7 +192,7 @@ fn each_damage_breaks_its_rule_only() {
         ),
         (
             "signed products",
-            Target::OnnxRuntime,
+            RunTarget::OnnxRuntime,
             "conv-integer",
             |m| {
                 let add = node(m, "add");
@@ -190,14 +202,14 @@ fn each_damage_breaks_its_rule_only() {
         ),
         (
             "blocks of a vector",
-            Target::OnnxRuntimeWeb,
+            RunTarget::OnnxRuntimeWeb,
             "block-axes",
             |m| {
                 put(m, TensorProto::from_i8("w", &[2], &[1, 2]));
                 node(m, "wd").set(AttributeProto::int("block_size", 1));
             },
         ),
-        ("a pair", Target::CoreMl, "no-pairs", |_| ()),
+        ("a pair", RunTarget::CoreMl, "no-pairs", |_| ()),
     ];
     for (what, target, rule, damage) in damages {
         let mut model = sound();
@@ -210,19 +222,19 @@ fn each_damage_breaks_its_rule_only() {
 fn rules_of_qnn_find_their_violations() {
     let mut model = sound();
     put(&mut model, TensorProto::from_u8("z", &[], &[0]));
-    assert_eq!(broken(&model, Target::Qnn), [""; 0]);
+    assert_eq!(broken(&model, RunTarget::Qnn), [""; 0]);
     let mut mixed = model.clone();
     put(&mut mixed, TensorProto::from_u16("wide", &[], &[0]));
     node(&mut mixed, "aq").input[2] = "wide".into();
-    assert_eq!(broken(&mixed, Target::Qnn), ["one-type"]);
+    assert_eq!(broken(&mixed, RunTarget::Qnn), ["one-type"]);
     let mut fine = model.clone();
     put(&mut fine, TensorProto::from_f32("x.s", &[], &[1e-8]));
-    assert_eq!(broken(&fine, Target::Qnn), ["least-range"]);
+    assert_eq!(broken(&fine, RunTarget::Qnn), ["least-range"]);
 }
 
 #[test]
 fn names_of_files_are_those_of_transformers_js() {
-    let names = |file: &str| check(&sound(), file, Target::TransformersJs).len();
+    let names = |file: &str| check(&sound(), file, RunTarget::TransformersJs).len();
     assert_eq!(
         ["model.onnx", "a_int8.onnx", "a_q4f16.onnx", "a_fp16.onnx"].map(names),
         [0; 4]
@@ -252,16 +264,16 @@ fn graphs_inside_nodes_are_checked_with_the_constants_around_them() {
     graph
         .node
         .push(NodeProto::new("If", "if", &["cond"], &["r"]).with(branch));
-    let found = check(&model, "m.onnx", Target::TensorRt);
+    let found = check(&model, "m.onnx", RunTarget::TensorRt);
     assert!(found.iter().any(|one| one.place == "inside"), "{found:?}");
 }
 
 #[test]
 fn every_rule_and_source_is_in_the_documents() {
     let page = include_str!("../../../docs/targets.md");
-    for target in Target::ALL {
+    for target in RunTarget::ALL {
         assert!(
-            page.contains(&format!("## {target}\n")) || target == Target::Any,
+            page.contains(&format!("## {target}\n")) || target == RunTarget::Any,
             "{target}"
         );
         for rule in target.rules() {

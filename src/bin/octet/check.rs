@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::Args;
 use octet::onnx::{external, read, schema::ModelProto};
-use octet::targets::{Target, Violation, check};
+use octet::targets::{RunTarget, Violation, check};
 use octet_host::fs;
 
 use super::settings_help::{help, parse};
@@ -32,7 +32,7 @@ pub struct CheckOptions {
 
 /// Runs the command.
 pub fn run(options: &CheckOptions) -> Result<(), Failure> {
-    let target: Target = parse("--target", &options.target, "target")?;
+    let target: RunTarget = parse("--target", &options.target, "target")?;
     let path = options.model.as_path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let violations = check(&model_at(path)?, &name, target);

@@ -1,6 +1,6 @@
 //! One scale for inputs and outputs of operators that move, pool or join integers without a change.
 //!
-//! Where a model has two scales around such an operator, another pair converts between them. The
+//! Another pair converts between two scales around such an operator. The
 //! inputs of a Concat or Pad get the scale of its output. Behind other operators the values have the
 //! scale of the input first: converting the input would clamp values before an average.
 
@@ -9,7 +9,7 @@ use octet_graph::{Model, Names, Node};
 use crate::operators::{Treatment, treatment};
 
 /// A pair that converts a value to the scale of another one.
-struct Conversion {
+struct ScaleConversion {
     /// The node that reads the converted value, and the slot.
     reader: usize,
     slot: usize,
@@ -70,7 +70,7 @@ fn convert_inputs(
     reader: usize,
     node: &Node,
     names: &mut Names,
-    conversions: &mut Vec<Conversion>,
+    conversions: &mut Vec<ScaleConversion>,
 ) {
     let mut made = node
         .output
@@ -84,7 +84,7 @@ fn convert_inputs(
             dequantizer(model, name).is_some_and(|read| !has_scale_of(model, read, whole));
         if differs {
             let pair = pair(name, whole, names);
-            conversions.push(Conversion { reader, slot, pair });
+            conversions.push(ScaleConversion { reader, slot, pair });
         }
     }
 }
@@ -93,7 +93,7 @@ fn convert_outputs(
     model: &Model,
     node: &Node,
     names: &mut Names,
-    conversions: &mut Vec<Conversion>,
+    conversions: &mut Vec<ScaleConversion>,
 ) {
     let Some(read) = node.input_at(0).and_then(|name| dequantizer(model, name)) else {
         return;
@@ -102,7 +102,7 @@ fn convert_outputs(
         for (reader, made) in quantizers(model, output) {
             if !has_scale_of(model, made, read) {
                 let pair = pair(output, read, names);
-                conversions.push(Conversion {
+                conversions.push(ScaleConversion {
                     reader,
                     slot: 0,
                     pair,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use octet_targets::Target;
+use octet_targets::RunTarget;
 
-use super::{Biases, TargetSettings, of};
-use crate::settings::{ElementType, LayerSettings, Settings, TensorSettings};
+use super::target_rules::{Biases, TargetSettings, of};
+use super::{ElementType, LayerSettings, Settings, TensorSettings};
 
 /// A setting that contradicts the target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ use crate::settings::{ElementType, LayerSettings, Settings, TensorSettings};
 pub struct TargetConflict {
     place: String,
     found: String,
-    target: Target,
+    target: RunTarget,
     allowed: String,
     source_document: &'static str,
     advice: String,
@@ -25,7 +25,7 @@ pub struct TargetConflict {
 /// The settings with the target's values where they have their defaults.
 pub(crate) fn fit(mut settings: Settings) -> Result<Settings, TargetConflict> {
     let target = settings.target;
-    if target == Target::Any {
+    if target == RunTarget::Any {
         return Ok(settings);
     }
     let fitting = Fitting {
@@ -79,7 +79,7 @@ pub(crate) fn fit(mut settings: Settings) -> Result<Settings, TargetConflict> {
 }
 
 struct Fitting {
-    target: Target,
+    target: RunTarget,
     rules: &'static TargetSettings,
 }
 

@@ -1,21 +1,12 @@
 //! Settings that satisfy a target, and what the quantizer does beside them.
 //!
-//! The table has a row for each target. [`fit`] gives settings at their defaults the values of the
-//! row and refuses others. The rules of the files and their sources are in the crate
+//! The table has a row for each target. `fit_target` gives settings at their defaults the values of
+//! the row and refuses others. The rules of the files and their sources are in the crate
 //! `octet-targets`, which checks results independently.
 
-mod add_inputs;
-mod fit;
-mod one_scale;
+use octet_targets::RunTarget;
 
-use octet_targets::Target;
-
-pub(super) use add_inputs::read_floats_beside_floats;
-pub use fit::TargetConflict;
-pub(super) use fit::fit;
-pub(super) use one_scale::give_one_scale;
-
-use super::settings::{ElementType, Format, Scheme, Settings};
+use super::{ElementType, Format, Scheme, Settings};
 
 /// Settings that a target takes. The first of a list is its default.
 #[derive(Clone, Copy, Debug)]
@@ -189,23 +180,23 @@ const ARM_CMSIS: TargetSettings = TargetSettings {
 };
 
 /// The settings that a target takes.
-pub(crate) fn of(target: Target) -> &'static TargetSettings {
+pub(crate) fn of(target: RunTarget) -> &'static TargetSettings {
     match target {
-        Target::Any => &ANY,
-        Target::OnnxRuntime => &ONNX_RUNTIME,
-        Target::OnnxRuntimeWeb | Target::TransformersJs => &ONNX_RUNTIME_WEB,
-        Target::Qnn => &QNN,
-        Target::TensorRt => &TENSOR_RT,
-        Target::OpenVino => &OPENVINO,
-        Target::CoreMl => &CORE_ML,
-        Target::ArmCmsis => &ARM_CMSIS,
+        RunTarget::Any => &ANY,
+        RunTarget::OnnxRuntime => &ONNX_RUNTIME,
+        RunTarget::OnnxRuntimeWeb | RunTarget::TransformersJs => &ONNX_RUNTIME_WEB,
+        RunTarget::Qnn => &QNN,
+        RunTarget::TensorRt => &TENSOR_RT,
+        RunTarget::OpenVino => &OPENVINO,
+        RunTarget::CoreMl => &CORE_ML,
+        RunTarget::ArmCmsis => &ARM_CMSIS,
     }
 }
 
 /// A note about what the target decided; `None` for any target.
 pub(crate) fn note(settings: &Settings) -> Option<String> {
     let (target, rules) = (settings.target, of(settings.target));
-    if target == Target::Any {
+    if target == RunTarget::Any {
         return None;
     }
     let mut decided = Vec::new();
