@@ -901,6 +901,20 @@ export type ResizeMode = 'shorter' | 'exact' | 'letterbox' | 'none';
  */
 export type Rounding = 'nearest' | 'gptq' | 'closed-form';
 
+/**
+ * The place where the quantized model will run.
+ * - "any": Any runtime of ONNX; no rule.
+ * - "onnxruntime": ONNX Runtime on the processor.
+ * - "onnxruntime-web": ONNX Runtime in a browser, with WebAssembly or WebGPU.
+ * - "transformers.js": transformers.js, which also wants certain file names.
+ * - "qnn": Qualcomm's neural processors, through ONNX Runtime.
+ * - "tensorrt": NVIDIA's TensorRT.
+ * - "openvino": Intel's OpenVINO.
+ * - "coreml": Apple's Core ML, through ONNX Runtime.
+ * - "arm-cmsis": Arm's CMSIS-NN and Ethos-U, by the 8-bit specification of LiteRT.
+ */
+export type RunTarget = 'any' | 'onnxruntime' | 'onnxruntime-web' | 'transformers.js' | 'qnn' | 'tensorrt' | 'openvino' | 'coreml' | 'arm-cmsis';
+
 /** A sample: its name and the paths of its files. */
 export interface SampleRef {
   /** Path of its only file, or of the folder that forms the sample. */
@@ -1059,6 +1073,11 @@ export interface Settings {
   rounding?: Rounding;
   /** The quantization scheme. */
   scheme?: Scheme;
+  /**
+   * The place where the quantized model will run. Its rules choose the defaults; other settings that
+   * contradict them are refused.
+   */
+  target?: RunTarget;
   /** Settings by tensor name. */
   tensors?: Record<string, TensorSettings>;
   /** The representation of weights. */
