@@ -29,6 +29,8 @@ mod labels;
 mod making;
 #[path = "octet/merge.rs"]
 mod merge;
+#[path = "octet/messages.rs"]
+mod messages;
 #[path = "octet/model_card.rs"]
 mod model_card;
 #[path = "octet/notes.rs"]
@@ -61,6 +63,8 @@ mod settings_help;
 mod shard_comparison;
 #[path = "octet/shard_samples.rs"]
 mod shard_samples;
+#[path = "octet/short_form.rs"]
+mod short_form;
 #[path = "octet/stats_files.rs"]
 mod stats_files;
 #[path = "octet/stream.rs"]
@@ -89,22 +93,28 @@ mod verify;
 #[path = "octet/write_behind.rs"]
 mod write_behind;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 
 /// Exit code of a command that did all it should.
 const SUCCESS: u8 = 0;
 
-/// Quantize ONNX models with your own data.
+/// Quantize ONNX models with your own data. `octet MODEL SAMPLES` is `octet quantize MODEL --samples
+/// SAMPLES`.
 #[derive(Parser)]
-#[command(name = "octet", version, after_help = failure::CODES)]
+#[command(name = "octet", version, after_help = failure::CODES, override_usage = USAGE)]
 struct Arguments {
+    /// Print no progress and no notes, only errors and results
+    #[arg(long, short, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
+
+const USAGE: &str = "octet MODEL.onnx SAMPLES...\n       octet COMMAND ...";
 
 #[derive(Subcommand)]
 enum Command {
@@ -135,7 +145,7 @@ fn main() -> std::process::ExitCode {
 /// threads before it calls [`command_line`].
 #[cfg(target_family = "wasm")]
 pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
-    match Arguments::try_parse_from(arguments).map(|parsed| parsed.command) {
+    match parsed(arguments).map(|parsed| parsed.command) {
         Err(_) | Ok(Command::Inspect(_)) => 0,
         Ok(Command::Observe(options)) => threads::wanted(options.threads),
         Ok(Command::Merge(options)) => threads::wanted(options.threads),
@@ -149,10 +159,14 @@ pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
 
 /// Runs the command in these arguments, the first of which is the program. Returns the exit code.
 pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments = match parsed(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return usage_error(&error),
     };
+    messages::set_quiet(arguments.quiet);
+    if arguments.quiet && arguments.command.is_verbose() {
+        return Failure::usage("--quiet and --verbose exclude each other: leave one out").end();
+    }
     let done = failure::catch_panics(|| match arguments.command {
         Command::Quantize(options) => quantize::run(&options),
         Command::Observe(options) => observe::run(&options),
@@ -166,6 +180,25 @@ pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     match done {
         Ok(()) => SUCCESS,
         Err(failure) => failure.end(),
+    }
+}
+
+/// Reads the arguments, in their long or short form.
+fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let mut known = Arguments::command();
+    known.build();
+    let is_subcommand = |word: &OsStr| known.find_subcommand(word).is_some();
+    Arguments::try_parse_from(short_form::expanded(arguments, is_subcommand))
+}
+
+impl Command {
+    fn is_verbose(&self) -> bool {
+        match self {
+            Command::Quantize(options) => options.verbose,
+            Command::Verify(options) => options.quantize.verbose,
+            Command::Search(options) => options.verbose,
+            _ => false,
+        }
     }
 }
 
@@ -184,7 +217,10 @@ fn usage_error(error: &clap::Error) -> u8 {
         }
         _ => {
             let text = error.to_string();
-            let message = text.split("\n\n").next().unwrap_or_default();
+            let message = match error.get(ContextKind::InvalidSubcommand) {
+                Some(word) => &format!("`{word}` is neither a command nor a model"),
+                None => text.split("\n\n").next().unwrap_or_default(),
+            };
             let message = message.trim_start_matches("error: ");
             let suggestion =
                 suggestion(error).map_or(String::new(), |name| format!(": did you mean {name}?"));

@@ -5,6 +5,7 @@
 #![cfg(feature = "cli")]
 
 mod comparison;
+mod conventions;
 mod example;
 mod files;
 mod models;

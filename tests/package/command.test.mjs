@@ -65,6 +65,9 @@ const commands = [
   ['inspect', '../elsewhere.onnx'],
   ['inspect', '../conv.onnx', '--json'],
   ['run', '../exact.onnx', '--samples', '../samples/1.npy'],
+  ['../exact.onnx', '../samples', '--out', 'out.onnx'],
+  ['-q', '../exact.onnx', '../samples/1.npy', '../samples/2.npy', '--threads', '1', '--out', 'out.onnx'],
+  ['inspect', '../conv.onnx', '--calib', '../samples', '--quiet'],
   ['--help'],
   ['quantize', '--help'],
   ['--version'],
@@ -74,6 +77,8 @@ const commands = [
 const refusals = [
   { code: 2, args: [] },
   { code: 2, args: ['quantise'] },
+  { code: 2, args: ['../exact.onnx'] },
+  { code: 3, args: ['../missing.onnx', '../samples'] },
   { code: 2, args: ['quantize', '../conv.onnx', '--frobnicate'] },
   { code: 2, args: ['quantize', '../conv.onnx', '--demo', '2', '--threads', '0', '--out', 'out.onnx'] },
   { code: 2, args: ['quantize', '../conv.onnx', '--demo', '2', '--out', '/no/such/folder/out.onnx'] },

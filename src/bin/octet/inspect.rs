@@ -21,7 +21,7 @@ pub struct InspectOptions {
     json: bool,
     /// Samples, such as texts (.txt, .jsonl, .csv), to show the first one as the model receives it,
     /// with its tokens; with --json, all of them
-    #[arg(long, value_name = "PATH", num_args = 1..)]
+    #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
     samples: Vec<PathBuf>,
     #[command(flatten)]
     texts: TextOptions,

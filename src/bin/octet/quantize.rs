@@ -44,7 +44,7 @@ pub struct QuantizeOptions {
     pub report: Option<PathBuf>,
     /// Print every note instead of a summary
     #[arg(long)]
-    verbose: bool,
+    pub verbose: bool,
     /// Print the forecast and the result as JSON on the output stream
     #[arg(long)]
     pub json: bool,
