@@ -13,6 +13,8 @@ mod bar;
 mod calibration;
 #[path = "octet/compare.rs"]
 mod compare;
+#[path = "octet/completions.rs"]
+mod completions;
 #[path = "octet/failure.rs"]
 mod failure;
 #[path = "octet/files.rs"]
@@ -134,6 +136,8 @@ enum Command {
     Compare(Box<compare::CompareOptions>),
     /// Make a quantized model again and compare: equal, or the first tensors and nodes that differ
     Verify(Box<verify::VerifyOptions>),
+    /// Print a script that completes commands and options in a shell
+    Completions(completions::CompletionOptions),
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -146,7 +150,7 @@ fn main() -> std::process::ExitCode {
 #[cfg(target_family = "wasm")]
 pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
     match parsed(arguments).map(|parsed| parsed.command) {
-        Err(_) | Ok(Command::Inspect(_)) => 0,
+        Err(_) | Ok(Command::Inspect(_) | Command::Completions(_)) => 0,
         Ok(Command::Observe(options)) => threads::wanted(options.threads),
         Ok(Command::Merge(options)) => threads::wanted(options.threads),
         Ok(Command::Search(command)) => threads::wanted(command.threads),
@@ -176,6 +180,7 @@ pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Search(command) => search::run(&command),
         Command::Compare(options) => compare::run(&options),
         Command::Verify(options) => verify::run(&options),
+        Command::Completions(options) => completions::run(&options, Arguments::command()),
     });
     match done {
         Ok(()) => SUCCESS,

@@ -5,6 +5,7 @@
 #![cfg(feature = "cli")]
 
 mod comparison;
+mod completions;
 mod conventions;
 mod example;
 mod files;
