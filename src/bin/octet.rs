@@ -15,6 +15,8 @@ mod calibration;
 mod compare;
 #[path = "octet/completions.rs"]
 mod completions;
+#[path = "octet/doctor.rs"]
+mod doctor;
 #[path = "octet/failure.rs"]
 mod failure;
 #[path = "octet/files.rs"]
@@ -136,6 +138,8 @@ enum Command {
     Compare(Box<compare::CompareOptions>),
     /// Make a quantized model again and compare: equal, or the first tensors and nodes that differ
     Verify(Box<verify::VerifyOptions>),
+    /// Check this machine and this build, and tell what would become of a model
+    Doctor(doctor::DoctorOptions),
     /// Print a script that completes commands and options in a shell
     Completions(completions::CompletionOptions),
 }
@@ -151,6 +155,7 @@ fn main() -> std::process::ExitCode {
 pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
     match parsed(arguments).map(|parsed| parsed.command) {
         Err(_) | Ok(Command::Inspect(_) | Command::Completions(_)) => 0,
+        Ok(Command::Doctor(options)) => threads::wanted(options.threads),
         Ok(Command::Observe(options)) => threads::wanted(options.threads),
         Ok(Command::Merge(options)) => threads::wanted(options.threads),
         Ok(Command::Search(command)) => threads::wanted(command.threads),
@@ -180,6 +185,7 @@ pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Search(command) => search::run(&command),
         Command::Compare(options) => compare::run(&options),
         Command::Verify(options) => verify::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Completions(options) => completions::run(&options, Arguments::command()),
     });
     match done {

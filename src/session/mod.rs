@@ -34,6 +34,7 @@ mod report;
 mod runner;
 mod sample_checks;
 mod search;
+pub mod self_check;
 mod source;
 mod stage;
 mod stored_profile;

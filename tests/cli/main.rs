@@ -7,6 +7,7 @@
 mod comparison;
 mod completions;
 mod conventions;
+mod doctor;
 mod example;
 mod files;
 mod models;

@@ -108,6 +108,14 @@ test('refused commands give the same sentence and code in Node as natively', () 
   }
 });
 
+test('the doctor checks the build for Node, and finds what the native program finds in a model', () => {
+  const found = (/** @type {string} */ program) => JSON.parse(run(program, ['doctor', '../conv.onnx', '--json']).stdout);
+  const [native_, node] = [found(native), found(command())];
+  assert.deepEqual([node.system, node.selfCheck.passed, node.selfCheck.kernels !== ''], ['node', true, true]);
+  assert.ok(node.freeMemory > 0 && node.disks[0].free > 0, JSON.stringify(node));
+  assert.deepEqual([node.model, node.threads, node.octet], [native_.model, native_.threads, native_.octet]);
+});
+
 test('a quantized model compares with its float model as natively', () => {
   const quantized = join(folder(), 'result.onnx'); // outside of the folder that is emptied
   assert.equal(run(native, ['quantize', '../exact.onnx', '--samples', '../samples', '--out', quantized]).status, 0);
