@@ -123,6 +123,7 @@ const USAGE: &str = "octet MODEL.onnx SAMPLES...\n       octet COMMAND ...";
 #[derive(Subcommand)]
 enum Command {
     /// Quantize a float model with your own samples
+    #[command(after_help = quantize::AFTERWARDS)]
     Quantize(Box<quantize::QuantizeOptions>),
     /// Observe a shard of the samples, for a calibration that several machines share
     Observe(Box<observe::ObserveOptions>),

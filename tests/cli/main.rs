@@ -18,6 +18,7 @@ mod refusals;
 mod schema;
 mod search;
 mod shards;
+mod snippets;
 mod texts;
 mod verify;
 

@@ -68,6 +68,8 @@ const commands = [
   ['../exact.onnx', '../samples', '--out', 'out.onnx'],
   ['-q', '../exact.onnx', '../samples/1.npy', '../samples/2.npy', '--threads', '1', '--out', 'out.onnx'],
   ['inspect', '../conv.onnx', '--calib', '../samples', '--quiet'],
+  ['inspect', '../conv.onnx', '--snippet'],
+  ['inspect', '../elsewhere.onnx', '--snippet', 'onnxruntime-web'],
   ['completions', 'bash', '--name', 'octet-onnx'],
   ['--help'],
   ['quantize', '--help'],
