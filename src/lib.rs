@@ -32,6 +32,7 @@ pub mod profile;
 pub mod search;
 pub mod session;
 pub mod shards;
+pub mod snippets;
 
 #[cfg(target_family = "wasm")]
 pub mod web;

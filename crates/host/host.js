@@ -102,6 +102,15 @@ export function copy(from, to) {
   fs.copyFileSync(from, to);
 }
 
+/** @param {string} folder */
+export function freeBytes(folder) {
+  const found = fs.statfsSync(folder || '.');
+  return found.bavail * found.bsize;
+}
+
+/** Node 20 does not know the limits of a container. */
+export const freeMemory = () => process.availableMemory?.() ?? os.freemem();
+
 export const processId = () => process.pid;
 
 export const processors = () => (os.availableParallelism ? os.availableParallelism() : os.cpus().length);

@@ -12,6 +12,22 @@ pub mod fs {
         std::env::temp_dir()
     }
 
+    /// Bytes that this user may still write to the disk of a folder; `None` where the system does not
+    /// tell.
+    pub fn free_bytes(folder: &Path) -> Option<u64> {
+        #[cfg(unix)]
+        {
+            let found = nix::sys::statvfs::statvfs(folder).ok()?;
+            let unit = found.fragment_size();
+            (found.blocks_available() as u64).checked_mul(unit as u64)
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = folder;
+            None
+        }
+    }
+
     /// True for a file, also behind a symbolic link.
     pub fn is_file(path: &Path) -> bool {
         path.is_file()
@@ -46,6 +62,38 @@ pub mod process {
     pub fn print_error(line: &str) {
         let _ = writeln!(io::stderr(), "{line}");
     }
+
+    /// Bytes of memory that this process may still take: those of the system, and at most what the
+    /// limits of a container leave. `None` where the system does not tell.
+    pub fn free_memory() -> Option<u64> {
+        let number = |path: &str| {
+            std::fs::read_to_string(path)
+                .ok()?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        };
+        let table = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = table
+            .lines()
+            .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let system = line.split_whitespace().next()?.parse::<u64>().ok()? * 1024;
+        let containers = [
+            ["memory.max", "memory.current"],
+            [
+                "memory/memory.limit_in_bytes",
+                "memory/memory.usage_in_bytes",
+            ],
+        ];
+        let left = containers.iter().filter_map(|names| {
+            let [limit, used] = names.map(|name| number(&format!("/sys/fs/cgroup/{name}")));
+            Some(limit?.saturating_sub(used?))
+        });
+        left.chain([system]).min()
+    }
+
+    /// The name of the build.
+    pub const BUILD: &str = "native";
 
     /// The number of processors that this process may use.
     pub fn processors() -> usize {

@@ -52,6 +52,11 @@ pub(super) struct Axes<'a> {
 }
 
 impl Axes<'_> {
+    /// Number of channels.
+    pub(super) fn channels(&self) -> usize {
+        self.channels
+    }
+
     /// Shape of the tensor for an image of this size.
     pub(super) fn shape(&self, height: usize, width: usize) -> Vec<usize> {
         shape(self.batch, self.layout, self.channels, (height, width))

@@ -27,6 +27,7 @@ mod image_size;
 mod npy;
 mod npy_values;
 mod npz;
+mod placeholder;
 mod preview;
 mod proposal;
 mod resize;
@@ -52,6 +53,7 @@ pub use group::{SampleRef, group, is_text};
 pub use image_settings::{
     ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ImageSettingsError, ResizeMode,
 };
+pub use placeholder::{Placeholder, PlaceholderValues, placeholders};
 pub use preview::{Preview, describe};
 pub use proposal::{Certainty, Proposal, ProposalPart, Reason};
 pub use shape_mismatch::ShapeMismatch;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::error::SampleError;
+use super::placeholder::open_size;
 use super::{InputSpec, LARGEST_ARRAY};
 use octet_graph::Dim;
 use octet_onnx::in_memory::{Tensor, Values};
@@ -41,12 +42,7 @@ fn one<'a>(
         input: input.name.clone(),
         expected: input.element,
     };
-    let open = |axis: usize| match (axis, input.shape.len()) {
-        (0, _) => 1,
-        (1, 4) => 3,
-        (_, 4) => 224,
-        _ => 16,
-    };
+    let open = |axis: usize| open_size(axis, input.shape.len());
     let shape: Vec<usize> = input
         .shape
         .iter()

@@ -45,7 +45,8 @@ fn base(name: &str) -> &str {
     name.strip_suffix(":0").unwrap_or(name)
 }
 
-fn role(input: &InputSpec) -> Option<TextRole> {
+/// The use of an input in a text model, by its name.
+pub(super) fn role(input: &InputSpec) -> Option<TextRole> {
     let whole = matches!(input.element, DataType::Int64 | DataType::Int32);
     Some(match base(&input.name) {
         "input_ids" if whole => TextRole::Ids,

@@ -15,6 +15,10 @@ mod calibration;
 mod check;
 #[path = "octet/compare.rs"]
 mod compare;
+#[path = "octet/completions.rs"]
+mod completions;
+#[path = "octet/doctor.rs"]
+mod doctor;
 #[path = "octet/failure.rs"]
 mod failure;
 #[path = "octet/files.rs"]
@@ -31,6 +35,8 @@ mod labels;
 mod making;
 #[path = "octet/merge.rs"]
 mod merge;
+#[path = "octet/messages.rs"]
+mod messages;
 #[path = "octet/model_card.rs"]
 mod model_card;
 #[path = "octet/notes.rs"]
@@ -63,6 +69,8 @@ mod settings_help;
 mod shard_comparison;
 #[path = "octet/shard_samples.rs"]
 mod shard_samples;
+#[path = "octet/short_form.rs"]
+mod short_form;
 #[path = "octet/stats_files.rs"]
 mod stats_files;
 #[path = "octet/stream.rs"]
@@ -91,26 +99,33 @@ mod verify;
 #[path = "octet/write_behind.rs"]
 mod write_behind;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 
 /// Exit code of a command that did all it should.
 const SUCCESS: u8 = 0;
 
-/// Quantize ONNX models with your own data.
+/// Quantize ONNX models with your own data. `octet MODEL SAMPLES` is `octet quantize MODEL --samples
+/// SAMPLES`.
 #[derive(Parser)]
-#[command(name = "octet", version, after_help = failure::CODES)]
+#[command(name = "octet", version, after_help = failure::CODES, override_usage = USAGE)]
 struct Arguments {
+    /// Print no progress and no notes, only errors and results
+    #[arg(long, short, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
 
+const USAGE: &str = "octet MODEL.onnx SAMPLES...\n       octet COMMAND ...";
+
 #[derive(Subcommand)]
 enum Command {
     /// Quantize a float model with your own samples
+    #[command(after_help = quantize::AFTERWARDS)]
     Quantize(Box<quantize::QuantizeOptions>),
     /// Observe a shard of the samples, for a calibration that several machines share
     Observe(Box<observe::ObserveOptions>),
@@ -128,6 +143,10 @@ enum Command {
     Compare(Box<compare::CompareOptions>),
     /// Make a quantized model again and compare: equal, or the first tensors and nodes that differ
     Verify(Box<verify::VerifyOptions>),
+    /// Check this machine and this build, and tell what would become of a model
+    Doctor(doctor::DoctorOptions),
+    /// Print a script that completes commands and options in a shell
+    Completions(completions::CompletionOptions),
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -139,8 +158,9 @@ fn main() -> std::process::ExitCode {
 /// threads before it calls [`command_line`].
 #[cfg(target_family = "wasm")]
 pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
-    match Arguments::try_parse_from(arguments).map(|parsed| parsed.command) {
-        Err(_) | Ok(Command::Inspect(_) | Command::Check(_)) => 0,
+    match parsed(arguments).map(|parsed| parsed.command) {
+        Err(_) | Ok(Command::Inspect(_) | Command::Check(_) | Command::Completions(_)) => 0,
+        Ok(Command::Doctor(options)) => threads::wanted(options.threads),
         Ok(Command::Observe(options)) => threads::wanted(options.threads),
         Ok(Command::Merge(options)) => threads::wanted(options.threads),
         Ok(Command::Search(command)) => threads::wanted(command.threads),
@@ -153,10 +173,14 @@ pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
 
 /// Runs the command in these arguments, the first of which is the program. Returns the exit code.
 pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments = match parsed(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return usage_error(&error),
     };
+    messages::set_quiet(arguments.quiet);
+    if arguments.quiet && arguments.command.is_verbose() {
+        return Failure::usage("--quiet and --verbose exclude each other: leave one out").end();
+    }
     let done = failure::catch_panics(|| match arguments.command {
         Command::Quantize(options) => quantize::run(&options),
         Command::Observe(options) => observe::run(&options),
@@ -167,10 +191,31 @@ pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Search(command) => search::run(&command),
         Command::Compare(options) => compare::run(&options),
         Command::Verify(options) => verify::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Completions(options) => completions::run(&options, Arguments::command()),
     });
     match done {
         Ok(()) => SUCCESS,
         Err(failure) => failure.end(),
+    }
+}
+
+/// Reads the arguments, in their long or short form.
+fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let mut known = Arguments::command();
+    known.build();
+    let is_subcommand = |word: &OsStr| known.find_subcommand(word).is_some();
+    Arguments::try_parse_from(short_form::expanded(arguments, is_subcommand))
+}
+
+impl Command {
+    fn is_verbose(&self) -> bool {
+        match self {
+            Command::Quantize(options) => options.verbose,
+            Command::Verify(options) => options.quantize.verbose,
+            Command::Search(options) => options.verbose,
+            _ => false,
+        }
     }
 }
 
@@ -189,7 +234,10 @@ fn usage_error(error: &clap::Error) -> u8 {
         }
         _ => {
             let text = error.to_string();
-            let message = text.split("\n\n").next().unwrap_or_default();
+            let message = match error.get(ContextKind::InvalidSubcommand) {
+                Some(word) => &format!("`{word}` is neither a command nor a model"),
+                None => text.split("\n\n").next().unwrap_or_default(),
+            };
             let message = message.trim_start_matches("error: ");
             let suggestion =
                 suggestion(error).map_or(String::new(), |name| format!(": did you mean {name}?"));

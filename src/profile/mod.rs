@@ -83,6 +83,15 @@ pub fn environment(threads: usize) -> Environment {
     }
 }
 
+/// True if the processor multiplies bytes by VNNI, so that ONNX Runtime's sums never saturate. `None`
+/// in wasm, which can't tell, and on processors of another kind.
+pub fn has_vnni() -> Option<bool> {
+    #[cfg(target_arch = "x86_64")]
+    return Some(is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni"));
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
 /// Measured once, since a coarse clock takes a while.
 static RESOLUTION: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
 

@@ -22,10 +22,11 @@ impl Session {
     }
 }
 
-/// Row count of the smallest table that each value indexes through Gather.
-fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
+/// Row count of the smallest table that each value indexes through Gather. The table of a quantized
+/// model is dequantized before, or inside the node.
+pub(super) fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
     let constants = graph.initializer.iter();
-    let shapes: HashMap<_, _> = constants.map(|t| (t.name.as_deref(), &t.dims)).collect();
+    let mut shapes: HashMap<_, _> = constants.map(|t| (t.name.as_deref(), &t.dims)).collect();
     let mut row_counts = BTreeMap::new();
     // For each value that is a copy: the values it was copied from. Nodes are in the order they
     // run.
@@ -35,8 +36,12 @@ fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
             Some(name) => moved.get(name).cloned().unwrap_or_else(|| vec![name]),
             None => Vec::new(),
         };
-        if node.is("Gather") {
-            let axis = node.int("axis").unwrap_or(0);
+        let axis = match (node.is("Gather"), node.op_type.as_deref()) {
+            (true, _) => Some("axis"),
+            (_, Some("GatherBlockQuantized")) => Some("gather_axis"),
+            _ => None,
+        };
+        if let Some(axis) = axis.map(|name| node.int(name).unwrap_or(0)) {
             let rows = shapes
                 .get(&node.input_at(0))
                 .and_then(|dims| u64::try_from(dims[position(axis, dims.len())?]).ok());
@@ -44,6 +49,11 @@ fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
                 let least = row_counts.entry(places.to_string()).or_insert(*rows);
                 *least = (*least).min(*rows);
             }
+        }
+        if node.is("DequantizeLinear")
+            && let Some(&shape) = shapes.get(&node.input_at(0))
+        {
+            shapes.insert(node.output.first().map(String::as_str), shape);
         }
         let from: Vec<&str> = if node.is("Concat") {
             (0..node.input.len()).flat_map(origins).collect()
@@ -75,6 +85,14 @@ mod tests {
                 node("Gather", "words", &["words", "tall"], &["a"]),
                 node("Gather", "kinds", &["kinds", "ids"], &["b"])
                     .with(AttributeProto::int("axis", -1)),
+                node("DequantizeLinear", "d", &["bytes", "scale"], &["floats"]),
+                node("Gather", "dequantized", &["floats", "places"], &["f"]),
+                node(
+                    "GatherBlockQuantized",
+                    "blocks",
+                    &["bytes", "blocks", "scale"],
+                    &["g"],
+                ),
                 node("Add", "add", &["other", "one"], &["more"]),
                 node("Gather", "far", &["kinds", "more"], &["d"]),
                 node("Gather", "made", &["a", "third"], &["e"]),
@@ -82,11 +100,18 @@ mod tests {
             initializer: vec![
                 TensorProto::from_f32("words", &[100, 2], &[0.0; 200]),
                 TensorProto::from_f32("kinds", &[5, 3], &[0.0; 15]),
+                TensorProto::from_f32("bytes", &[7, 2], &[0.0; 14]),
             ],
             ..Default::default()
         };
         let row_counts = tables(&graph);
-        let known = [("ids", 3), ("last", 100), ("more", 5)];
+        let known = [
+            ("ids", 3),
+            ("last", 100),
+            ("more", 5),
+            ("places", 7),
+            ("blocks", 7),
+        ];
         let known = known.map(|(name, rows)| (name.to_string(), rows));
         assert_eq!(row_counts, BTreeMap::from(known));
     }

@@ -12,6 +12,7 @@ use crate::quantize::QuantizeError;
 use crate::runtime::EngineError;
 use crate::samples::SampleError;
 use crate::search::SearchError;
+use crate::snippets::SnippetError;
 use crate::stats::SecondPassMissing;
 use crate::stream::StreamError;
 use crate::tune::TuneError;
@@ -50,6 +51,8 @@ pub enum Error {
     Stream(StreamError),
     #[error(transparent)]
     Search(SearchError),
+    #[error(transparent)]
+    Snippet(#[from] SnippetError),
     #[error(transparent)]
     Order(#[from] OrderError),
     #[error(
@@ -171,7 +174,7 @@ impl Error {
     /// Kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Read(_) | Error::Graph(_) => ErrorKind::Model,
+            Error::Read(_) | Error::Graph(_) | Error::Snippet(_) => ErrorKind::Model,
             Error::Write(_) => ErrorKind::Write,
             Error::External(_) | Error::FilesMissing { .. } => ErrorKind::External,
             Error::Prepare(_) | Error::Equalize(_) => ErrorKind::Prepare,

@@ -34,6 +34,8 @@ mod report;
 mod runner;
 mod sample_checks;
 mod search;
+pub mod self_check;
+mod snippets;
 mod source;
 mod stage;
 mod stored_profile;

@@ -5,6 +5,9 @@
 #![cfg(feature = "cli")]
 
 mod comparison;
+mod completions;
+mod conventions;
+mod doctor;
 mod example;
 mod files;
 mod models;
@@ -15,6 +18,7 @@ mod refusals;
 mod schema;
 mod search;
 mod shards;
+mod snippets;
 mod texts;
 mod verify;
 

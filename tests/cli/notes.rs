@@ -134,7 +134,7 @@ fn a_name_that_is_nearly_right_is_offered() {
     misused(
         &folder,
         &["quantise", "m.onnx"],
-        &["'quantise'", "did you mean quantize?"],
+        &["`quantise`", "did you mean quantize?"],
     );
     misused(
         &folder,

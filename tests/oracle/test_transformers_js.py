@@ -115,6 +115,7 @@ def test_the_folder_has_what_transformers_js_looks_for(source, folder):
         whole = sum(p.stat().st_size for p in (path, *path.parent.glob(f"{path.name}_data*")))
         shown = f"{whole / 1e6:.1f} MB" if whole >= 1e6 else f"{whole / 1e3:.1f} kB"
         assert f"| `{form}` | `onnx/{path.name}` | {shown} |" in card
+    assert "AutoModel.from_pretrained(" in card and "octet inspect onnx/model_" in card
     assert (folder / "README.source.md").read_text() == "The model."
 
 

@@ -65,6 +65,12 @@ const commands = [
   ['inspect', '../elsewhere.onnx'],
   ['inspect', '../conv.onnx', '--json'],
   ['run', '../exact.onnx', '--samples', '../samples/1.npy'],
+  ['../exact.onnx', '../samples', '--out', 'out.onnx'],
+  ['-q', '../exact.onnx', '../samples/1.npy', '../samples/2.npy', '--threads', '1', '--out', 'out.onnx'],
+  ['inspect', '../conv.onnx', '--calib', '../samples', '--quiet'],
+  ['inspect', '../conv.onnx', '--snippet'],
+  ['inspect', '../elsewhere.onnx', '--snippet', 'onnxruntime-web'],
+  ['completions', 'bash', '--name', 'octet-onnx'],
   ['--help'],
   ['quantize', '--help'],
   ['--version'],
@@ -74,6 +80,8 @@ const commands = [
 const refusals = [
   { code: 2, args: [] },
   { code: 2, args: ['quantise'] },
+  { code: 2, args: ['../exact.onnx'] },
+  { code: 3, args: ['../missing.onnx', '../samples'] },
   { code: 2, args: ['quantize', '../conv.onnx', '--frobnicate'] },
   { code: 2, args: ['quantize', '../conv.onnx', '--demo', '2', '--threads', '0', '--out', 'out.onnx'] },
   { code: 2, args: ['quantize', '../conv.onnx', '--demo', '2', '--out', '/no/such/folder/out.onnx'] },
@@ -100,6 +108,14 @@ test('refused commands give the same sentence and code in Node as natively', () 
     assert.equal(expected.status, code, `octet ${args.join(' ')}: ${expected.stderr}`);
     assert.deepEqual(run(command(), args), expected, args.join(' '));
   }
+});
+
+test('the doctor checks the build for Node, and finds what the native program finds in a model', () => {
+  const found = (/** @type {string} */ program) => JSON.parse(run(program, ['doctor', '../conv.onnx', '--json']).stdout);
+  const [native_, node] = [found(native), found(command())];
+  assert.deepEqual([node.system, node.selfCheck.passed, node.selfCheck.kernels !== ''], ['node', true, true]);
+  assert.ok(node.freeMemory > 0 && node.disks[0].free > 0, JSON.stringify(node));
+  assert.deepEqual([node.model, node.threads, node.octet], [native_.model, native_.threads, native_.octet]);
 });
 
 test('a quantized model compares with its float model as natively', () => {

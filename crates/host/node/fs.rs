@@ -319,6 +319,13 @@ pub fn temporary_folder() -> PathBuf {
     PathBuf::new()
 }
 
+/// Bytes that this user may still write to the disk of a folder; `None` where Node does not tell.
+pub fn free_bytes(folder: &Path) -> Option<u64> {
+    host::free_bytes(&text(folder))
+        .ok()
+        .map(|bytes| bytes as u64)
+}
+
 /// True for a file, also behind a symbolic link.
 pub fn is_file(path: &Path) -> bool {
     metadata(path).is_ok_and(|found| found.is_file())

@@ -34,6 +34,10 @@ extern "C" {
     pub fn create_folders(path: &str) -> Result<(), JsValue>;
     #[wasm_bindgen(catch)]
     pub fn copy(from: &str, to: &str) -> Result<(), JsValue>;
+    #[wasm_bindgen(catch, js_name = freeBytes)]
+    pub fn free_bytes(folder: &str) -> Result<f64, JsValue>;
+    #[wasm_bindgen(js_name = freeMemory)]
+    pub fn free_memory() -> f64;
     #[wasm_bindgen(js_name = processId)]
     pub fn process_id() -> u32;
     pub fn processors() -> u32;

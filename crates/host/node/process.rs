@@ -38,6 +38,14 @@ pub fn id() -> u32 {
     host::process_id()
 }
 
+/// Bytes of memory that this process may still take.
+pub fn free_memory() -> Option<u64> {
+    Some(host::free_memory() as u64)
+}
+
+/// The name of the build.
+pub const BUILD: &str = "wasm for Node";
+
 /// The number of processors that this process may use.
 pub fn processors() -> usize {
     host::processors().max(1) as usize

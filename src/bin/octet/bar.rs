@@ -31,6 +31,10 @@ mod hidden {
             ProgressBar
         }
 
+        pub fn hidden() -> ProgressBar {
+            ProgressBar
+        }
+
         pub fn with_position(self, _position: u64) -> ProgressBar {
             self
         }

@@ -17,7 +17,7 @@ use super::reports::ReportFiles;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::shard_samples::ShardOptions;
 use super::texts::TextOptions;
-use super::{Failure, files, open, shard_comparison, threads};
+use super::{Failure, files, messages, open, shard_comparison, threads};
 
 #[derive(Args)]
 pub struct CompareOptions {
@@ -107,7 +107,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     let bound = shard_comparison::Bound::new(options, &float, &quantized, &settings)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
     if options.split && !comparing.split() {
-        octet_host::error_line!("the error can't be split: no weights follow a DequantizeLinear");
+        messages::note("the error can't be split: no weights follow a DequantizeLinear");
     }
     if let Some(path) = &options.stats {
         bound.replace(path, &mut comparing)?;
@@ -121,7 +121,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         ));
     }
     if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
-        octet_host::error_line!("octet: note: {proposed}");
+        messages::note(&proposed);
     }
     let mut shard = options.shard.begin(options.demo, &samples)?;
     let samples = shard.divide(samples);
@@ -159,7 +159,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     }
     let compared = samples.count() + already - settings.skipped.len();
     if let Some(note) = left_out(&settings.skipped, compared) {
-        octet_host::error_line!("octet: note: {note}");
+        messages::note(&note);
     }
     if let Some(out) = &options.save_stats {
         return bound.save(out, &comparing, &shard, &settings.skipped);

@@ -65,6 +65,11 @@ impl Failure {
         Failure::new(FailureKind::Requirement, line)
     }
 
+    /// A bug that was noticed without a panic.
+    pub fn internal(line: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Internal, line)
+    }
+
     fn new(kind: FailureKind, line: impl Into<String>) -> Failure {
         Failure {
             kind,

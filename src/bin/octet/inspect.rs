@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use octet::samples::{Preview, SampleSettings, TokenPreview};
 use octet::session::ModelSummary;
+use octet::snippets::SnippetKind;
 use serde::Serialize;
 
 use super::samples::Samples;
@@ -21,10 +22,22 @@ pub struct InspectOptions {
     json: bool,
     /// Samples, such as texts (.txt, .jsonl, .csv), to show the first one as the model receives it,
     /// with its tokens; with --json, all of them
-    #[arg(long, value_name = "PATH", num_args = 1..)]
+    #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
     samples: Vec<PathBuf>,
+    /// Print only a snippet of code for this model: a Python script that writes samples of its inputs
+    /// (samples), or a run of the model (onnxruntime, onnxruntime-web, transformers.js)
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "samples", conflicts_with_all = ["json", "samples"],
+        value_parser = snippet_kind)]
+    snippet: Option<SnippetKind>,
     #[command(flatten)]
     texts: TextOptions,
+}
+
+fn snippet_kind(name: &str) -> Result<SnippetKind, String> {
+    SnippetKind::named(name).ok_or_else(|| {
+        let names = SnippetKind::ALL.map(SnippetKind::name).join(", ");
+        format!("there is no such snippet: choose one of {names}")
+    })
 }
 
 /// A sample as the model receives it.
@@ -37,6 +50,9 @@ struct SeenSample {
 /// Runs the command.
 pub fn run(options: &InspectOptions) -> Result<(), Failure> {
     let session = open::open(&options.model)?;
+    if let Some(kind) = options.snippet {
+        return files::print(&session.snippet(kind)?);
+    }
     let samples = Samples::new(&options.samples, None)?;
     let samples = samples.tokenized(&session, &options.model, &options.texts)?;
     // The document has all samples, the text for people the first one.

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use octet::shards::{Payload, StatsFile, StatsHeader, check_together, read_header};
-use octet_host::error_line;
 use octet_host::fs::File;
 use rayon::prelude::*;
 
 use super::stats_files::{read, refused};
-use super::{Failure, files, targets, threads};
+use super::{Failure, files, messages, targets, threads};
 
 #[derive(Args)]
 pub struct MergeOptions {
@@ -72,15 +71,15 @@ pub fn run(options: &MergeOptions) -> Result<(), Failure> {
         .iter()
         .filter_map(|(_, shards)| shards.missing())
     {
-        error_line!("octet: note: {sources} are not here yet");
+        messages::note(&format!("{sources} are not here yet"));
     }
     if header.processors.len() > 1 {
         let all: Vec<&str> = header.processors.iter().map(String::as_str).collect();
-        error_line!(
-            "octet: note: the shards ran on different instruction sets ({}), so floats may differ in their last bits \
+        messages::note(&format!(
+            "the shards ran on different instruction sets ({}), so floats may differ in their last bits \
              from a run on one machine",
             all.join("; ")
-        );
+        ));
     }
     Ok(())
 }

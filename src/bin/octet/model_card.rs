@@ -193,9 +193,28 @@ pub fn text(name: &str, rows: &[CardRow]) -> String {
     for why in reasons {
         let _ = writeln!(card, "\nAn error was not measured: {why}.");
     }
+    card.push_str(&usage(name, rows));
     let version = env!("CARGO_PKG_VERSION");
     let _ = writeln!(card, "\nMade by Octet {version}.");
     card
+}
+
+/// The part of the card on loading the folder.
+fn usage(name: &str, rows: &[CardRow]) -> String {
+    let Some(row) = rows.last() else {
+        return String::new();
+    };
+    // JSON strings are those of JavaScript.
+    let name = serde_json::json!(name);
+    format!(
+        "\n## Use\n\n```js\nimport {{ AutoModel }} from '@huggingface/transformers';\n\n\
+         const model = await AutoModel.from_pretrained({name}, {{ dtype: '{form}' }});\n```\n\n\
+         `dtype` is one of the table. A class for the task, such as `AutoModelForCausalLM`, does more. \
+         `octet inspect {file} --snippet transformers.js` prints code with all inputs of a file; other kinds of \
+         `--snippet` are onnxruntime and onnxruntime-web.\n",
+        form = row.form,
+        file = row.file
+    )
 }
 
 /// The lines that are printed.

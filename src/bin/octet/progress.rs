@@ -3,6 +3,15 @@
 use octet::session::{Event, ProgressMonitor};
 
 use super::bar::{ProgressBar, ProgressStyle};
+use super::messages;
+
+/// A bar of a length, which `--quiet` hides.
+pub fn bar(length: u64) -> ProgressBar {
+    match messages::are_off() {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(length),
+    }
+}
 
 /// A progress bar over the samples, with the name of the stage.
 pub struct Progress {
@@ -12,7 +21,7 @@ pub struct Progress {
 impl Progress {
     /// A bar for a number of samples.
     pub fn new(samples: usize) -> Progress {
-        let bar = ProgressBar::new(samples as u64);
+        let bar = bar(samples as u64);
         let style = ProgressStyle::with_template("{msg:14} {wide_bar} {pos}/{len}, {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Progress { bar }
@@ -26,15 +35,13 @@ impl Progress {
     /// Prints a line above the bar, only on a terminal.
     pub fn tell(&self, text: &str) {
         if !self.bar.is_hidden() {
-            self.bar
-                .suspend(|| octet_host::error_line!("octet: {text}"));
+            self.bar.suspend(|| messages::line(text));
         }
     }
 
     /// Prints a note above the bar.
     pub fn note(&self, text: &str) {
-        self.bar
-            .suspend(|| octet_host::error_line!("octet: note: {text}"));
+        self.bar.suspend(|| messages::note(text));
     }
 
     /// Removes the bar.

@@ -18,6 +18,12 @@ use super::texts::TextOptions;
 use super::transformers_js::WebFolder;
 use super::{Failure, files, notes, targets, threads};
 
+/// The end of the help.
+pub const AFTERWARDS: &str = "\
+Before: `octet inspect MODEL --snippet` prints a script that writes samples of this model.
+Afterwards: `octet compare` judges the result, and `octet inspect RESULT --snippet onnxruntime`
+(onnxruntime-web, transformers.js) prints code that runs it.";
+
 #[derive(Args)]
 pub struct QuantizeOptions {
     /// The float model; external data files beside it are found automatically. With --for, the
@@ -44,7 +50,7 @@ pub struct QuantizeOptions {
     pub report: Option<PathBuf>,
     /// Print every note instead of a summary
     #[arg(long)]
-    verbose: bool,
+    pub verbose: bool,
     /// Print the forecast and the result as JSON on the output stream
     #[arg(long)]
     pub json: bool,

@@ -14,7 +14,7 @@ use super::images::ImageOptions;
 use super::reports::ReportFiles;
 use super::samples::Samples;
 use super::texts::TextOptions;
-use super::{Failure, files, open, threads};
+use super::{Failure, files, messages, open, threads};
 
 #[derive(Args)]
 pub struct RunOptions {
@@ -92,7 +92,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
         ));
     };
     if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
-        octet_host::error_line!("octet: note: {proposed}");
+        messages::note(&proposed);
     }
     let inputs = session.decode(&sample, &settings)?;
     let kernels = options.float_kernels;

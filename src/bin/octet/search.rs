@@ -12,7 +12,6 @@ use octet::search::{
     Amount, Bits, Budget, Metric, Prefer, SearchOptions, SearchResult, SearchSample, Sensitivities,
 };
 use octet::session::{Error, Session};
-use octet_host::error_line;
 use octet_host::time::Instant;
 
 use super::images::ImageOptions;
@@ -20,16 +19,16 @@ use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
 use super::texts::TextOptions;
-use super::{Failure, files, labels, open, targets, threads};
+use super::{Failure, files, labels, messages, open, targets, threads};
 
 #[derive(Args)]
 pub struct SearchCommand {
     /// The float model
     model: PathBuf,
     /// Samples, as for `octet quantize`: one half calibrates and chooses, the other verifies
-    #[arg(long, visible_alias = "samples", aliases = ["data", "input"], value_name = "PATH", num_args = 1.., required = true)]
-    calib: Vec<PathBuf>,
-    /// Samples that verify, in place of a half of --calib
+    #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1.., required = true)]
+    samples: Vec<PathBuf>,
+    /// Samples that verify, in place of a half of --samples
     #[arg(long, value_name = "PATH", num_args = 1..)]
     verify: Vec<PathBuf>,
     /// Limit that the result must keep: accuracy=0.5%, kl=0.01, sqnr=30, bytes=4MB, bytes=30%, time=60%,
@@ -63,7 +62,7 @@ pub struct SearchCommand {
     /// Measure the times of layers on this machine; without it, times come from a model of costs
     #[arg(long)]
     profile: bool,
-    /// Draws the halves of --calib anew
+    /// Draws the halves of --samples anew
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
     /// Use the sensitivities of this file in place of a measurement
@@ -86,7 +85,7 @@ pub struct SearchCommand {
     json: bool,
     /// Print when each stage begins
     #[arg(long)]
-    verbose: bool,
+    pub verbose: bool,
     /// Number of threads [default: one per processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -213,7 +212,7 @@ pub fn run(command: &SearchCommand) -> Result<(), Failure> {
         let samples = samples.tokenized(session, &command.model, &command.texts)?;
         samples.usable(session, &mut reading)
     };
-    let all = read(&mut session, &command.calib)?;
+    let all = read(&mut session, &command.samples)?;
     let verifying = match command.verify.is_empty() {
         true => None,
         false => Some(read(&mut session, &command.verify)?),
@@ -289,7 +288,7 @@ pub fn run(command: &SearchCommand) -> Result<(), Failure> {
             stage = now.stage;
             let line = format!("{stage}, after {:.1} s", began.elapsed().as_secs_f64());
             match command.verbose {
-                true => error_line!("octet: {line}"),
+                true => messages::line(&line),
                 false => progress.tell(&line),
             }
         }

@@ -16,7 +16,7 @@ use super::read_ahead::ReadAhead;
 use super::stream_parts::PartFiles;
 use super::stream_source::Source;
 use super::write_behind::WAITING;
-use super::{Failure, interrupt};
+use super::{Failure, interrupt, progress};
 
 /// Models with more bytes than this are converted piece by piece.
 const LARGE_MODEL: u64 = 1 << 30;
@@ -273,7 +273,7 @@ pub fn refuse(options: &[(bool, &str)]) -> Result<(), Failure> {
 
 fn progress_bar((done, bytes): (u64, u64)) -> ProgressBar {
     let template = "Quantizing {wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
-    let bar = ProgressBar::new(bytes).with_position(done);
+    let bar = progress::bar(bytes).with_position(done);
     bar.set_style(
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
     );

@@ -14,7 +14,7 @@ use octet_tokenizer::{TextError, TextTokenizer, TokenizedFile};
 use super::tokenizer_module::{
     ModuleError as TextError, ModuleTokenizer as TextTokenizer, ModuleTokens as TokenizedFile,
 };
-use super::{Failure, files};
+use super::{Failure, files, messages};
 
 /// Options for texts as samples.
 #[derive(Args)]
@@ -127,15 +127,15 @@ impl TextOptions {
 fn note(path: &str, file: &TokenizedFile) {
     let used = file.samples.len();
     if used < file.texts {
-        octet_host::error_line!(
-            "octet: note: {path}: {used} of {} texts are used, spread evenly over the file; --texts changes the number",
+        messages::note(&format!(
+            "{path}: {used} of {} texts are used, spread evenly over the file; --texts changes the number",
             file.texts
-        );
+        ));
     }
     if file.cut > 0 {
-        octet_host::error_line!(
-            "octet: note: {path}: {} of {used} texts were cut at the maximum length; --max-length changes it",
+        messages::note(&format!(
+            "{path}: {} of {used} texts were cut at the maximum length; --max-length changes it",
             file.cut
-        );
+        ));
     }
 }
