@@ -21,7 +21,7 @@ const { values } = parseArgs({ options: {
 } });
 const out = values.out;
 
-for (const needed of ['pkg/threads/octet_bg.wasm', 'pkg/baseline/octet_bg.wasm', 'pkg/tokenizer/tokenizer_bg.wasm', 'pkg/vendor/dagre.js']) {
+for (const needed of ['pkg/threads/octet_bg.wasm', 'pkg/baseline/octet_bg.wasm', 'pkg/tokenizer/tokenizer_bg.wasm', 'pkg/vendor/dagre.js', 'pkg/vendor/onnxruntime-web/ort.wasm.min.mjs']) {
   if (!existsSync(join(checkout, needed))) {
     console.error(`dist: ${needed} is not built yet; make build does it`);
     process.exit(1);
@@ -49,8 +49,8 @@ const walk = (folder) => readdirSync(folder, { withFileTypes: true }).flatMap((e
 const files = walk(out).map((file) => relative(out, file).split(sep).join('/')).filter((file) => !/^sw(-files)?\.js$/.test(file)).sort();
 const hash = createHash('sha256');
 for (const file of [...files, 'sw.js']) hash.update(`${file}\n`).update(readFileSync(join(out, file)));
-// Large files are cached on first use: a visitor needs one of the two builds, and perhaps no demo and no texts.
-const later = files.filter((file) => /^demo\/|^pkg\/(threads|baseline|tokenizer)\//.test(file));
+// Large files are cached on first use: a visitor needs one of the two builds, and perhaps no demo, no texts and no other runtime.
+const later = files.filter((file) => /^demo\/|^pkg\/(threads|baseline|tokenizer|vendor\/onnxruntime-web)\//.test(file));
 const known = {
   version: hash.digest('hex').slice(0, 16),
   shell: files.filter((file) => !later.includes(file)),

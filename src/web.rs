@@ -8,6 +8,7 @@
 
 mod control;
 mod convert;
+mod excerpt;
 mod files;
 mod inference;
 mod inspect;

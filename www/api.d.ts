@@ -101,6 +101,9 @@ export interface OutputTensor {
   data: Elements;
 }
 
+/** A value that was seen in a run, without its elements. */
+export type SeenValue = Pick<OutputTensor, 'name' | 'element' | 'shape'>;
+
 export interface RunOptions {
   /** Measured runs. Default: 10. */
   runs?: number;

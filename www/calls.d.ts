@@ -7,7 +7,7 @@ import type {
   ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, StreamedPlan, TextSettings, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
-  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, Result, Run, RunOptions, SearchChoices, SearchOutcome, Shared, StreamedFiles, TokenizedTexts,
+  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, Result, Run, RunOptions, SearchChoices, SearchOutcome, SeenValue, Shared, StreamedFiles, TokenizedTexts,
 } from './api.js';
 
 /** An open model. `wanted` lists external data files that are missing. */
@@ -47,6 +47,8 @@ export interface Calls {
   presets(args: {}): Record<string, ImageSettings>;
   group(args: { paths: string[] }): SampleRef[];
   graphOf(args: { blob: Blob }): GraphView;
+  withOutputs(args: { blob: Blob; values: string[] }): Blob;
+  excerpt(args: { blob: Blob; inputs: SeenValue[]; outputs: string[] }): Blob;
   tokenize(args: { texts: NamedFile[]; tokenizer: NamedFile; config: NamedFile | null; settings: TextSettings; length: number | null }): TokenizedTexts;
   beginScope(args: { message: string }): void;
   endScope(args: {}): void;
@@ -56,6 +58,7 @@ export interface Calls {
   close(args: Key): void;
   preview(args: Key & { files: NamedFile[]; settings: SampleSettings }): Decoded;
   check(args: Key & { files: NamedFile[]; settings: SampleSettings }): UnusableSample[];
+  tensors(args: Key & { files: NamedFile[]; settings: SampleSettings }): OutputTensor[];
   demoSamples(args: Key & { count: number; seed: number }): NamedFile[];
   forecast(args: Key & { files: NamedFile[]; method: string; samples: SampleSettings; settings: Settings }): Forecast;
   calibrate(args: Key & {

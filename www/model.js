@@ -8,7 +8,7 @@ import { OctetError, unlessAborted } from './engine.js';
 import { namedFile } from './files.js';
 import { defaultMethod, equalizes, needsMoments, needsSamples } from './settings-document.js';
 
-/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, UnusableSample, NamedFile, Progress, Settings, Result, Run, RunOptions, SampleSettings, SearchOptions, SearchOutcome } from './types.js' */
+/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, UnusableSample, NamedFile, OutputTensor, Progress, Settings, Result, Run, RunOptions, SampleSettings, SearchOptions, SearchOutcome } from './types.js' */
 /** @import { CallOptions, Engine } from './engine.js' */
 
 /** An open model. It outlives the worker: the file is kept and opened again when needed. */
@@ -88,6 +88,17 @@ export class Model {
   async preview(samples, settings = {}, options = {}) {
     const engine = await this.worker(options);
     return engine.call('preview', { key: this.#key, files: samples.map(namedFile), settings }, options);
+  }
+
+  /**
+   * Decodes the first sample into the tensors that the model is run on, for a run elsewhere.
+   *
+   * @param {(File | NamedFile)[]} samples
+   * @param {SampleSettings} [settings]
+   * @returns {Promise<OutputTensor[]>}
+   */
+  async tensors(samples, settings = {}) {
+    return (await this.worker()).call('tensors', { key: this.#key, files: samples.map(namedFile), settings });
   }
 
   /**

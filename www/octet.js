@@ -20,7 +20,7 @@ import { baseName, namedFile } from './files.js';
 import { InferenceSession } from './inference-session.js';
 import { Model } from './model.js';
 
-/** @import { GraphView, ImageSettings, InputTensor, Memory, NamedFile, Run, RunOptions, SampleRef, TextSettings, TokenizedTexts } from './types.js' */
+/** @import { GraphView, ImageSettings, InputTensor, Memory, NamedFile, Run, RunOptions, SampleRef, SeenValue, TextSettings, TokenizedTexts } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -199,6 +199,29 @@ export class Octet {
    */
   async graphOf(blob) {
     return (await this.engine()).call('graphOf', { blob });
+  }
+
+  /**
+   * A model file with further values as outputs.
+   *
+   * @param {Blob} blob
+   * @param {string[]} values
+   * @returns {Promise<Blob>}
+   */
+  async withOutputs(blob, values) {
+    return (await this.engine()).call('withOutputs', { blob, values });
+  }
+
+  /**
+   * The nodes between values that were seen in a run and `outputs`, as a model file of its own.
+   *
+   * @param {Blob} blob
+   * @param {SeenValue[]} inputs
+   * @param {string[]} outputs
+   * @returns {Promise<Blob>}
+   */
+  async excerpt(blob, inputs, outputs) {
+    return (await this.engine()).call('excerpt', { blob, inputs, outputs });
   }
 
   /**

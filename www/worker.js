@@ -84,6 +84,12 @@ const calls = {
     return found;
   },
 
+  async tensors({ key, files, settings }) {
+    const [sample] = samplesOf(files);
+    if (!sample) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
+    return session(key).tensors(sample.name, sample.files, settings);
+  },
+
   demoSamples({ key, count, seed }) {
     /** @type {{ path: string, bytes: Uint8Array<ArrayBuffer> }[]} */
     const made = session(key).demoSamples(count, seed);
@@ -156,6 +162,8 @@ const calls = {
   tokenize: (args) => tokenize(args, wasmFiles),
 
   graphOf: ({ blob }) => loaded().graphOf('the model', blob),
+  withOutputs: async ({ blob, values }) => new Blob([/** @type {BlobPart} */ (await loaded().withOutputs('the model', blob, values))]),
+  excerpt: async ({ blob, inputs, outputs }) => new Blob([/** @type {BlobPart} */ (await loaded().excerpt('the model', blob, inputs, outputs))]),
 
   graph: ({ key }) => session(key).graph(),
 
@@ -235,7 +243,7 @@ function failure(error) {
  */
 function movable(call, value) {
   if (call === 'quantize') return [value.model.buffer];
-  return call === 'infer' ? value.map((/** @type {OutputTensor} */ { data }) => data.buffer) : [];
+  return call === 'infer' || call === 'tensors' ? value.map((/** @type {OutputTensor} */ { data }) => data.buffer) : [];
 }
 
 /** Calls run in order: a session is never entered twice. */

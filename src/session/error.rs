@@ -64,6 +64,12 @@ pub enum Error {
         "there are no samples; static quantization needs real inputs to determine the ranges: add .npy, .npz, image or test_data_set files"
     )]
     NoSamples,
+    #[error("the model has no node that computes `{name}`; name an output of one of its nodes")]
+    NoSuchValue { name: String },
+    #[error(
+        "the value `{name}` has the element type `{element}`, which ONNX does not have; use a name such as float32 or uint8"
+    )]
+    NoSuchElement { name: String, element: String },
     #[error("stopped on request; the model is kept, calibration can be started again")]
     Stopped,
     #[error(transparent)]
@@ -174,7 +180,11 @@ impl Error {
     /// Kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Read(_) | Error::Graph(_) | Error::Snippet(_) => ErrorKind::Model,
+            Error::Read(_)
+            | Error::Graph(_)
+            | Error::Snippet(_)
+            | Error::NoSuchValue { .. }
+            | Error::NoSuchElement { .. } => ErrorKind::Model,
             Error::Write(_) => ErrorKind::Write,
             Error::External(_) | Error::FilesMissing { .. } => ErrorKind::External,
             Error::Prepare(_) | Error::Equalize(_) => ErrorKind::Prepare,

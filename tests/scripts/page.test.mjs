@@ -89,7 +89,7 @@ test('what loads on demand is not loaded at start', () => {
 
 test('every module is reached from the entry or from a worker', () => {
   const views = features.filter(({ load }) => load).map(({ name }) => filesOf(name).view);
-  const left = ['www/main.js', 'www/worker.js', 'www/features/graph/layout-worker.js', ...views];
+  const left = ['www/main.js', 'www/worker.js', 'www/features/graph/layout-worker.js', 'www/features/runtime/runtime-worker.js', ...views];
   /** @type {Set<string>} */
   const reached = new Set();
   for (let file; (file = left.pop());) {

@@ -52,6 +52,7 @@ export const features = [
   { name: 'timeline', place: 'tab', title: 'Timeline', load: () => import('./timeline/view.js'), onDemand: true, style: true },
   { name: 'search', place: 'tab', title: 'Search', load: () => import('./search/view.js'), onDemand: true, style: true },
   { name: 'compare', place: 'tab', title: 'Compare', load: () => import('./compare/view.js'), onDemand: true, style: true },
+  { name: 'runtime', place: 'tab', title: 'Real runtime', load: () => import('./runtime/view.js'), onDemand: true, style: true },
   { name: 'inspector', place: 'aside', load: () => import('./inspector/view.js'), onDemand: true, style: true },
   { name: 'status', place: 'foot', load: () => import('./status/view.js'), style: true },
   { name: 'result', place: 'part', style: true },

@@ -1,0 +1,29 @@
+// @ts-check
+/** The matrix as a JSON file: runtime, provider, and what was tried. Pure. */
+
+/** @import { Check, Tried } from './state.js' */
+
+/** @param {Tried | null} tried */
+function entry(tried) {
+  if (!tried) return null;
+  if (tried.error) return { loads: false, error: tried.error };
+  const [median, low, high] = tried.times ?? [null, null, null];
+  return {
+    loads: true, loadMs: tried.loadTime, medianMs: median, lowMs: low, highMs: high,
+    outputs: tried.outputs.map(({ name, octet, float, same, parts }) => ({ name, octetDecibels: finite(octet), floatDecibels: float === null ? null : finite(float), sameAnswer: same, differs: parts })),
+  };
+}
+
+/** @param {number} value @returns {number | string} */
+const finite = (value) => (Number.isFinite(value) ? value : 'not comparable');
+
+/** @param {Check} found */
+export function matrixText({ name, samples, runs, rows, culprit }) {
+  return JSON.stringify({
+    model: name, samples, runs,
+    rows: rows.map(({ provider, version, threads, why, float, quantized }) => (quantized
+      ? { runtime: 'onnxruntime-web', version, provider, threads, float: entry(float), quantized: entry(quantized) }
+      : { runtime: 'onnxruntime-web', provider, notTried: why })),
+    ...(culprit?.found ? { firstWrongNode: { node: culprit.found.node, operator: culprit.found.operator, output: culprit.found.output, alone: culprit.found.alone } } : {}),
+  }, null, 2);
+}
