@@ -343,13 +343,15 @@ inBrowsers('the studio', (visit, name) => {
   test('tabs are walked with the arrow keys', () => visit({}, async (visit) => {
     await visit.drop({ 'small.onnx': convolution() });
     await visit.tab.waitForSelector('#card-title');
+    const tabs = await visit.tab.$$eval('[role=tab]', (all) => all.map(({ id }) => id));
+    assert.deepEqual(tabs.slice(0, 2), ['tab-overview', 'tab-layers']);
     await visit.tab.focus('#tab-overview');
     await visit.tab.keyboard.press('ArrowLeft');
-    assert.equal(await visit.tab.evaluate(() => document.activeElement?.id), 'tab-compare');
+    assert.equal(await visit.tab.evaluate(() => document.activeElement?.id), tabs.at(-1));
     await visit.tab.keyboard.press('Home');
     await visit.tab.keyboard.press('ArrowRight');
     const state = await visit.tab.$$eval('[role=tab]', (all) => all.map((tab) => [tab.getAttribute('aria-selected'), tab.getAttribute('tabindex')].join()));
-    assert.deepEqual(state, ['false,-1', 'true,0', 'false,-1', 'false,-1', 'false,-1', 'false,-1']);
+    assert.deepEqual(state, tabs.map((id) => (id === 'tab-layers' ? 'true,0' : 'false,-1')));
     await visit.says('#panel-layers', /Types and scales are known after a run/);
   }));
 });
