@@ -45,30 +45,44 @@ def saturates():
 
 
 def unsigned(model):
-    """A model or a model file with such weights as u8."""
+    """A model or a model file with such weights as u8, in the bodies of its nodes, too."""
     model = onnx.ModelProto.FromString(model.SerializeToString()) if isinstance(model, onnx.ModelProto) else onnx.load(model)
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    pairs = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear" and len(node.input) > 2}
-    made = {}
+    _raise_weights(model.graph, {}, {})
+    return model
+
+
+def _raise_weights(graph, constants, pairs):
+    """Raises the weights of a graph and of its bodies. Given are the constants of the graphs around
+    it, each with its graph, and their nodes that dequantize, by output.
+    """
+    constants = constants | {tensor.name: (tensor, graph) for tensor in graph.initializer}
+    pairs = pairs | {node.output[0]: node for node in graph.node if node.op_type == "DequantizeLinear" and len(node.input) > 2}
 
     def is_type(name, kind):
-        return name in constants and constants[name].data_type == kind
+        return name in constants and constants[name][0].data_type == kind
 
-    def raised(name, values):
-        if name not in made:
-            made[name] = numpy_helper.from_array((values.astype(np.int16) + 128).astype(np.uint8), f"{name} as u8")
-        return made[name].name
+    def values_of(name):
+        return numpy_helper.to_array(constants[name][0])
+
+    def raised(name, values, owner):
+        new = f"{name} as u8"
+        if all(tensor.name != new for tensor in owner.initializer):
+            owner.initializer.append(numpy_helper.from_array((values.astype(np.int16) + 128).astype(np.uint8), new))
+        return new
 
     def raise_weight(node, weight, zero):
         name, zeros = node.input[weight], node.input[zero] if len(node.input) > zero else ""
         if not is_type(name, TensorProto.INT8) or zeros and zeros not in constants:
             return
+        owner = constants[name][1]
         node.input.extend([""] * (zero + 1 - len(node.input)))
-        node.input[weight] = raised(name, numpy_helper.to_array(constants[name]))
-        none = np.zeros((), np.int8)
-        node.input[zero] = raised(zeros or f"zero of {name}", numpy_helper.to_array(constants[zeros]) if zeros else none)
+        node.input[weight] = raised(name, values_of(name), owner)
+        if zeros:
+            node.input[zero] = raised(zeros, values_of(zeros), constants[zeros][1])
+        else:
+            node.input[zero] = raised(f"zero of {name}", np.zeros((), np.int8), owner)
 
-    for node in model.graph.node:
+    for node in graph.node:
         for weight, zero, other in WEIGHTS.get(node.op_type, []):
             if other is None or is_type(node.input[other], TensorProto.UINT8):
                 raise_weight(node, weight, zero)
@@ -76,5 +90,6 @@ def unsigned(model):
             activation, weight = (pairs[name] for name in node.input[:2])
             if is_type(activation.input[2], TensorProto.UINT8):
                 raise_weight(weight, 0, 2)
-    model.graph.initializer.extend(made.values())
-    return model
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _raise_weights(attribute.g, constants, pairs)

@@ -7,11 +7,10 @@ import subprocess
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from llama_graph import Shape, write_llama
 from onnx import numpy_helper
-from reference_runtimes import sqnr
+from reference_runtimes import session, sqnr
 from text_tokenizers import TEXTS, TRAINED
 
 
@@ -44,7 +43,7 @@ def quantized(program, source, out, method, form="matmul_nbits"):
 
 
 def logits(path, ids):
-    running = onnxruntime.InferenceSession(path)
+    running = session(path)
     return [running.run(None, {"input_ids": one})[0].astype(np.float64) for one in ids]
 
 

@@ -7,11 +7,10 @@ import subprocess
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from llama_graph import Shape, write_llama
 from onnx import TensorProto, helper, numpy_helper
-from reference_runtimes import sqnr
+from reference_runtimes import session, sqnr
 from schemes import node
 
 SMALL = Shape(layers=2, width=64, heads=4, kv_heads=2, inner=128, vocabulary=256)
@@ -115,7 +114,7 @@ def graphs(graph):
 
 
 def run(path, samples):
-    running = onnxruntime.InferenceSession(path)
+    running = session(path)
     kinds = {i.name: np.float16 if "16" in i.type else None for i in running.get_inputs()}
     fed = [{k: v.astype(kinds[k]) if kinds[k] and v.dtype.kind == "f" else v for k, v in one.items()} for one in samples]
     return [running.run(None, one) for one in fed]

@@ -10,9 +10,9 @@ from unittest import mock
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from reference_runtimes import session
 from schemes import node
 from test_streamed import ELEMENTS, convert, model_in, raw, rows_of
 
@@ -97,7 +97,7 @@ def test_heavy_tails_and_large_matrices_are_onnx_runtimes(program, tmp_path, bit
     assert in_memory(program, source, whole, settings).returncode == 0
     assert {name: data for name, (*_, data) in raw(whole).items()} == {name: data for name, (*_, data) in raw(out).items()}
     x = random.standard_normal((1, 1024)).astype(np.float32)
-    y = onnxruntime.InferenceSession(out).run(None, {"x": x})[0]
+    y = session(out).run(None, {"x": x})[0]
     wide = (integers.astype(np.float32) - zeros[..., None]) * scales[..., None]
     exact = x @ wide.reshape(300, 1024).T
     np.testing.assert_allclose(y, exact, atol=np.abs(exact).max() * 1e-5)
@@ -176,7 +176,7 @@ def bits_of(path):
 
 def logits_of(path):
     feeds = {"ids": np.array([[1, 5, 9, 2, 70]]), "lengths": np.array([4], np.int32), "total": np.array(5, np.int32).reshape(1)}
-    return onnxruntime.InferenceSession(path).run(None, feeds)[0].astype(np.float32)
+    return session(path).run(None, feeds)[0].astype(np.float32)
 
 
 @pytest.mark.parametrize("method", ["rtn", "k_quant", "search"])

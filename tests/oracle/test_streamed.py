@@ -8,10 +8,10 @@ import subprocess
 import ml_dtypes
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import _pybind_state as kernels
+from reference_runtimes import session
 from schemes import node
 
 ELEMENTS = {
@@ -152,7 +152,7 @@ def test_a_result_in_several_files_loads_and_computes_the_same(program, tmp_path
     offsets = [int(e.value) for t in entries for e in t.external_data if e.key == "offset"]
     assert all(offset % 4096 == 0 for offset in offsets)
     ids = {"ids": np.arange(7, dtype=np.int64) * 3}
-    outputs = [onnxruntime.InferenceSession(path).run(None, ids)[0] for path in (one, several)]
+    outputs = [session(path).run(None, ids)[0] for path in (one, several)]
     np.testing.assert_array_equal(*outputs)
     wide = {name: value.astype(np.float32) for name, value in floats.items()}
     exact = wide["table"][ids["ids"]] @ wide["w"] * 2 @ wide["v"].T
@@ -227,7 +227,7 @@ def test_a_tied_head_and_its_embeddings_are_stored_once(program, tmp_path, eleme
     middle = rows_of(zeros, bits, 3).astype(np.float32) if not symmetric else np.full((400, 3), float(1 << bits - 1))
     wide = (integers - np.repeat(middle, 32, 1)) * np.repeat(scales.astype(np.float32), 32, 1)
     ids = np.array([0, 3, 399, 7, 7])
-    y, x = onnxruntime.InferenceSession(out).run(None, {"ids": ids})
+    y, x = session(out).run(None, {"ids": ids})
     np.testing.assert_array_equal(x, wide[ids].astype(x.dtype))
     exact = wide[ids] @ wide.T
     np.testing.assert_allclose(y.astype(np.float32), exact, atol=np.abs(exact).max() * (2e-3 if element == "float16" else 1e-5))

@@ -11,13 +11,12 @@ import time
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import yaml
 from llama_graph import Shape, write_llama
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import _pybind_state as kernels
-from reference_runtimes import sqnr
+from reference_runtimes import session, sqnr
 from schemes import node
 
 SMALL = Shape(layers=2, width=128, heads=4, kv_heads=2, inner=256, vocabulary=500)
@@ -48,7 +47,7 @@ def converted(program, source, out, settings, *options, check=True):
 
 
 def logits(path, feeds=IDS):
-    return onnxruntime.InferenceSession(path).run(None, feeds)[0].astype(np.float64)
+    return session(path).run(None, feeds)[0].astype(np.float64)
 
 
 def constants(model):
@@ -203,7 +202,7 @@ def test_4_bit_floats_are_onnx_runtimes_byte_for_byte(program, tmp_path, float_t
         assert attributes == {"K": rows, "N": columns, "block_size": block, "quant_type": kind_id}
         if kind == np.float32:
             x = np.random.default_rng(1).standard_normal((3, rows)).astype(np.float32)
-            y = onnxruntime.InferenceSession(out).run(None, {"x": x})[0]
+            y = session(out).run(None, {"x": x})[0]
             assert sqnr([(x @ w).astype(np.float64)], [y.astype(np.float64)]) > 12
 
 

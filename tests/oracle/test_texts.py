@@ -7,9 +7,9 @@ import subprocess
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from reference_runtimes import session
 from schemes import node
 from text_tokenizers import TEXTS, TRAINED, gpt2, minilm, random_texts, smollm2, word_pieces
 from tokenizers import Tokenizer
@@ -130,7 +130,7 @@ def test_a_language_model_is_judged_as_from_the_logits_of_onnxruntime(program, t
     (output,) = found["outputs"]
     assert found["samples"] == len(lines) and output["kind"] == "tokens"
 
-    sessions = [onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]) for path in (float_model, quantized)]
+    sessions = [session(path) for path in (float_model, quantized)]
     kl, same, nll = [], [], []
     for ids in texts:
         size = len(ids) if length == "sequence" else length

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from llama_graph import Shape, write_llama
 from onnx import TensorProto, helper, numpy_helper
-from reference_runtimes import sqnr
+from reference_runtimes import session, sqnr
 from schemes import node
 
 WORDS, WIDTH, HEADS, HEAD, KV = 2400, 128, 4, 32, 2
@@ -128,13 +127,13 @@ def test_q8_is_unsigned_beside_attentions(folder):
 
 def greedy(path, ids, count):
     """Ids by ONNX Runtime, one step after the other."""
-    session = onnxruntime.InferenceSession(path)
+    running = session(path)
     kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
-    caches = {i.name: np.zeros((1, KV, 0, HEAD), kinds[i.type]) for i in session.get_inputs() if i.name.startswith("past")}
+    caches = {i.name: np.zeros((1, KV, 0, HEAD), kinds[i.type]) for i in running.get_inputs() if i.name.startswith("past")}
     made, step = list(ids), list(ids)
     for _ in range(count):
         feeds = {"input_ids": np.array([step]), "attention_mask": np.ones((1, len(made)), np.int64), **caches}
-        logits, *present = session.run(None, feeds)
+        logits, *present = running.run(None, feeds)
         step = [int(logits[0, -1].argmax())]
         made += step
         caches = dict(zip(caches, present, strict=True))
@@ -184,9 +183,9 @@ def test_the_card_shows_the_error_of_models_that_octet_runs(program, tmp_path):
     assert [one["dtype"] for one in json.loads(done.stdout)["files"]] == list(FORMS)
     card = (tmp_path / "out" / "README.md").read_text()
     assert "on 1 given samples" in card and "not measured" not in card
-    exact = onnxruntime.InferenceSession(source / "model.onnx").run(None, dict(np.load(ids)))
+    exact = session(source / "model.onnx").run(None, dict(np.load(ids)))
     for form, ending in FORMS.items():
-        found = onnxruntime.InferenceSession(tmp_path / "out" / "onnx" / f"model{ending}.onnx").run(None, dict(np.load(ids)))
+        found = session(tmp_path / "out" / "onnx" / f"model{ending}.onnx").run(None, dict(np.load(ids)))
         row = next(line for line in card.splitlines() if line.startswith(f"| `{form}`"))
         shown, actual = float(row.split("|")[5].split()[0]), sqnr(exact, found)
         print(f"{form}: {shown} dB in the card, {actual:.1f} in ONNX Runtime")
