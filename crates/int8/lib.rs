@@ -50,8 +50,9 @@ pub use operators::{BLOCK_PRODUCT, MATMUL_NBITS};
 pub use pattern::Scope;
 use pattern::matcher::MatcherInput;
 pub use program::{
-    InstructionClock, OutputSlice, Program, RegionInput, cost_of_product, split_rows, wake_ahead,
-    with_pool,
+    InstructionClock, OutputSlice, Program, RegionInput, cost_of_product, is_worker,
+    parallel_operators, pieces, run_pieces, split_rows, threads, wake_ahead, with_pool,
+    with_threads,
 };
 pub use resize_geometry::{ResizeError, ResizeSampling, ResizeTarget};
 pub use sub_byte::quantized;

@@ -21,6 +21,7 @@ pub mod pack;
 mod products;
 mod rounding_error;
 mod sum;
+mod variable_length;
 
 pub use abs_max::raise_magnitudes;
 pub use bin_groups::PrefixSums;
@@ -33,6 +34,7 @@ pub use logarithm::log2;
 pub use products::{FloatRows, multiply, multiply_transposed};
 pub use rounding_error::RoundingGrid;
 pub use sum::{dot, sum, sum_of_squares, take_off};
+pub use variable_length::read_signed;
 
 // Former names, until their users are renamed.
 pub use extrema::Extrema as Ends;

@@ -9,9 +9,10 @@ use tract_onnx::tract_core::plan;
 use super::int8::region::RegionOperator;
 use super::observe::Observe;
 use super::panics::caught;
-use super::plan::ModelPlanner;
+use super::plan::{ExecutionPlan, ModelPlanner};
 use super::run_context::RunContext;
 use super::steps::{self, Timing};
+use super::thread_choice::ThreadRun;
 use super::{EngineError, chain, indices, values};
 use octet_onnx::in_memory::Tensor;
 
@@ -19,6 +20,34 @@ impl ModelPlanner {
     /// Runs the model, which has no control flow, by the plan for these shapes.
     pub(super) fn execute(
         &self,
+        inputs: Cow<'_, [Tensor]>,
+        mut run: RunContext,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let plan = self.plan(&inputs)?;
+        // A thread of the pool runs one of several samples.
+        let clock = self.thread_clock.filter(|_| !octet_int8::is_worker());
+        let most = octet_int8::threads();
+        let on = match clock {
+            Some(_) => plan.threads.next(most),
+            None => ThreadRun::on_all(most),
+        };
+        if let Some(timing) = &mut run.timing {
+            timing.threads(on.threads, on.trial);
+        }
+        let Some(now_ms) = clock else {
+            return self.execute_plan(&plan, inputs, run);
+        };
+        let (began, parallel_before) = (now_ms(), octet_int8::parallel_operators());
+        let outputs =
+            octet_int8::with_threads(on.threads, || self.execute_plan(&plan, inputs, run))?;
+        let parallel = octet_int8::parallel_operators() != parallel_before;
+        plan.threads.ran(on, now_ms() - began, parallel);
+        Ok(outputs)
+    }
+
+    fn execute_plan(
+        &self,
+        plan: &ExecutionPlan,
         inputs: Cow<'_, [Tensor]>,
         run: RunContext,
     ) -> Result<Vec<Tensor>, EngineError> {
@@ -37,8 +66,7 @@ impl ModelPlanner {
                 detail: chain(&error),
             }
         };
-        let plan = self.plan(&inputs)?;
-        if !plan.steps.is_empty() {
+        if self.kernels || !plan.steps.is_empty() {
             let values = |tensor: &Tensor| tensor.shape().iter().product::<usize>();
             octet_int8::wake_ahead(inputs.iter().map(values).sum());
         }

@@ -32,7 +32,9 @@ mod panics;
 mod plan;
 mod plan_step;
 mod run_context;
+mod share_rows;
 mod steps;
+mod thread_choice;
 mod tract_graph;
 mod typed;
 mod types;
@@ -48,6 +50,7 @@ pub use octet_int8::FusedNode;
 pub use plan_step::{PlanStep, StepValue};
 pub use run_context::StepClock;
 pub use steps::{PlanSteps, Timing};
+pub use thread_choice::NowMs;
 pub use types::{infer_types, infer_types_of};
 pub use validate::validate_unrun;
 

@@ -16,6 +16,7 @@ use super::load::{WeightMode, load};
 use super::panics::caught;
 use super::run_context::RunContext;
 use super::steps::{self, RegionSteps};
+use super::thread_choice::{NowMs, ThreadChoice};
 use super::{EngineError, Watched, chain, dedup_im2col, float, infer_types_of, typed, weights};
 use octet_graph::{Model, Node};
 use octet_int8::{FloatEvaluator, Fused, FusedNode, Scope};
@@ -27,6 +28,8 @@ pub(super) struct ExecutionPlan {
     pub(super) fused: Vec<FusedNode>,
     /// For each integer region, the indices of its steps in `fused`.
     pub(super) steps: Vec<Vec<usize>>,
+    /// The number of threads, if the runs are measured.
+    pub(super) threads: ThreadChoice,
 }
 
 impl ExecutionPlan {
@@ -78,6 +81,8 @@ pub(super) struct ModelPlanner {
     pub(super) kernels: bool,
     /// Quantized nodes run on integers.
     pub(super) integers: bool,
+    /// The clock by which a plan chooses its number of threads; without it, all are used.
+    pub(super) thread_clock: Option<NowMs>,
     plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<ExecutionPlan>)>>,
 }
 
@@ -101,6 +106,7 @@ impl ModelPlanner {
             // Native builds use tract's kernels, which are tuned for each processor.
             kernels: cfg!(target_family = "wasm"),
             integers: false,
+            thread_clock: None,
             plans: Mutex::default(),
         }
     }
@@ -148,6 +154,7 @@ impl ModelPlanner {
                 run,
                 fused: Vec::new(),
                 steps: Vec::new(),
+                threads: ThreadChoice::default(),
             });
         }
         let fused = fuse(&self.model, inputs, &watched, scope).and_then(|(fused, data)| {
@@ -156,6 +163,7 @@ impl ModelPlanner {
                 run,
                 fused: fused.nodes,
                 steps: fused.steps,
+                threads: ThreadChoice::default(),
             })
         });
         // A model that can't be planned on integers may run in float; the list gives the reason.
@@ -165,6 +173,7 @@ impl ModelPlanner {
                 run,
                 fused: octet_int8::all_float(&self.model, &error.to_string()),
                 steps: Vec::new(),
+                threads: ThreadChoice::default(),
             })
         })
     }

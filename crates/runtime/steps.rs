@@ -24,6 +24,12 @@ pub trait Timing {
 
     /// A step ended, and inputs without further readers are freed.
     fn end(&mut self, step: usize);
+
+    /// A run, or a part of it, begins on this number of threads. A trial compares numbers of
+    /// threads, so its time is not that of a usual run.
+    fn threads(&mut self, threads: usize, trial: bool) {
+        let _ = (threads, trial);
+    }
 }
 
 /// Forwards the steps of one part, with the steps of earlier parts added to the index.
@@ -39,6 +45,10 @@ impl Timing for Offset<'_> {
 
     fn end(&mut self, step: usize) {
         self.timing.end(self.steps + step);
+    }
+
+    fn threads(&mut self, threads: usize, trial: bool) {
+        self.timing.threads(threads, trial);
     }
 }
 

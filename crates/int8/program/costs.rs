@@ -4,8 +4,13 @@
 /// [`MULTIPLICATIONS_PER_UNIT`] of a product.
 pub(crate) const MIN_PARALLEL_COST: usize = 1 << 13;
 
-/// Above this cost there are two pieces per thread, which balances other load on the machine.
-pub(crate) const LARGE_COST: usize = 1 << 18;
+/// Minimum cost of a piece where an operator has more pieces than threads. A shorter one would cost
+/// a noticeable share in claims.
+pub(crate) const MIN_PIECE_COST: usize = 1 << 14;
+
+/// Maximum number of pieces per thread. With many pieces, a thread that starts late or is
+/// interrupted delays an operator by one piece instead of its whole share.
+pub(crate) const MAX_PIECES_PER_THREAD: usize = 4;
 
 /// Multiplications of a product that cost as much as one element.
 const MULTIPLICATIONS_PER_UNIT: usize = 16;

@@ -12,11 +12,13 @@ pub(crate) mod instruction;
 pub(crate) mod slices;
 mod spin_pool;
 pub(crate) mod split_rows;
+mod thread_limit;
 
 pub use costs::cost_of_product;
 pub use slices::OutputSlice;
-pub use spin_pool::{wake_ahead, with_pool};
-pub use split_rows::split_rows;
+pub use spin_pool::{run_pieces, wake_ahead, with_pool};
+pub use split_rows::{pieces, split_rows};
+pub use thread_limit::{is_worker, parallel_operators, threads, with_threads};
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

@@ -8,19 +8,33 @@
 //!
 //! The caller claims pieces from the front and workers claim from the back. Each thread thereby
 //! finds most of its input in its own cache, where it wrote it, and not in that of a distant core.
+//!
+//! Another program may take the processor from a worker that has claimed a piece. The caller then
+//! sleeps after a short wait, so the system can run that worker on the caller's processor. In wasm
+//! this matters most: a yield does nothing there.
 
 use std::any::Any;
 use std::cell::{RefCell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Thread};
 
 use super::costs::MIN_PARALLEL_COST;
+use super::thread_limit::{self, is_worker, threads};
 
 /// Polls before a worker leaves: about a hundred microseconds, the time of a thread between two
 /// parallel operators. A quarter of it costs some percent of the speed of two threads in wake-ups,
 /// and so does four times as much.
 const MAX_POLLS: u32 = 1 << 16;
+
+/// Polls before the caller sleeps until the last piece is done: about thirty microseconds, the time
+/// of a wake-up. A poll in wasm has no pause.
+const POLLS_OF_CALLER: u32 = if cfg!(target_family = "wasm") {
+    1 << 14
+} else {
+    1 << 10
+};
 
 /// Polls before a thread yields its processor once.
 const POLLS_PER_YIELD: u32 = 1 << 10;
@@ -29,7 +43,7 @@ const POLLS_PER_YIELD: u32 = 1 << 10;
 /// processors, the awaited thread may need this processor.
 fn poll_pause(polls: u32) -> u32 {
     match polls % POLLS_PER_YIELD {
-        0 if polls > 0 => std::thread::yield_now(),
+        0 if polls > 0 => thread::yield_now(),
         _ => std::hint::spin_loop(),
     }
     polls.wrapping_add(1)
@@ -88,8 +102,9 @@ impl Claims {
     }
 }
 
-#[derive(Default)]
 struct SpinPool {
+    /// The only thread that runs jobs on this pool.
+    caller: Thread,
     claims: AtomicU64,
     /// Written only when all pieces of the previous job are done, and read only after a piece is
     /// claimed.
@@ -108,6 +123,20 @@ struct SpinPool {
 unsafe impl Send for SpinPool {}
 // SAFETY: as above.
 unsafe impl Sync for SpinPool {}
+
+impl Default for SpinPool {
+    fn default() -> SpinPool {
+        SpinPool {
+            caller: thread::current(),
+            claims: AtomicU64::default(),
+            job: UnsafeCell::default(),
+            done: AtomicUsize::default(),
+            panic: Mutex::default(),
+            over: AtomicBool::default(),
+            awake: AtomicUsize::default(),
+        }
+    }
+}
 
 /// Runs a program with parallel operators.
 pub fn with_pool<T>(program: impl FnOnce() -> T) -> T {
@@ -132,10 +161,14 @@ pub fn with_pool<T>(program: impl FnOnce() -> T) -> T {
 /// Wakes the workers while `values` input values of the next program are prepared. Programs with
 /// too few values, such as short loop bodies, do not run in parallel and wake no workers.
 pub fn wake_ahead(values: usize) {
-    let others = rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1;
-    if values >= MIN_PARALLEL_COST && others {
+    if values >= MIN_PARALLEL_COST && threads() > 1 && !is_worker() {
         PREVIOUS_POOL.with(|pool| Arc::clone(pool.borrow_mut().get_or_insert_default()).wake());
     }
+}
+
+/// Calls `piece` with each number below `pieces`, in parallel, outside of a program.
+pub fn run_pieces(pieces: usize, piece: &(dyn Fn(usize) + Sync)) {
+    with_pool(|| run(pieces, piece));
 }
 
 /// Calls `piece` with each number below `pieces`, in parallel.
@@ -143,6 +176,7 @@ pub(crate) fn run(pieces: usize, piece: impl Fn(usize) + Sync) {
     if !(2..=Claims::MOST as usize).contains(&pieces) {
         return (0..pieces).for_each(piece);
     }
+    thread_limit::count_operator();
     let pool = POOL.with(|pool| Arc::clone(pool.borrow_mut().get_or_insert_default()));
     pool.wake();
     pool.work(pieces, &piece);
@@ -151,7 +185,7 @@ pub(crate) fn run(pieces: usize, piece: impl Fn(usize) + Sync) {
 impl SpinPool {
     /// Wakes the missing workers without waiting for them.
     fn wake(self: &Arc<SpinPool>) {
-        let others = rayon::current_num_threads() - 1;
+        let others = threads() - 1;
         while self.awake.load(Ordering::Acquire) < others {
             self.awake.fetch_add(1, Ordering::AcqRel);
             let pool = Arc::clone(self);
@@ -179,10 +213,15 @@ impl SpinPool {
         let claims = before.next_job(pieces as u64);
         self.claims.store(claims.0, Ordering::Release);
         while self.take_piece(ClaimEnd::Front) {}
-        // Workers are computing the remaining pieces.
+        // Workers are computing the remaining pieces. The last one wakes the caller. A wake-up of
+        // an earlier job may be left, so the count is read again.
         let mut polls = 0;
         while self.done.load(Ordering::Acquire) < pieces {
-            polls = poll_pause(polls);
+            if polls < POLLS_OF_CALLER {
+                polls = poll_pause(polls);
+            } else {
+                thread::park();
+            }
         }
         let panicked = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cause) = { panicked }.take() {
@@ -212,7 +251,10 @@ impl SpinPool {
             let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert(cause);
         }
-        self.done.fetch_add(1, Ordering::Release);
+        let done = self.done.fetch_add(1, Ordering::AcqRel) + 1;
+        if matches!(end, ClaimEnd::Back) && done as u64 == Claims(seen).field(2) {
+            self.caller.unpark();
+        }
         true
     }
 

@@ -8,8 +8,19 @@ use std::sync::{Mutex, PoisonError};
 
 use octet_kernels::int8::Error;
 
-use super::costs::{LARGE_COST, MIN_PARALLEL_COST};
+use super::costs::{MAX_PIECES_PER_THREAD, MIN_PARALLEL_COST, MIN_PIECE_COST};
 use super::spin_pool;
+use super::thread_limit::threads;
+
+/// Number of pieces for an operator of this cost, on the threads of this run; one if it is not
+/// worth a division.
+pub fn pieces(cost: usize) -> usize {
+    let threads = threads();
+    if threads == 1 || cost < MIN_PARALLEL_COST {
+        return 1;
+    }
+    (cost / MIN_PIECE_COST).clamp(threads, threads * MAX_PIECES_PER_THREAD)
+}
 
 /// Runs `part` on ranges of rows of the output, in parallel if the cost justifies it. The last row
 /// may be shorter.
@@ -35,12 +46,10 @@ fn split_rows_dyn<T: Send>(
     } else {
         output.len().div_ceil(row)
     };
-    let threads = rayon::current_num_threads();
-    if threads == 1 || rows < 2 || cost < MIN_PARALLEL_COST {
+    let count = pieces(cost).min(rows);
+    if count < 2 {
         return part(0..rows, output);
     }
-    let count = threads * if cost > LARGE_COST { 2 } else { 1 };
-    let count = count.min(rows);
     // Sizes of pieces differ by one row at most. The longer ones are at both ends, where they start
     // first, because the slowest piece determines the time.
     let (each, more) = (rows / count, rows % count);

@@ -4,7 +4,9 @@
 
 use super::gemm::{MR, NR, NR_VECTORS, tile};
 use super::lanes::Lanes;
+use super::output_parts::ConvolutionPart;
 use super::polyphase::Polyphase;
+use super::shared_floats::SharedFloats;
 use super::{Epilogue, FloatBytes, Geometry};
 
 /// Floats of packed panels at a time: half of a common L2 cache.
@@ -23,95 +25,58 @@ fn band_rows(band_floats: usize, geometry: &Geometry) -> usize {
 
 #[derive(Clone, Debug)]
 pub(super) struct Dense {
-    /// Offset of each tap relative to the window's origin.
-    offsets: Vec<usize>,
-    /// Padded layout of the planes, with the number of output rows per band. `None` if the input is
-    /// read in place.
-    phases: Option<(Polyphase, usize)>,
+    /// Maximum number of output rows per band.
+    band_rows: usize,
+    pub(super) layout: BandLayout,
 }
 
-impl Dense {
-    pub(super) fn new(geometry: &Geometry, band_floats: usize) -> Dense {
-        let as_it_comes = geometry.taps() == 1
+/// BandLayout of the input planes for a band of output rows.
+#[derive(Clone, Debug)]
+pub(super) struct BandLayout {
+    /// Output rows of a band.
+    rows: usize,
+    /// Offset of each tap relative to the window's origin.
+    offsets: Vec<usize>,
+    /// Padded layout of the planes; `None` if the input is read in place.
+    pub(super) phases: Option<Polyphase>,
+}
+
+impl BandLayout {
+    fn new(geometry: &Geometry, rows: usize) -> BandLayout {
+        let in_place = geometry.taps() == 1
             && geometry.stride == [1, 1]
             && geometry.pad == [0, 0]
             && geometry.output == geometry.input;
-        let phases = (!as_it_comes).then(|| {
-            let rows = band_rows(band_floats, geometry);
-            (
-                Polyphase::new(&Band::new(geometry, 0, rows).geometry, 0),
-                rows,
-            )
-        });
+        let band = || Polyphase::new(&Band::new(geometry, 0, rows).geometry, 0);
+        let phases = (!in_place).then(band);
         let plane = match &phases {
-            Some((phases, _)) => phases.len(),
+            Some(phases) => phases.len(),
             None => geometry.input[0] * geometry.input[1],
         };
+        let [down, right] = geometry.dilation;
         let mut offsets = Vec::with_capacity(geometry.depth());
         for channel in 0..geometry.inputs_per_group() {
             for row in 0..geometry.kernel[0] {
                 for column in 0..geometry.kernel[1] {
-                    let [down, right] = geometry.dilation;
-                    let within = phases
-                        .as_ref()
-                        .map_or(0, |(phases, _)| phases.offset(row * down, column * right));
+                    let offset = |phases: &Polyphase| phases.offset(row * down, column * right);
+                    let within = phases.as_ref().map_or(0, offset);
                     offsets.push(channel * plane + within);
                 }
             }
         }
-        Dense { offsets, phases }
-    }
-
-    pub(super) fn run(
-        &self,
-        geometry: &Geometry,
-        weights: &[FloatBytes],
-        input: &[f32],
-        output: &mut [f32],
-        epilogue: Epilogue<'_>,
-    ) {
-        let per_group = geometry.outputs_per_group();
-        let inputs = geometry.inputs_per_group();
-        let pixels = geometry.output[0] * geometry.output[1];
-        let plane = geometry.input[0] * geometry.input[1];
-        let group_weights = per_group * geometry.depth();
-        let mut padded = match &self.phases {
-            Some((phases, _)) => vec![0.0; phases.len() * inputs],
-            None => Vec::new(),
-        };
-        let groups = input.chunks_exact(inputs * plane);
-        let outputs = output.chunks_exact_mut(per_group * pixels);
-        for (group, (planes, output)) in groups.zip(outputs).enumerate() {
-            let weights = &weights[group * group_weights..][..group_weights];
-            let epilogue = Epilogue {
-                bias: &epilogue.bias[group * per_group..][..per_group],
-                ..epilogue
-            };
-            let Some((phases, rows)) = &self.phases else {
-                let im2col = self.im2col(geometry, planes, geometry.input[1]);
-                multiply(weights, &im2col, output, (0, pixels, pixels), epilogue);
-                continue;
-            };
-            for first in (0..geometry.output[0]).step_by(*rows) {
-                let rows = (*rows).min(geometry.output[0] - first);
-                let band = Band::new(geometry, first, rows);
-                // A single band pads the same positions for every plane, so their zeros stay valid.
-                if band.zeros && rows < geometry.output[0] {
-                    padded.fill(0.0);
-                }
-                let to = padded.chunks_exact_mut(phases.len());
-                for (plane, to) in planes.chunks_exact(plane).zip(to) {
-                    phases.fill(&band.geometry, &plane[band.lines.clone()], to);
-                }
-                let im2col = self.im2col(geometry, &padded, phases.pitch);
-                let columns = geometry.output[1];
-                let part = (first * columns, rows * columns, pixels);
-                multiply(weights, &im2col, output, part, epilogue);
-            }
+        BandLayout {
+            rows,
+            offsets,
+            phases,
         }
     }
 
-    fn im2col<'a>(&'a self, geometry: &Geometry, values: &'a [f32], pitch: usize) -> Im2col<'a> {
+    pub(super) fn im2col<'a>(
+        &'a self,
+        geometry: &Geometry,
+        values: &'a [f32],
+        pitch: usize,
+    ) -> Im2col<'a> {
         Im2col {
             values,
             offsets: &self.offsets,
@@ -121,18 +86,110 @@ impl Dense {
     }
 }
 
+impl Dense {
+    /// Number of packed panels that stay in cache while all weights pass over them.
+    pub(super) fn panels_at_once(depth: usize, panels: usize) -> usize {
+        (BLOCK / (depth * NR)).clamp(1, panels)
+    }
+
+    /// True if one band has all output rows.
+    pub(super) fn is_one_band(&self, geometry: &Geometry) -> bool {
+        self.band_rows == geometry.output[0]
+    }
+
+    pub(super) fn new(geometry: &Geometry, band_floats: usize) -> Dense {
+        let band_rows = band_rows(band_floats, geometry);
+        Dense {
+            band_rows,
+            layout: BandLayout::new(geometry, band_rows),
+        }
+    }
+
+    /// Computes a part of the output.
+    ///
+    /// # Safety
+    ///
+    /// There is no other reference to the floats of the part.
+    pub(super) unsafe fn run(
+        &self,
+        geometry: &Geometry,
+        weights: &[FloatBytes],
+        input: &[f32],
+        (part, output): (&ConvolutionPart, &SharedFloats<'_>),
+        epilogue: Epilogue<'_>,
+    ) {
+        let per_group = geometry.outputs_per_group();
+        let inputs = geometry.inputs_per_group();
+        let [height, columns] = geometry.output;
+        let plane = geometry.input[0] * geometry.input[1];
+        let depth = geometry.depth();
+        // A part of few rows lays out only what it reads.
+        let band_rows = self.band_rows.min(part.rows.len());
+        let own_layout;
+        let layout = match self.layout.phases {
+            Some(_) if band_rows < self.layout.rows => {
+                own_layout = BandLayout::new(geometry, band_rows);
+                &own_layout
+            }
+            _ => &self.layout,
+        };
+        let padded_plane = layout.phases.as_ref().map_or(0, Polyphase::len);
+        let mut padded = vec![0.0; padded_plane * inputs];
+        for group in part.channels.start / per_group..part.channels.end.div_ceil(per_group) {
+            let planes = &input[group * inputs * plane..][..inputs * plane];
+            let start = part.channels.start.max(group * per_group);
+            let end = part.channels.end.min((group + 1) * per_group);
+            let weights = &weights[start * depth..end * depth];
+            let epilogue = Epilogue {
+                bias: &epilogue.bias[start..end],
+                ..epilogue
+            };
+            let destination = |first: usize, rows: usize| ChannelDestination {
+                output,
+                start: start * height * columns + first * columns,
+                count: rows * columns,
+                pixels: height * columns,
+            };
+            let Some(phases) = &layout.phases else {
+                let first = part.rows.start;
+                let values = &planes[first * columns..];
+                let im2col = layout.im2col(geometry, values, geometry.input[1]);
+                let to = destination(first, part.rows.len());
+                // SAFETY: the destination is within the part.
+                unsafe { multiply(weights, &im2col, &to, epilogue) };
+                continue;
+            };
+            for first in part.rows.clone().step_by(band_rows) {
+                let rows = band_rows.min(part.rows.end - first);
+                let band = Band::new(geometry, first, rows);
+                // A single band pads the same positions for every plane, so their zeros stay valid.
+                if band.zeros && rows < part.rows.len() {
+                    padded.fill(0.0);
+                }
+                let to = padded.chunks_exact_mut(padded_plane);
+                for (plane, to) in planes.chunks_exact(plane).zip(to) {
+                    phases.fill(&band.geometry, &plane[band.lines.clone()], to);
+                }
+                let im2col = layout.im2col(geometry, &padded, phases.pitch);
+                // SAFETY: the destination is within the part.
+                unsafe { multiply(weights, &im2col, &destination(first, rows), epilogue) };
+            }
+        }
+    }
+}
+
 /// Some output rows and the input they read.
-struct Band {
+pub(super) struct Band {
     /// The band as a convolution of its own.
-    geometry: Geometry,
+    pub(super) geometry: Geometry,
     /// Range of the band's input rows within a plane.
-    lines: std::ops::Range<usize>,
+    pub(super) lines: std::ops::Range<usize>,
     /// True if the band reads padding above or below the plane.
     zeros: bool,
 }
 
 impl Band {
-    fn new(geometry: &Geometry, first: usize, rows: usize) -> Band {
+    pub(super) fn new(geometry: &Geometry, first: usize, rows: usize) -> Band {
         let [height, width] = geometry.input;
         let band = Geometry {
             output: [rows, geometry.output[1]],
@@ -156,7 +213,7 @@ impl Band {
 }
 
 /// The im2col matrix, one column per output position. It is virtual: only panels of it exist.
-struct Im2col<'a> {
+pub(super) struct Im2col<'a> {
     values: &'a [f32],
     offsets: &'a [usize],
     /// Output positions per output row.
@@ -165,10 +222,16 @@ struct Im2col<'a> {
     pitch: usize,
 }
 
-impl Im2col<'_> {
+impl<'a> Im2col<'a> {
+    /// The rows of the first taps only.
+    pub(super) fn of_taps(self, count: usize) -> Im2col<'a> {
+        let offsets = &self.offsets[..count];
+        Im2col { offsets, ..self }
+    }
+
     /// Packs `NR` columns from `first` on. Columns beyond `all` get unspecified values, which are
     /// discarded.
-    fn pack(&self, first: usize, all: usize, panel: &mut [f32]) {
+    pub(super) fn pack(&self, first: usize, all: usize, panel: &mut [f32]) {
         let steps = panel.chunks_exact_mut(NR).zip(self.offsets);
         let origin = |window: usize| window / self.columns * self.pitch + window % self.columns;
         let last = first + NR - 1;
@@ -191,46 +254,77 @@ impl Im2col<'_> {
     }
 }
 
-/// Multiplies all weight rows by the im2col columns. Writes `count` floats from `start` on in each
-/// output channel of `pixels` floats.
-fn multiply(
+/// Some floats of each output channel.
+pub(super) struct ChannelDestination<'a> {
+    pub(super) output: &'a SharedFloats<'a>,
+    /// Index of the first float of the first channel.
+    pub(super) start: usize,
+    /// Floats of each channel.
+    pub(super) count: usize,
+    /// Distance of two channels.
+    pub(super) pixels: usize,
+}
+
+/// Multiplies all weight rows by the im2col columns.
+///
+/// # Safety
+///
+/// There is no other reference to the floats of the destination.
+unsafe fn multiply(
     weights: &[FloatBytes],
     im2col: &Im2col<'_>,
-    output: &mut [f32],
-    (start, count, pixels): (usize, usize, usize),
+    to: &ChannelDestination<'_>,
     epilogue: Epilogue<'_>,
 ) {
     let depth = im2col.offsets.len();
-    let panels = count.div_ceil(NR);
-    let at_once = (BLOCK / (depth * NR)).clamp(1, panels);
+    let panels = to.count.div_ceil(NR);
+    let at_once = Dense::panels_at_once(depth, panels);
     let mut block = vec![0.0; at_once * depth * NR];
-    let (low, high) = (Lanes::splat(epilogue.low), Lanes::splat(epilogue.high));
     for first in (0..panels).step_by(at_once) {
         let here = at_once.min(panels - first);
-        for (panel, packed) in block.chunks_exact_mut(depth * NR).take(here).enumerate() {
-            im2col.pack((first + panel) * NR, count, packed);
+        let block = &mut block[..here * depth * NR];
+        for (panel, packed) in block.chunks_exact_mut(depth * NR).enumerate() {
+            im2col.pack((first + panel) * NR, to.count, packed);
         }
-        for (at, rows) in weights.chunks(MR * depth).enumerate() {
-            let at = at * MR;
-            // Missing rows repeat the last one; their results are discarded.
-            let last = rows.len() / depth - 1;
-            let rows = std::array::from_fn(|row| &rows[row.min(last) * depth..][..depth]);
-            let bias =
-                std::array::from_fn(|row| epilogue.bias.get(at + row).copied().unwrap_or(0.0));
-            for (panel, packed) in block.chunks_exact(depth * NR).take(here).enumerate() {
-                let sums = tile(rows, packed, bias);
-                let column = (first + panel) * NR;
-                let width = NR.min(count - column);
-                for (row, sums) in sums.into_iter().enumerate().take(last + 1) {
-                    let line = &mut output[(at + row) * pixels + start + column..][..width];
-                    let sums = sums.map(|sum| sum.clamp(low, high));
-                    if let Ok(line) = <&mut [f32; NR]>::try_from(&mut *line) {
-                        store(sums, line);
-                    } else {
-                        let mut whole = [0.0; NR];
-                        store(sums, &mut whole);
-                        line.copy_from_slice(&whole[..width]);
-                    }
+        // SAFETY: the caller's promise.
+        unsafe { multiply_panels(weights, (first, block), to, epilogue) };
+    }
+}
+
+/// Multiplies all weight rows by packed panels, the first of which has this index.
+///
+/// # Safety
+///
+/// There is no other reference to the floats of the destination.
+pub(super) unsafe fn multiply_panels(
+    weights: &[FloatBytes],
+    (first, panels): (usize, &[f32]),
+    to: &ChannelDestination<'_>,
+    epilogue: Epilogue<'_>,
+) {
+    let depth = weights.len() / epilogue.bias.len();
+    let (low, high) = (Lanes::splat(epilogue.low), Lanes::splat(epilogue.high));
+    for (at, rows) in weights.chunks(MR * depth).enumerate() {
+        let at = at * MR;
+        // Missing rows repeat the last one; their results are discarded.
+        let last = rows.len() / depth - 1;
+        let rows = std::array::from_fn(|row| &rows[row.min(last) * depth..][..depth]);
+        let bias = std::array::from_fn(|row| epilogue.bias.get(at + row).copied().unwrap_or(0.0));
+        for (panel, packed) in panels.chunks_exact(depth * NR).enumerate() {
+            let sums = tile(rows, packed, bias);
+            let column = (first + panel) * NR;
+            let width = NR.min(to.count - column);
+            for (row, sums) in sums.into_iter().enumerate().take(last + 1) {
+                let place = to.start + (at + row) * to.pixels + column;
+                // SAFETY: it is within the destination, and no other slice of it lives.
+                let line = unsafe { to.output.slice(place, width) };
+                let sums = sums.map(|sum| sum.clamp(low, high));
+                if let Ok(line) = <&mut [f32; NR]>::try_from(&mut *line) {
+                    store(sums, line);
+                } else {
+                    let mut whole = [0.0; NR];
+                    store(sums, &mut whole);
+                    line.copy_from_slice(&whole[..width]);
                 }
             }
         }

@@ -4,8 +4,11 @@
 //! from `row * pitch + column`. A plane is thus computed as one run of `rows * pitch` floats.
 //! Values between the end of a row and the next are dropped when rows are copied out.
 
+use std::ops::Range;
+
 use super::lanes::Lanes;
 use super::polyphase::Polyphase;
+use super::shared_floats::SharedFloats;
 use super::{Epilogue, FloatBytes, Geometry};
 
 /// Vectors per step. Enough independent sums hide the latency of an addition.
@@ -34,12 +37,17 @@ impl Depthwise {
         }
     }
 
-    pub(super) fn run(
+    /// Computes whole channels of the output.
+    ///
+    /// # Safety
+    ///
+    /// There is no other reference to the floats of these channels.
+    pub(super) unsafe fn run(
         &self,
         geometry: &Geometry,
         weights: &[FloatBytes],
         input: &[f32],
-        output: &mut [f32],
+        (channels, output): (Range<usize>, &SharedFloats<'_>),
         epilogue: Epilogue<'_>,
     ) {
         let plane = geometry.input[0] * geometry.input[1];
@@ -50,7 +58,9 @@ impl Depthwise {
         let mut sums = vec![0.0; line.next_multiple_of(4 * TAIL_VECTORS)];
         let (low, high) = (Lanes::splat(epilogue.low), Lanes::splat(epilogue.high));
         let mut filled = None;
-        for (channel, out) in output.chunks_exact_mut(rows * columns).enumerate() {
+        for channel in channels {
+            // SAFETY: only this loop refers to the channel.
+            let out = unsafe { output.slice(channel * rows * columns, rows * columns) };
             let from = channel / geometry.outputs_per_group();
             if filled != Some(from) {
                 self.phases

@@ -1,20 +1,29 @@
-//! Float convolutions in NCHW, for targets on which the engine's own are slow. In wasm they take a
+//! Float convolutions, pools and sums in NCHW, for targets on which the engine's own are slow. In wasm they take a
 //! fraction of its time (docs/benches.md).
 //!
 //! A [`Convolution`] is built once from its geometry and its weights. The weights stay in place, in
 //! the bytes of the model file. Every output is summed in one fixed order. Results are therefore
-//! the same on any number of threads.
+//! the same on any number of threads, which share the output of one image.
 
 mod dense;
 mod depthwise;
+mod elementwise;
 mod gemm;
 mod lanes;
+mod max_pool;
+mod output_parts;
+mod packed_once;
 mod polyphase;
+mod shared_floats;
 
 use dense::Dense;
 use depthwise::Depthwise;
+pub use elementwise::{add, clamp};
 #[cfg(target_arch = "wasm32")]
 pub(crate) use lanes::Lanes;
+pub use max_pool::MaxPooling;
+use output_parts::{ConvolutionPart, once_each};
+use shared_floats::SharedFloats;
 
 /// A little-endian float as stored in a file.
 pub(crate) type FloatBytes = [u8; 4];
@@ -208,13 +217,32 @@ impl<W: AsRef<[u8]>> Convolution<W> {
         &self.geometry
     }
 
-    /// Convolves one image and clamps every output to `low` and `high`.
+    /// Convolves one image and clamps every output to two bounds.
     pub fn run(
         &self,
         input: &[f32],
         output: &mut [f32],
+        bounds: (f32, f32),
+    ) -> Result<(), GeometryError>
+    where
+        W: Sync,
+    {
+        self.run_in_parts(input, output, bounds, 1, &|_, part| part(0))
+    }
+
+    /// Like [`Convolution::run`], in at most `most` parts that may run at the same time. `each` is
+    /// called once or twice, and runs all parts. The bits of the output do not depend on the parts.
+    pub fn run_in_parts(
+        &self,
+        input: &[f32],
+        output: &mut [f32],
         (low, high): (f32, f32),
-    ) -> Result<(), GeometryError> {
+        most: usize,
+        each: &PartRunner<'_>,
+    ) -> Result<(), GeometryError>
+    where
+        W: Sync,
+    {
         length("input", input.len(), self.geometry.input_len())?;
         length("output", output.len(), self.geometry.output_len())?;
         let epilogue = Epilogue {
@@ -223,15 +251,40 @@ impl<W: AsRef<[u8]>> Convolution<W> {
             high,
         };
         let (weights, _) = self.weights.as_ref().as_chunks();
+        let geometry = &self.geometry;
+        let depthwise = matches!(self.algorithm, Algorithm::Depthwise(_));
+        let parts = match most {
+            0 | 1 => vec![ConvolutionPart::whole(geometry)],
+            most => ConvolutionPart::split(geometry, most, depthwise),
+        };
+        let output = SharedFloats::new(output);
+        let by_channels = parts.len() > 1 && parts[0].rows.len() == geometry.output[0];
         match &self.algorithm {
-            Algorithm::Dense(dense) => dense.run(&self.geometry, weights, input, output, epilogue),
-            Algorithm::Depthwise(depthwise) => {
-                depthwise.run(&self.geometry, weights, input, output, epilogue);
+            Algorithm::Dense(dense)
+                if by_channels && dense.is_one_band(geometry) && packed_once::fits(geometry) =>
+            {
+                let channels: Vec<_> = parts.into_iter().map(|part| part.channels).collect();
+                let (from, to) = ((weights, input), (&channels[..], &output));
+                // SAFETY: parts are disjoint.
+                unsafe { dense.run_packed_once(geometry, from, to, each, epilogue) };
             }
+            Algorithm::Dense(dense) => once_each(parts.len(), each, &|part| {
+                let to = (&parts[part], &output);
+                // SAFETY: parts are disjoint and each runs once.
+                unsafe { dense.run(geometry, weights, input, to, epilogue) };
+            }),
+            Algorithm::Depthwise(depthwise) => once_each(parts.len(), each, &|part| {
+                let to = (parts[part].channels.clone(), &output);
+                // SAFETY: parts are disjoint and each runs once.
+                unsafe { depthwise.run(geometry, weights, input, to, epilogue) };
+            }),
         }
         Ok(())
     }
 }
+
+/// Runs parts: it gets their number, and a function that computes the part of an index.
+pub type PartRunner<'a> = dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a;
 
 /// Bias and clamp, applied to the sums.
 #[derive(Clone, Copy)]

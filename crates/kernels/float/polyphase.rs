@@ -3,7 +3,7 @@
 use super::Geometry;
 use super::lanes::Lanes;
 
-/// Layout of a padded plane, split into one plane per phase of the stride.
+/// BandLayout of a padded plane, split into one plane per phase of the stride.
 ///
 /// Values that neighbouring windows read at the same tap are contiguous in one phase, for any
 /// stride. Phase (y, x) begins at `(y * stride + x) * phase_len`. It holds the positions (row *
@@ -75,8 +75,8 @@ impl Polyphase {
     }
 }
 
-/// Copies every `stride`-th float, beginning with the first.
-fn take_strided(stride: usize, line: &[f32], to: &mut [f32]) {
+/// Copies every `stride`-th float, beginning with the first, until the line ends or `to` is full.
+pub(super) fn take_strided(stride: usize, line: &[f32], to: &mut [f32]) {
     let mut done = 0;
     if stride == 2 {
         let vectors = line.chunks_exact(8).zip(to.chunks_exact_mut(4));

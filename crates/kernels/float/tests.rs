@@ -60,7 +60,7 @@ type Case = (
     [usize; 2],
 );
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 17] = [
     ([3, 8, 1], [9, 11], [1, 1], [1, 1], [1, 1], [0, 0], [0, 0]),
     ([5, 7, 1], [4, 4], [1, 1], [1, 1], [1, 1], [0, 0], [0, 0]),
     ([3, 9, 1], [12, 10], [3, 3], [2, 2], [1, 1], [0, 0], [1, 1]),
@@ -82,6 +82,10 @@ const CASES: [Case; 14] = [
     ),
     ([2, 2, 2], [17, 16], [4, 3], [3, 2], [2, 3], [3, 1], [2, 2]),
     ([5, 4, 1], [1, 37], [1, 4], [1, 1], [1, 2], [0, 2], [0, 3]),
+    // Few rows and many channels.
+    ([20, 130, 1], [7, 7], [3, 3], [1, 1], [1, 1], [1, 1], [1, 1]),
+    ([24, 96, 1], [7, 7], [1, 1], [1, 1], [1, 1], [0, 0], [0, 0]),
+    ([9, 70, 1], [8, 7], [2, 2], [3, 2], [1, 1], [0, 1], [0, 0]),
     (
         [70, 33, 1],
         [30, 31],
@@ -152,6 +156,23 @@ fn outputs_match_the_definition() {
                 error <= 1e-5 * largest,
                 "{g:?}: {actual} for {expected} at {at}"
             );
+        }
+        // The results do not depend on the parts, in any order.
+        for most in [2, 3, 8, 1000] {
+            let convolution = Convolution::new(g, &file[1..], bias.clone()).unwrap();
+            let mut parts = vec![f32::NAN; g.output_len()];
+            let each = |count: usize, part: &(dyn Fn(usize) + Sync)| {
+                assert!((1..=most).contains(&count));
+                std::thread::scope(|scope| {
+                    (0..count)
+                        .rev()
+                        .for_each(|at| _ = scope.spawn(move || part(at)));
+                });
+            };
+            convolution
+                .run_in_parts(&input, &mut parts, WHOLE, most, &each)
+                .unwrap();
+            assert_eq!(parts, output, "{g:?} in {most}");
         }
         // The results do not depend on the band size.
         for band_floats in [1, 300, 5000] {

@@ -91,31 +91,65 @@ fn max_over<T: Copy + PartialOrd>(
     (empty, copy): (T, impl Fn(&[T], &mut [T])),
 ) -> Result<(), Error> {
     check(image, window, size, &rows, output.len(), stride)?;
+    let channels = image.channels;
+    let line_len = image.width.saturating_sub(1) * image.stride + channels;
+    let line_at = |row: usize| &image.values[row * image.width * image.stride..][..line_len];
+    let mut line = Vec::new();
     for y in rows.clone() {
+        // First the maxima over the rows of the windows, in one long loop; then over the pixels.
+        let mut taps = tap_positions(window, 0, y, image.height);
+        let first = taps.next().filter(|_| image.width > 0).map(line_at);
+        let maxima = match (first, taps.next()) {
+            (Some(first), Some(second)) => {
+                line.clear();
+                line.extend_from_slice(first);
+                raise(&mut line, line_at(second));
+                taps.for_each(|row| raise(&mut line, line_at(row)));
+                Some(&line[..])
+            }
+            (first, _) => first,
+        };
         for x in 0..size[1] {
             let at = ((y - rows.start) * size[1] + x) * stride;
-            let output = &mut output[at..][..image.channels];
-            let mut none = true;
-            for iy in tap_positions(window, 0, y, image.height) {
-                for ix in tap_positions(window, 1, x, image.width) {
-                    let pixel = (iy * image.width + ix) * image.stride;
-                    let input = &image.values[pixel..][..image.channels];
-                    if none {
-                        copy(input, output);
-                        none = false;
-                        continue;
-                    }
-                    for (most, &value) in output.iter_mut().zip(input) {
-                        *most = if value > *most { value } else { *most };
+            let output = &mut output[at..][..channels];
+            let Some(maxima) = maxima else {
+                output.fill(empty);
+                continue;
+            };
+            let pixels = tap_positions(window, 1, x, image.width);
+            let mut pixels = pixels.map(|pixel| &maxima[pixel * image.stride..][..channels]);
+            match (pixels.next(), pixels.next(), pixels.next()) {
+                (None, ..) => output.fill(empty),
+                (Some(one), None, _) => copy(one, output),
+                (Some(one), Some(two), None) => {
+                    for (most, (&one, &two)) in output.iter_mut().zip(one.iter().zip(two)) {
+                        *most = greater(one, two);
                     }
                 }
-            }
-            if none {
-                output.fill(empty);
+                (Some(one), Some(two), Some(three)) => {
+                    let values = one.iter().zip(two).zip(three);
+                    for (most, ((&one, &two), &three)) in output.iter_mut().zip(values) {
+                        *most = greater(greater(one, two), three);
+                    }
+                    pixels.for_each(|pixel| raise(output, pixel));
+                }
             }
         }
     }
     Ok(())
+}
+
+#[inline(always)]
+fn greater<T: PartialOrd>(one: T, other: T) -> T {
+    if other > one { other } else { one }
+}
+
+/// Raises values to those of a slice of the same length.
+#[inline(always)]
+fn raise<T: Copy + PartialOrd>(values: &mut [T], to: &[T]) {
+    for (value, &to) in values.iter_mut().zip(to) {
+        *value = greater(*value, to);
+    }
 }
 
 /// Parameters of average pooling.

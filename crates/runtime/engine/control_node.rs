@@ -50,6 +50,8 @@ impl ControlNode {
         }
         let mode = ExecutionMode {
             depth: mode.depth + 1,
+            // A body runs with the threads of the part around it, as its iterations are short.
+            thread_clock: None,
             ..mode
         };
         Ok(match node.op_type.as_str() {

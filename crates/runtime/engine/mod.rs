@@ -21,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 use crate::plan::{ExecutionPlan, ModelPlanner, RunPlan};
 use crate::run_context::{RunContext, StepClock};
 use crate::steps::{self, PlanSteps, Timing};
+use crate::thread_choice::NowMs;
 use crate::{EngineError, Watched};
 use control_node::MAX_ITERATIONS;
 use octet_graph::Model;
@@ -74,6 +75,7 @@ impl Engine {
     fn with_mode(mut self, mode: ExecutionMode) -> Engine {
         self.planner.kernels = mode.kernels;
         self.planner.integers = mode.integers;
+        self.planner.thread_clock = mode.thread_clock;
         self.depth = mode.depth;
         self
     }
@@ -95,6 +97,7 @@ impl Engine {
         let mode = ExecutionMode {
             kernels: self.planner.kernels,
             integers: self.planner.integers,
+            thread_clock: self.planner.thread_clock,
             depth: self.depth,
         };
         let made = partitioner::partition(&self.planner.model, &self.planner.watched, mode)?;
@@ -105,6 +108,13 @@ impl Engine {
     /// platform.
     pub fn with_kernels(mut self, ours: bool) -> Engine {
         self.planner.kernels = ours;
+        self
+    }
+
+    /// Chooses the number of threads by the times of the runs, on this clock. Repeated runs then use
+    /// the number that is fastest at present. Results don't depend on it.
+    pub fn choosing_threads(mut self, now_ms: NowMs) -> Engine {
+        self.planner.thread_clock = Some(now_ms);
         self
     }
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Engine;
 use crate::invariant::EngineInvariant;
 use crate::run_context::RunContext;
+use crate::thread_choice::NowMs;
 use crate::{EngineError, Watched};
 use octet_graph::prepare::prepare;
 use octet_graph::{Dim, Model, TensorType};
@@ -23,6 +24,7 @@ use octet_onnx::schema::{TensorProto, ValueInfoProto};
 pub(super) struct ExecutionMode {
     pub(super) kernels: bool,
     pub(super) integers: bool,
+    pub(super) thread_clock: Option<NowMs>,
     /// Number of graphs that enclose the part.
     pub(super) depth: usize,
 }

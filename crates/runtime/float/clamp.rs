@@ -1,7 +1,10 @@
 //! Clamps values between two bounds, in one pass and in place.
 
+use octet_kernels::float::clamp;
 use tract_onnx::tract_core::{as_op, op_as_typed_op, op_out_of_plan};
 use tract_onnx::tract_hir::internal::*;
+
+use crate::share_rows::share_rows;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Clamp {
@@ -18,16 +21,6 @@ impl Clamp {
     pub(super) fn then(self, next: Clamp) -> Clamp {
         let clamp = |value: f32| value.max(next.low).min(next.high);
         Clamp::new(clamp(self.low), clamp(self.high))
-    }
-
-    /// NaN stays NaN.
-    fn apply(self, value: f32) -> f32 {
-        let raised = if value < self.low { self.low } else { value };
-        if self.high < raised {
-            self.high
-        } else {
-            raised
-        }
     }
 }
 
@@ -53,9 +46,10 @@ impl EvalOp for Clamp {
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let mut values = args_1!(inputs).into_tensor();
-        for value in values.try_as_plain_ram_mut()?.as_slice_mut::<f32>()? {
-            *value = self.apply(*value);
-        }
+        let mut plain = values.try_as_plain_ram_mut()?;
+        let floats = plain.as_slice_mut::<f32>()?;
+        let bounds = (self.low, self.high);
+        share_rows(floats, 1, floats.len(), |_, floats| clamp(floats, bounds));
         Ok(tvec!(values.into_tvalue()))
     }
 }

@@ -85,6 +85,11 @@ impl FloatConvolution {
     }
 }
 
+/// Products of an output: a sum over the window and the channels of its group.
+fn window_products(geometry: &Geometry) -> usize {
+    geometry.input_channels / geometry.groups * geometry.kernel[0] * geometry.kernel[1]
+}
+
 /// The bytes of a weight: in the file, or of a computed constant.
 fn weights(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Bytes>> {
     if let Some(bytes) = weights::in_file(model, outlet)? {
@@ -160,9 +165,21 @@ impl EvalOp for FloatConvolution {
         let pictures = values.chunks_exact(geometry.input_len());
         let mut plain = output.try_as_plain_ram_mut()?;
         let outputs = plain.as_slice_mut::<f32>()?;
+        // A product of a depthwise convolution takes several times as long as one of a matrix.
+        let weight = match geometry.groups == geometry.input_channels && geometry.groups > 1 {
+            true => 4,
+            false => 1,
+        };
+        let products = geometry.output_len() * window_products(geometry) * weight;
+        // A thread of the pool runs one of several samples, so it has no others to share with.
+        let most = match octet_int8::is_worker() {
+            true => 1,
+            false => octet_int8::pieces(octet_int8::cost_of_product(products)),
+        };
+        let bounds = (self.clamp.low, self.clamp.high);
         for (input, output) in pictures.zip(outputs.chunks_exact_mut(geometry.output_len())) {
             self.kernel
-                .run(input, output, (self.clamp.low, self.clamp.high))?;
+                .run_in_parts(input, output, bounds, most, &octet_int8::run_pieces)?;
         }
         Ok(tvec!(output.into_tvalue()))
     }
@@ -174,10 +191,7 @@ impl TypedOp for FloatConvolution {
     }
 
     fn cost(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<(Cost, TDim)>> {
-        // Each output element is a sum over the window and the channels of its group.
-        let geometry = self.kernel.geometry();
-        let each =
-            geometry.input_channels / geometry.groups * geometry.kernel[0] * geometry.kernel[1];
+        let each = window_products(self.kernel.geometry());
         let products = self.shape.iter().product::<usize>() * each;
         Ok(tvec!((Cost::FMA(f32::datum_type()), products.to_dim())))
     }

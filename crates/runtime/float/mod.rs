@@ -1,12 +1,15 @@
-//! Replaces tract's float convolutions, and the clamps behind them, by our kernels where those are
-//! faster.
+//! Replaces tract's float convolutions, maximum pools and sums, and the clamps behind them, by our
+//! kernels where those are faster.
 //!
 //! [`with_kernels`] rewrites a typed model before tract declutters it. A two-dimensional
 //! convolution with constant weights becomes a [`FloatConvolution`], which reads its weights in
-//! place. A clamp directly behind it runs where the convolution stores its accumulators.
+//! place. A clamp directly behind it runs where the convolution stores its accumulators. The threads
+//! of a run share each operator.
 
 mod clamp;
 mod convolution;
+mod max_pool;
+mod sum;
 
 use std::collections::HashMap;
 
@@ -18,6 +21,8 @@ use tract_onnx::tract_core::ops::math::{Max, Min};
 
 use clamp::Clamp;
 pub(super) use convolution::FloatConvolution;
+use max_pool::FloatMaxPool;
+use sum::FloatSum;
 
 /// The kernels for float convolutions. Both compute the same sums, in different order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +79,13 @@ impl Translate<TypedFact, Box<dyn TypedOp>, TypedFact, Box<dyn TypedOp>> for Ker
         {
             return target.wire_node(&node.name, ours, &[mapping[&node.inputs[0]]]);
         }
+        if let Some(ours) = FloatMaxPool::from_tract(source, node)? {
+            return target.wire_node(&node.name, ours, &[mapping[&node.inputs[0]]]);
+        }
+        if let Some(ours) = FloatSum::from_tract(source, node)? {
+            let inputs = [0, 1].map(|slot| mapping[&node.inputs[slot]]);
+            return target.wire_node(&node.name, ours, &inputs);
+        }
         if let Some(clamp) = bounds(source, node) {
             return clamped(clamp, source, node, target, mapping);
         }
@@ -121,6 +133,8 @@ fn clamped(
         let fused: Option<Box<dyn TypedOp>> =
             if let Some(convolution) = producer.op_as::<FloatConvolution>() {
                 Some(Box::new(convolution.clamped(clamp)))
+            } else if let Some(sum) = producer.op_as::<FloatSum>() {
+                Some(Box::new(sum.clamped(clamp)))
             } else {
                 let before = producer.op_as::<Clamp>();
                 before.map(|before| Box::new(before.then(clamp)) as Box<dyn TypedOp>)

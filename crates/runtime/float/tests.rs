@@ -176,3 +176,50 @@ fn unsupported_convolutions_stay_in_tract() {
     );
     assert_eq!(count(&operators, "Convolution"), 0, "{operators:?}");
 }
+
+#[test]
+fn sums_and_pools_are_ours_and_give_what_tract_gives() {
+    let ints = AttributeProto::ints;
+    let pool = |attributes: Vec<AttributeProto>| {
+        let mut pool = NodeProto::new("MaxPool", "y", &["s"], &["y"]);
+        pool.attribute = attributes;
+        pool
+    };
+    let nodes = |input: &[usize; 4]| {
+        vec![
+            conv(&["x", "w"], "a"),
+            NodeProto::new("Add", "sum", &["a", "x"], &["t"]),
+            NodeProto::new("Relu", "relu", &["t"], &["s"]),
+            pool(match input[3] % 2 {
+                0 => vec![ints("kernel_shape", &[2, 2]), ints("strides", &[2, 2])],
+                _ => vec![
+                    ints("kernel_shape", &[3, 3]),
+                    ints("strides", &[2, 1]),
+                    ints("pads", &[1; 4]),
+                    ints("dilations", &[1, 2]),
+                ],
+            }),
+        ]
+    };
+    for input in [[2, 3, 12, 10], [1, 3, 9, 23]] {
+        let operators = checked(
+            &input,
+            model(&input, nodes(&input), &[("w", &[3, 3, 1, 1])]),
+        );
+        let counts = ["Convolution", "Sum", "MaxPool", "Clamp"].map(|name| count(&operators, name));
+        assert_eq!(counts, [1, 1, 1, 0], "{operators:?}");
+    }
+}
+
+#[test]
+fn sums_of_other_shapes_or_with_constants_stay_with_tract() {
+    let broadcast = vec![
+        conv(&["x", "w"], "a"),
+        NodeProto::new("ReduceMax", "most", &["x"], &["m"]),
+        NodeProto::new("Add", "sum", &["a", "m"], &["t"]),
+        NodeProto::new("Add", "constant", &["t", "low"], &["y"]),
+    ];
+    let input = [1, 3, 9, 10];
+    let operators = checked(&input, model(&input, broadcast, &[("w", &[3, 3, 1, 1])]));
+    assert_eq!(count(&operators, "Sum"), 0, "{operators:?}");
+}

@@ -1,6 +1,8 @@
 //! Products of a single row (GEMV). Each weight is used once, so reading it in place is faster than
 //! packing.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use octet_kernels::gemv::gemv;
 use octet_kernels::pack::Matrix;
 use tract_onnx::tract_core::ops::einsum::EinSum;
@@ -9,6 +11,10 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::FileBytes;
 use super::view::WeightView;
+use crate::share_rows::share_rows;
+
+/// Columns of a product that one thread computes together.
+const COLUMNS: usize = 32;
 
 /// Replaces the products of a weight and a single row.
 pub(super) fn read_in_place(model: &mut TypedModel) -> TractResult<()> {
@@ -129,8 +135,21 @@ impl EvalOp for RowProduct {
         let row = inputs[0].try_as_plain_ram()?.as_slice::<f32>()?;
         let mut made = Tensor::zero::<f32>(&self.shape)?;
         let mut plain = made.try_as_plain_ram_mut()?;
-        let fits = gemv(&self.bytes.0, &self.matrix, row, plain.as_slice_mut()?);
-        ensure!(fits, "a weight lies outside its bytes");
+        let sums = plain.as_slice_mut::<f32>()?;
+        let fits = AtomicBool::new(true);
+        let cost = octet_int8::cost_of_product(self.matrix.k * self.matrix.mn);
+        share_rows(sums, COLUMNS, cost, |parts, sums| {
+            let start = parts.start * COLUMNS;
+            let columns = Matrix {
+                first: self.matrix.first + start * self.matrix.mn_stride,
+                mn: sums.len(),
+                ..self.matrix
+            };
+            if !gemv(&self.bytes.0, &columns, row, sums) {
+                fits.store(false, Ordering::Relaxed);
+            }
+        });
+        ensure!(fits.into_inner(), "a weight lies outside its bytes");
         Ok(tvec!(made.into_tvalue()))
     }
 }

@@ -9,7 +9,7 @@ use octet_kernels::int8::{
     TransposedWeights, Way, Weights, Window,
 };
 
-use crate::program::costs::{LARGE_COST, cost_of_product};
+use crate::program::costs::{MIN_PIECE_COST, cost_of_product};
 use crate::program::image_size::ImageSize;
 use crate::program::split_rows::split_rows;
 
@@ -236,11 +236,11 @@ impl WeightedProduct {
                 };
                 let cost = cost_of_product(to.count() * window[0] * window[1] * depth);
                 match &convolution.kernel {
-                    // Each piece gathers the halo rows around its own again.
-                    PackedConvolution::Depthwise(_) => cost.min(LARGE_COST),
-                    // Winograd weights are large, and each piece reads all of them.
+                    // One piece per thread, because each gathers the halo rows around its own.
+                    PackedConvolution::Depthwise(_) => cost.min(MIN_PIECE_COST),
+                    // The same, because Winograd weights are large and each piece reads all.
                     PackedConvolution::Dense(weights) if weights.way() == Way::Winograd => {
-                        cost.min(LARGE_COST)
+                        cost.min(MIN_PIECE_COST)
                     }
                     _ => cost,
                 }

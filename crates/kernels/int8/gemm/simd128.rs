@@ -32,6 +32,9 @@ pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut
     if weights.narrow {
         return narrow::multiply_with(dot, block, weights, output);
     }
+    if block.rows == 1 {
+        return multiply_row(dot, block, weights, output);
+    }
     if let Output::Accumulators { values, stride } = &mut output
         && block.columns.len() % NR == 0
     {
@@ -52,6 +55,79 @@ pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut
             let sums = &mut sums[..rows.len() * NR];
             sum_rows(dot, block, rows, &tile, sums, NR);
             apply_epilogue(&mut output, [first, at], sums.as_chunks().0, columns);
+        }
+    }
+}
+
+/// Tiles that a single row is multiplied with at a time. Their sums don't depend on one another, so
+/// they hide the latency of a product. The two vectors of one tile hide less than half of it.
+const TILES: usize = 4;
+
+/// Multiplies a block of one row.
+#[inline(never)]
+fn multiply_row(dot: impl Dot, block: &Block, weights: &Weights, mut output: Output) {
+    for first in block.columns.clone().step_by(TILES * NR) {
+        let columns = first..block.columns.end.min(first + TILES * NR);
+        let mut sums = [[0; NR]; TILES];
+        let count = columns.len().div_ceil(NR);
+        let tiles: [Tile; TILES] = core::array::from_fn(|tile| {
+            // Missing tiles repeat the last one; their results are discarded.
+            Tile::new(block, weights, first + tile.min(count - 1) * NR)
+        });
+        // SAFETY: the caller of this module has checked that the block holds its row in whole
+        // steps.
+        unsafe { row_of_tiles(dot, block, &tiles, &mut sums) };
+        for (tile, column) in columns.clone().step_by(NR).enumerate() {
+            let place = column - block.columns.start;
+            let width = NR.min(columns.end - column);
+            apply_epilogue(&mut output, [0, place], &sums[tile..=tile], width);
+        }
+    }
+}
+
+/// Multiplies the first row of a block with several tiles of equal depth.
+///
+/// # Safety
+///
+/// The block holds the row in whole steps.
+#[inline(always)]
+unsafe fn row_of_tiles(
+    dot: impl Dot,
+    block: &Block,
+    tiles: &[Tile; TILES],
+    to: &mut [[i32; NR]; TILES],
+) {
+    let mut sums: [[v128; VECTORS]; TILES] =
+        core::array::from_fn(|tile| core::array::from_fn(|at| load(tiles[tile].initial, at * 4)));
+    for (tile, sums) in tiles.iter().zip(&mut sums) {
+        let Some(factors) = tile.factors else {
+            continue;
+        };
+        let row_sum = i32x4_splat(block.row_sums[0]);
+        for (at, sums) in sums.iter_mut().enumerate() {
+            *sums = i32x4_add(*sums, i32x4_mul(load(factors, at * 4), row_sum));
+        }
+    }
+    let mut row: *const Step = block.values.as_ptr().cast();
+    let mut weights: [*const Columns; TILES] =
+        tiles.each_ref().map(|tile| tile.packed.as_ptr().cast());
+    for _ in 0..tiles[0].steps {
+        // SAFETY: the row and each tile hold as many steps.
+        unsafe {
+            let bytes = v128_load32_splat(row.cast());
+            row = row.add(1);
+            for (weights, sums) in weights.iter_mut().zip(&mut sums) {
+                for (sums, column) in sums.iter_mut().zip(&**weights) {
+                    *sums = dot.dot(*sums, bytes, v128_load(column.as_ptr().cast()));
+                }
+                *weights = weights.add(1);
+            }
+        }
+    }
+    for (to, sums) in to.iter_mut().zip(sums) {
+        for (at, lanes) in sums.into_iter().enumerate() {
+            // SAFETY: a tile row has this many vectors.
+            unsafe { v128_store(to.as_mut_ptr().add(at * 4).cast(), lanes) };
         }
     }
 }

@@ -27,10 +27,15 @@ impl Gemm {
     #[cfg(target_family = "wasm")]
     pub fn random(random: &mut Random) -> Gemm {
         Gemm {
+            // A single row has a kernel of its own.
             sizes: [
-                random.within(0, 37),
+                if random.coin() {
+                    1
+                } else {
+                    random.within(0, 37)
+                },
                 random.within(1, 70),
-                random.within(0, 40),
+                random.within(0, 80),
             ],
             gaps: [random.within(0, 9), random.within(0, 9)],
             kind: random.within(0, 3),
