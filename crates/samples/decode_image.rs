@@ -1,11 +1,13 @@
 //! Decoding of PNG and JPEG to 8-bit RGB.
 //!
-//! Transparency is dropped and 16 bits become 8, as in Pillow's `convert("RGB")`. EXIF rotation is
-//! not applied. The content decides the format, since many `.jpg` files are PNG.
+//! Transparency is dropped and 16 bits become 8, as in Pillow's `convert("RGB")`. Images are turned
+//! as their EXIF entry says, as in Pillow's `exif_transpose`. The content decides the format, since
+//! many `.jpg` files are PNG.
 
 use std::io::Cursor;
 
-use image::{ImageFormat, ImageReader};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader};
 
 use super::SampleProblem;
 
@@ -26,29 +28,88 @@ const AGAIN: &str = "save it again as PNG or JPEG, or leave it out";
 
 /// Decodes an image.
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<DecodedImage, SampleProblem> {
-    let decoded = reader(file, bytes)?.decode();
+    let mut orientation = Orientation::NoTransforms;
+    let decoded = reader(file, bytes)?.into_decoder().and_then(|mut decoder| {
+        orientation = orientation_of(&mut decoder);
+        let mut limits = limits();
+        limits.reserve(decoder.total_bytes())?;
+        decoder.set_limits(limits)?;
+        DynamicImage::from_decoder(decoder)
+    });
     let picture = decoded
         .map_err(|e| broken(file, &e.to_string()))?
         .into_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let pixels = picture.into_raw().as_chunks().0.to_vec();
-    Ok(DecodedImage {
+    let picture = DecodedImage {
         width,
         height,
         pixels,
-    })
+    };
+    Ok(upright(picture, orientation))
 }
 
 /// Height and width, from the file's header.
 pub(super) fn size(file: &str, bytes: &[u8]) -> Result<(usize, usize), SampleProblem> {
-    let sides = reader(file, bytes)?.into_dimensions();
-    let (width, height) = sides.map_err(|e| broken(file, &e.to_string()))?;
+    let decoder = reader(file, bytes)?.into_decoder();
+    let mut decoder = decoder.map_err(|e| broken(file, &e.to_string()))?;
+    let (mut width, mut height) = decoder.dimensions();
+    if turns_sideways(orientation_of(&mut decoder)) {
+        (width, height) = (height, width);
+    }
     if width.max(height) > LONGEST_SIDE {
         let why =
             format!("it is {height} x {width}, and {LONGEST_SIDE} is the maximum for each side");
         return Err(broken(file, &why));
     }
     Ok((height as usize, width as usize))
+}
+
+/// Turns an image upright. (The crate `image` has code for this in each of its ten pixel formats.)
+fn upright(picture: DecodedImage, orientation: Orientation) -> DecodedImage {
+    use Orientation as O;
+    if orientation == O::NoTransforms {
+        return picture;
+    }
+    let (right, below) = (picture.width - 1, picture.height - 1);
+    let source = |x: usize, y: usize| match orientation {
+        O::NoTransforms => (x, y),
+        O::FlipHorizontal => (right - x, y),
+        O::Rotate180 => (right - x, below - y),
+        O::FlipVertical => (x, below - y),
+        O::Rotate90FlipH => (y, x),
+        O::Rotate90 => (y, below - x),
+        O::Rotate270FlipH => (right - y, below - x),
+        O::Rotate270 => (right - y, x),
+    };
+    let (width, height) = match turns_sideways(orientation) {
+        true => (picture.height, picture.width),
+        false => (picture.width, picture.height),
+    };
+    let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let pixel = |(x, y)| {
+        let (x, y) = source(x, y);
+        picture.pixels[y * picture.width + x]
+    };
+    DecodedImage {
+        width,
+        height,
+        pixels: places.map(pixel).collect(),
+    }
+}
+
+/// The orientation in the EXIF entry. A damaged entry counts as none, as in browsers.
+fn orientation_of(decoder: &mut impl ImageDecoder) -> Orientation {
+    decoder.orientation().unwrap_or(Orientation::NoTransforms)
+}
+
+/// True if height and width are exchanged.
+fn turns_sideways(orientation: Orientation) -> bool {
+    use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
+    matches!(
+        orientation,
+        Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH
+    )
 }
 
 fn broken(file: &str, why: &str) -> SampleProblem {
@@ -70,12 +131,17 @@ fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]
         Some(ImageFormat::Png | ImageFormat::Jpeg) => return Err(broken("it is truncated")),
         _ => return Err(broken("it is neither PNG nor JPEG")),
     }
+    reader.limits(limits());
+    Ok(reader)
+}
+
+/// Limits against hostile files.
+fn limits() -> image::Limits {
     let mut limits = image::Limits::default();
     limits.max_image_width = Some(LONGEST_SIDE);
     limits.max_image_height = Some(LONGEST_SIDE);
     limits.max_alloc = Some(DECODING_LIMIT);
-    reader.limits(limits);
-    Ok(reader)
+    limits
 }
 
 /// True if the chunks continue to the last one, `IEND`.
@@ -133,6 +199,41 @@ mod tests {
             .map(|(i, &x)| i * u64::from(x))
             .sum();
         assert_eq!((picture.width, picture.height, sum), (40, 24, 502_296_947));
+    }
+
+    /// A JPEG with an EXIF entry for its orientation.
+    fn turned(orientation: u8) -> Vec<u8> {
+        let entry = [
+            b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".as_slice(),
+            &[orientation, 0, 0, 0, 0, 0, 0],
+        ]
+        .concat();
+        let length = (entry.len() as u16 + 2).to_be_bytes();
+        let whole = jpeg();
+        [&whole[..2], &[0xff, 0xe1], &length, &entry, &whole[2..]].concat()
+    }
+
+    #[test]
+    fn a_picture_is_turned_as_its_exif_entry_says() {
+        let plain = decode("a.jpg", &jpeg()).unwrap();
+        assert_eq!(decode("a.jpg", &turned(1)).unwrap(), plain);
+        // The entry 6 of cameras held upright: the top of the file is on the right.
+        let upright = decode("a.jpg", &turned(6)).unwrap();
+        assert_eq!((upright.width, upright.height), (24, 40));
+        assert_eq!(size("a.jpg", &turned(6)).unwrap(), (40, 24));
+        for (x, y) in [(0, 0), (23, 0), (5, 17), (23, 39)] {
+            let from = plain.pixels[(23 - x) * 40 + y];
+            assert_eq!(upright.pixels[y * 24 + x], from, "at {x}, {y}");
+        }
+        // The crate `image` turns the same way.
+        for entry in 1..=8 {
+            let ours = decode("a.jpg", &turned(entry)).unwrap();
+            let mut theirs = image::load_from_memory(&jpeg()).unwrap();
+            theirs.apply_orientation(Orientation::from_exif(entry).unwrap());
+            assert_eq!(ours.width as u32, theirs.width());
+            let theirs = theirs.into_rgb8().into_raw();
+            assert_eq!(ours.pixels.as_flattened(), theirs, "entry {entry}");
+        }
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub(super) enum FileKind {
     TensorFile(usize),
     /// A tokenized text.
     Tokens,
+    /// A row of a table.
+    Row,
+    /// A WAV file.
+    Sound,
 }
 
 /// True for files that hold texts, which become samples with a tokenizer.
@@ -59,6 +63,8 @@ pub(super) fn kind(path: &str) -> Option<FileKind> {
         "npz" => Some(FileKind::Npz),
         "npy" => Some(FileKind::Npy),
         "tokens" => Some(FileKind::Tokens),
+        "row" => Some(FileKind::Row),
+        "wav" => Some(FileKind::Sound),
         "png" | "jpg" | "jpeg" => Some(FileKind::Image),
         "pb" => stem
             .strip_prefix("input_")?
@@ -89,9 +95,10 @@ pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
                 sets.entry(folder).or_default().push((position, path))
             }
             Some(kind) => single.push(SampleRef {
-                // A tokenized text is called after the text.
+                // A tokenized text is called after the text, and a row after its table.
                 name: match kind {
                     FileKind::Tokens => path[..path.len() - ".tokens".len()].into(),
+                    FileKind::Row => path[..path.len() - ".row".len()].into(),
                     _ => path.clone(),
                 },
                 parts: vec![path.clone()],

@@ -15,8 +15,11 @@
 )]
 
 mod assign_inputs;
+mod audio;
+mod certainty;
 mod check;
 mod convert;
+mod csv;
 mod decode_image;
 mod error;
 mod group;
@@ -33,6 +36,8 @@ mod proposal;
 mod resize;
 mod shape_mismatch;
 mod synthetic;
+mod table;
+mod task;
 mod tensor_file;
 mod text;
 mod text_inputs;
@@ -40,6 +45,7 @@ mod text_settings;
 mod text_tensors;
 #[cfg(test)]
 mod text_tests;
+mod wav;
 
 use std::collections::BTreeMap;
 
@@ -47,7 +53,10 @@ use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
+pub use audio::{AudioForm, AudioSettings};
+pub use certainty::Certainty;
 pub use check::{FileStart, Skipped, bytes_to_check, check};
+pub use csv::{CsvRecord, records as csv_records};
 pub use error::{NonFinite, NotASample, SampleError, SampleProblem, shape_text};
 pub use group::{SampleRef, group, is_text};
 pub use image_settings::{
@@ -55,9 +64,11 @@ pub use image_settings::{
 };
 pub use placeholder::{Placeholder, PlaceholderValues, placeholders};
 pub use preview::{Preview, describe};
-pub use proposal::{Certainty, Proposal, ProposalPart, Reason};
+pub use proposal::{Proposal, ProposalPart, Reason};
 pub use shape_mismatch::ShapeMismatch;
 pub use synthetic::synthetic;
+pub use table::{MOST_ROWS, rows as table_rows, takes_rows};
+pub use task::{ModelTask, TaskGuess};
 pub use text::{TextPadding, TextTokens, TokenPreview};
 pub use text_inputs::{TextInputs, ids_input, mask_input};
 pub use text_settings::{LONGEST_TEXT, TextSettings, TextUnit};
@@ -95,6 +106,9 @@ pub struct InputSpec {
 pub struct SampleSettings {
     /// Preprocessing of images.
     pub image: ImageSettings,
+    /// Reading of sound.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub audio: AudioSettings,
     /// True for random demo data; the report then says so.
     pub demo: bool,
     /// Treatment of samples that cannot be read or run.
@@ -103,6 +117,11 @@ pub struct SampleSettings {
     /// Samples that were left out before the run, for the report.
     #[serde(skip_serializing)]
     pub skipped: Vec<Skipped>,
+}
+
+/// The report states the rate of sound where it is not the usual one.
+fn is_usual(settings: &AudioSettings) -> bool {
+    *settings == AudioSettings::default()
 }
 
 /// Treatment of a sample that cannot be read or run.
@@ -130,6 +149,19 @@ struct Array {
     /// Element type in the file.
     stored: DataType,
     tensor: Tensor,
+}
+
+impl Array {
+    /// An array that was made for an input.
+    fn of_input(input: &InputSpec, tensor: Tensor) -> Array {
+        Array {
+            name: input.name.clone(),
+            named: true,
+            position: None,
+            stored: input.element,
+            tensor,
+        }
+    }
 }
 
 /// A decoded sample: a tensor for each input, and notes on conversions.
@@ -225,6 +257,10 @@ fn decode_parts(
                 let (filled, place, seen) = text::read(file, bytes, inputs)?;
                 arrays.extend(filled);
                 tokens = Some((place, seen));
+            }
+            Some(group::FileKind::Row) => arrays.extend(table::read(file, bytes, inputs)?),
+            Some(group::FileKind::Sound) => {
+                arrays.extend(audio::read(file, bytes, inputs, &settings.audio)?);
             }
             Some(group::FileKind::Image) => {
                 let input = image::only_input(file, inputs)?;

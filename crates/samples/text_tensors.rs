@@ -118,13 +118,7 @@ pub(super) fn arrays(
         };
         let tensor = Tensor::new(shape, values)
             .ok_or_else(|| unknown(input, "its values don't fit its shape"))?;
-        Ok(Array {
-            name: input.name.clone(),
-            named: true,
-            position: None,
-            stored: input.element,
-            tensor,
-        })
+        Ok(Array::of_input(input, tensor))
     };
     known.roles.iter().zip(inputs).map(make).collect()
 }

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod csv;
 mod texts;
 #[cfg(target_family = "wasm")]
 mod web;

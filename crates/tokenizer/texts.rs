@@ -1,9 +1,9 @@
 //! Texts of a file: lines or paragraphs of `.txt`, a field of `.jsonl`, a column of `.csv`.
 
-use octet_samples::{TextSettings, TextUnit};
+use octet_samples::{CsvRecord, TextSettings, TextUnit, csv_records};
 use serde_json::{Map, Value};
 
-use super::{TextError, csv};
+use super::TextError;
 
 /// A text, or a pair of texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,11 +185,11 @@ impl TextFile<'_> {
             let next = "close each quoted cell, and double the quotes inside";
             problem(self.path, line, "a quoted cell does not end well", next)
         };
-        let mut records = csv::records(all).map_err(broken)?.into_iter();
+        let mut records = csv_records(all, ',').map_err(broken)?.into_iter();
         let Some(head) = records.next() else {
             return Ok(Vec::new());
         };
-        let records: Vec<csv::CsvRecord> = records.collect();
+        let records: Vec<CsvRecord> = records.collect();
         let names: Vec<&str> = head.cells.iter().map(|name| name.trim()).collect();
         let holds_text = |column: usize| {
             let cells = records.iter().filter_map(|record| record.cells.get(column));
@@ -206,7 +206,7 @@ impl TextFile<'_> {
             .iter()
             .filter_map(|field| names.iter().position(|name| name == field))
             .collect();
-        let text = |record: csv::CsvRecord| {
+        let text = |record: CsvRecord| {
             let cell = |&column: &usize| record.cells.get(column).cloned().unwrap_or_default();
             Text {
                 line: record.line,

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::ModelFile;
+use super::class_names::class_names;
 use crate::graph::{AttributeValue, Dim, Model, Node, TensorType, tensor_type_of};
 use crate::onnx::schema::{TensorProto, ValueInfoProto};
 use crate::prepare::{Functions, is_fused};
 use crate::quantize;
-use crate::samples::{InputSpec, Proposal, TextInputs};
+use crate::samples::{AudioForm, InputSpec, Proposal, TaskGuess, TextInputs, takes_rows};
 
 /// Identity and contents of a model.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -37,6 +38,14 @@ pub struct ModelSummary {
     pub pictures: Option<Proposal>,
     /// Form of texts, where texts can be the model's samples.
     pub texts: Option<TextForm>,
+    /// Form of sound, where sound can be the model's samples.
+    pub audio: Option<AudioForm>,
+    /// True if rows of tables can be the model's samples.
+    pub rows: bool,
+    /// Task that the model is taken for.
+    pub task: TaskGuess,
+    /// Numbers and names of classes, if the metadata state them.
+    pub class_names: Vec<(usize, String)>,
     /// Number of elements in all constants: initializers, Constant nodes and those in subgraphs.
     pub parameters: u64,
     /// Number of nodes of each operator, the most frequent first.
@@ -146,6 +155,10 @@ impl ModelSummary {
     /// functions count where the functions can be inlined.
     pub(super) fn of_graph(name: &str, mut model: Model, inputs: &[InputSpec]) -> ModelSummary {
         let pictures = Proposal::new(name, &model, inputs);
+        let audio = AudioForm::new(name, &model, inputs);
+        let rows = audio.is_none() && takes_rows(inputs);
+        let task = TaskGuess::new(name, &model, inputs);
+        let class_names = class_names(&model);
         let texts = TextInputs::new(inputs).ok();
         let texts = texts.map(|known| TextForm {
             length: known.length,
@@ -214,6 +227,10 @@ impl ModelSummary {
             outputs: graph.outputs().iter().map(GraphPort::new).collect(),
             pictures,
             texts,
+            audio,
+            rows,
+            task,
+            class_names,
             parameters: sum(graph.initializers.iter().map(elements))
                 .saturating_add(sum(graph.nodes().iter().map(constant_elements))),
             operators,

@@ -13,6 +13,7 @@ use serde::Serialize;
 use shape_trials::Trial;
 
 use super::InputSpec;
+use super::certainty::Certainty;
 use super::image_placement::axes;
 use super::image_settings::{ChannelOrder, ImageLayout, ImageSettings, ResizeMode};
 use families::{KnownFamily, ModelKind};
@@ -55,18 +56,6 @@ pub enum ProposalPart {
     Resize,
     Values,
     Layout,
-}
-
-/// Certainty of a part of a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Certainty {
-    /// The file states it, or nothing else would run.
-    Sure,
-    /// Models like this one usually have it.
-    Likely,
-    /// It is common; there is no other hint.
-    Guess,
 }
 
 /// One part with its certainty and reason.

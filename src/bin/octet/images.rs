@@ -2,7 +2,8 @@
 
 use clap::Args;
 use octet::samples::{
-    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode, SampleSettings,
+    AudioSettings, ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode,
+    SampleSettings,
 };
 use octet::session::Session;
 
@@ -46,6 +47,10 @@ pub struct ImageOptions {
     /// Standard deviation of each channel, divided by last [default: the preset's]
     #[arg(long, value_name = "A,B,C")]
     std: Option<String>,
+    /// For .wav files: samples a second that the model takes [default: from the model's metadata and
+    /// names, or 16000]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1_000..=384_000), help_heading = "Sound as samples")]
+    sample_rate: Option<u32>,
 }
 
 impl ImageOptions {
@@ -80,7 +85,17 @@ impl ImageOptions {
             let text = proposal.describe(&image);
             format!("{text}; --image-size, --resize and --image-preset change this")
         });
-        Ok((SampleSettings { image, ..settings }, note))
+        let proposed = session.summary().audio.as_ref().map(|form| form.rate);
+        let audio = match self.sample_rate.or(proposed) {
+            Some(rate) => AudioSettings { rate },
+            None => AudioSettings::default(),
+        };
+        let settings = SampleSettings {
+            image,
+            audio,
+            ..settings
+        };
+        Ok((settings, note))
     }
 
     /// The options as changes of image settings.

@@ -134,6 +134,7 @@ fn text(card: &ModelSummary) -> Result<String, Failure> {
         card.opset, card.ir_version, card.producer
     )?;
     writeln!(out, "  sha256 {}", card.sha256)?;
+    writeln!(out, "  task: {} ({})", card.task.task.name(), card.task.why)?;
     for (title, values) in [("input", &card.inputs), ("output", &card.outputs)] {
         for value in values {
             writeln!(

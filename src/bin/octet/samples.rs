@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use octet::samples::{
-    BadSamples, Encoded, FileStart, SampleError, SampleRef, SampleSettings, Skipped,
-    bytes_to_check, group, is_text,
+    BadSamples, Encoded, FileStart, InputSpec, MOST_ROWS, SampleError, SampleRef, SampleSettings,
+    Skipped, bytes_to_check, group, is_text, table_rows,
 };
 use octet::session::{Error, ErrorKind, Session};
 use octet_host::fs::{self, File};
@@ -72,6 +72,7 @@ pub fn left_out(skipped: &[Skipped], used: usize) -> Option<String> {
 }
 
 /// A source of samples. A sample is read into memory only when it is needed.
+#[derive(Clone)]
 pub enum Samples {
     /// Files.
     Files(SampleFiles),
@@ -80,12 +81,12 @@ pub enum Samples {
 }
 
 /// Files, grouped into samples.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct SampleFiles {
     refs: Vec<SampleRef>,
-    /// Files of texts, which become samples with the model's tokenizer.
+    /// Files of texts, which become samples with the model's tokenizer, and tables.
     texts: Vec<String>,
-    /// Content of the tokenized texts, by the names of their files.
+    /// Content of the tokenized texts and of the rows, by the names of their files.
     tokenized: BTreeMap<String, Bytes>,
 }
 
@@ -123,7 +124,7 @@ impl Samples {
         })
     }
 
-    /// Turns files of texts into samples of the model.
+    /// Turns files of texts, or tables, into samples of the model.
     pub fn tokenized(
         self,
         session: &Session,
@@ -134,7 +135,11 @@ impl Samples {
             return Ok(self);
         };
         if !files.texts.is_empty() {
-            files.tokenized = options.tokenize(model, &session.input_specs(), &files.texts)?;
+            let inputs = session.input_specs();
+            files.tokenized = match session.summary().rows {
+                true => rows(&files.texts, &inputs)?,
+                false => options.tokenize(model, &inputs, &files.texts)?,
+            };
             let parts = files.refs.iter().flat_map(|sample| &sample.parts);
             let paths: Vec<String> = parts.chain(files.tokenized.keys()).cloned().collect();
             files.refs = group(&paths).map_err(Failure::from)?;
@@ -259,6 +264,17 @@ impl SampleFiles {
             parts: parts.collect::<Result<_, Failure>>()?,
         })
     }
+}
+
+/// The rows of tables, by the names of their files.
+fn rows(tables: &[String], inputs: &[InputSpec]) -> Result<BTreeMap<String, Bytes>, Failure> {
+    let mut all = BTreeMap::new();
+    for table in tables {
+        let bytes = files::read(Path::new(table), "table")?;
+        let rows = table_rows(table, &bytes, inputs, MOST_ROWS);
+        all.extend(rows.map_err(Failure::from)?);
+    }
+    Ok(all)
 }
 
 /// The part of a file on disk that the check of a sample needs.

@@ -1,15 +1,18 @@
-//! Comma-separated values as RFC 4180 has them: quoted cells may hold commas, quotes and lines.
+//! Comma-separated values as RFC 4180 has them: quoted cells may hold commas, quotes and lines. Another
+//! separator is possible.
 
 /// A record, and the line at which it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct CsvRecord {
-    pub(super) line: usize,
-    pub(super) cells: Vec<String>,
+pub struct CsvRecord {
+    /// Line of the file, from 1.
+    pub line: usize,
+    /// Its cells, without quotes.
+    pub cells: Vec<String>,
 }
 
 /// All records that are not blank. An error is the line of a quoted cell that does not end, or that
 /// text follows.
-pub(super) fn records(text: &str) -> Result<Vec<CsvRecord>, usize> {
+pub fn records(text: &str, separator: char) -> Result<Vec<CsvRecord>, usize> {
     let mut records = Vec::new();
     let mut rest = text;
     let mut line = 1;
@@ -22,13 +25,14 @@ pub(super) fn records(text: &str) -> Result<Vec<CsvRecord>, usize> {
             let (cell, after) = match rest.strip_prefix('"') {
                 Some(quoted) => quoted_cell(quoted).ok_or(line)?,
                 None => {
-                    let (cell, after) = rest.split_at(rest.find([',', '\n']).unwrap_or(rest.len()));
+                    let (cell, after) =
+                        rest.split_at(rest.find([separator, '\n']).unwrap_or(rest.len()));
                     (cell.strip_suffix('\r').unwrap_or(cell).into(), after)
                 }
             };
             line += cell.matches('\n').count();
             record.cells.push(cell);
-            match after.strip_prefix(',') {
+            match after.strip_prefix(separator) {
                 Some(next) => rest = next,
                 None => {
                     let after = after.strip_prefix('\r').unwrap_or(after);
@@ -71,7 +75,7 @@ mod tests {
     use super::*;
 
     fn cells(text: &str) -> Vec<(usize, Vec<String>)> {
-        let all = records(text).unwrap();
+        let all = records(text, ',').unwrap();
         all.into_iter().map(|one| (one.line, one.cells)).collect()
     }
 
@@ -91,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_does_not_end_is_found_with_its_line() {
-        assert_eq!(records("a\nb,\"c"), Err(2));
-        assert_eq!(records("\"a\"b,c"), Err(1));
+        assert_eq!(records("a\nb,\"c", ','), Err(2));
+        assert_eq!(records("\"a\"b,c", ','), Err(1));
     }
 }
