@@ -21,6 +21,12 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Does work on a number of threads.
+fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().unwrap().install(work)
+}
+
 fn settings(text: &str) -> Settings {
     Settings::from_value(serde_json::from_str(text).unwrap()).unwrap()
 }
@@ -157,15 +163,76 @@ fn all_numbers_of_threads_and_all_places_of_values_give_the_same_file() {
         let text = format!(
             r#"{{{FOUR_BITS}, "rounding": "closed-form", "finetune": {{"num_iterations": 30, "update_bias": true, "mem_opt_level": {level}}}}}"#
         );
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        pool.install(|| subject.quantized(&text).0)
+        on_threads(threads, || subject.quantized(&text).0)
     };
     let one = made(1, 1);
     assert!(made(2, 1) == one);
     assert!(made(5, 2) == one);
+}
+
+/// Blocks learn what single layers can't: how the layers of a residual block err together.
+#[test]
+fn blocks_have_a_smaller_error_than_layers_on_samples_that_did_not_teach() {
+    let _alone = alone();
+    let subject = Subject::new(
+        &networks::residual(&["1", "3", "12", "12"]),
+        &[1, 3, 12, 12],
+    );
+    let error = |text: &str| {
+        let (file, learned) = subject.quantized(&format!("{{{FOUR_BITS}, {text}}}"));
+        let reports = learned.map_or(Vec::new(), |learned| learned.layers);
+        for report in &reports {
+            assert!(report.after <= report.before, "{report:?}");
+        }
+        (subject.error(file), reports)
+    };
+    let (nearest, _) = error(r#""rounding": "nearest""#);
+    let (layers, _) = error(r#""finetune": {"num_iterations": 300}"#);
+    let block = |more: &str| {
+        error(&format!(
+            r#""finetune": {{"num_iterations": 300, "blocks": true{more}}}"#
+        ))
+    };
+    let (blocks, reports) = block("");
+    let (mixed, _) = block(r#", "drop_ratio": 0.5"#);
+    let (steps, _) = block(r#", "drop_ratio": 0.5, "activation_scales": true"#);
+    let (distilled, after) = block(r#", "drop_ratio": 0.5, "distillation": 200"#);
+    println!(
+        "nearest {nearest:.2}, layers {layers:.2}, blocks {blocks:.2}, with QDrop {mixed:.2}, and with steps {steps:.2}, or distilled {distilled:.2}"
+    );
+    let operators: Vec<&str> = reports
+        .iter()
+        .map(|report| report.operator.as_str())
+        .collect();
+    assert!(operators.contains(&"block of 2"), "{operators:?}");
+    let last = after.last().unwrap();
+    assert!(last.operator == "distillation" && last.taken == "learned");
+    assert!(layers < 0.7 * nearest);
+    assert!(blocks < 0.92 * layers);
+    assert!(mixed < 0.97 * layers);
+    assert!(steps < 0.97 * mixed);
+    assert!(distilled < 0.97 * mixed);
+}
+
+#[test]
+fn blocks_give_the_same_file_for_all_numbers_of_threads() {
+    let _alone = alone();
+    let subject = Subject::mobile();
+    let made = |threads: usize, level: u8| {
+        let text = format!(
+            r#"{{{FOUR_BITS}, "rounding": "closed-form", "finetune": {{"num_iterations": 20, "blocks": true, "drop_ratio": 0.5, "activation_scales": true,
+                "update_bias": true, "distillation": 10, "mem_opt_level": {level}}}}}"#
+        );
+        on_threads(threads, || subject.quantized(&text))
+    };
+    let (one, learned) = made(1, 1);
+    let learned = learned.unwrap().layers;
+    let blocks = learned
+        .iter()
+        .filter(|layer| layer.operator.starts_with("block"));
+    assert!(blocks.count() > 1, "{learned:?}");
+    assert!(made(2, 1).0 == one);
+    assert!(made(5, 2).0 == one);
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! Kernels for quantization-aware training: fake quantization and its gradient, soft rounding, and
-//! the optimizer.
+//! Kernels for quantization-aware training: fake quantization and its gradient, soft rounding, the
+//! optimizer, and reverse mode over programs of operations.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod adam;
 mod fake_quantize;
+pub mod reverse;
 mod soft_rounding;
 
 pub use adam::Adam;

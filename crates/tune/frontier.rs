@@ -24,8 +24,17 @@ pub(crate) struct Frontier {
     /// Floats rest as halves.
     halves: bool,
     /// The values of each sample.
-    samples: Vec<BTreeMap<String, StoredValue>>,
+    samples: Vec<SampleFrontier>,
 }
+
+/// The values at an earlier cut, where a block begins, and the segment that follows it.
+pub(crate) struct MarkedCut {
+    next: usize,
+    samples: Vec<SampleFrontier>,
+}
+
+/// The values of a sample. Those of a marked cut are shared with it.
+type SampleFrontier = BTreeMap<String, Arc<StoredValue>>;
 
 impl Frontier {
     /// The frontier before the first segment of a graph that is cut before some nodes.
@@ -36,6 +45,47 @@ impl Frontier {
             halves,
             samples: Vec::new(),
         })
+    }
+
+    /// Cuts the graph elsewhere, before the first segment has run.
+    pub(crate) fn cut(&mut self, graph: &Graph, cuts: &[usize]) -> Result<(), TuneError> {
+        self.segments = segments(graph, cuts)?;
+        Ok(())
+    }
+
+    /// The number of segments that have run.
+    pub(crate) fn passed(&self) -> usize {
+        self.next
+    }
+
+    /// True if the frontier after `count` segments holds a value.
+    pub(crate) fn will_hold(&self, graph: &Graph, count: usize, name: &str) -> bool {
+        let mut held = graph
+            .inputs
+            .iter()
+            .any(|port| port.name.as_deref() == Some(name));
+        for segment in self.segments.iter().take(count) {
+            let is = |names: &[String]| names.iter().any(|other| other == name);
+            held = held && !is(&segment.ended) || is(&segment.outputs);
+        }
+        held
+    }
+
+    /// Keeps the values of this cut.
+    pub(crate) fn mark(&self) -> MarkedCut {
+        MarkedCut {
+            next: self.next,
+            samples: self.samples.clone(),
+        }
+    }
+
+    /// Goes back to an earlier cut.
+    pub(crate) fn rewind(&mut self, cut: &MarkedCut, store: &Store) {
+        self.next = cut.next;
+        free_all(
+            std::mem::replace(&mut self.samples, cut.samples.clone()),
+            store,
+        );
     }
 
     /// Adds a sample, whose tensors are in the order of the graph's inputs.
@@ -49,7 +99,8 @@ impl Frontier {
         for (port, tensor) in graph.inputs.iter().zip(inputs) {
             // The inputs are the samples themselves, so they are exact.
             let stored = store.put(tensor, false)?;
-            values.insert(port.name.clone().unwrap_or_default(), stored);
+            let name = port.name.clone().unwrap_or_default();
+            values.insert(name, Arc::new(stored));
         }
         self.samples.push(values);
         Ok(())
@@ -63,7 +114,7 @@ impl Frontier {
     /// Bytes of all values at rest.
     pub(crate) fn bytes(&self) -> usize {
         let values = self.samples.iter().flat_map(BTreeMap::values);
-        values.map(StoredValue::bytes).sum()
+        values.map(|stored| stored.bytes()).sum()
     }
 
     /// A value of a sample.
@@ -73,8 +124,7 @@ impl Frontier {
         name: &str,
         store: &Store,
     ) -> Result<Tensor, TuneError> {
-        let stored = self.samples.get(sample).and_then(|values| values.get(name));
-        store.get(stored.ok_or(TuneError::Broken("a value of the frontier"))?)
+        read(&self.samples, sample, name, store)
     }
 
     /// Runs all samples through the next segment of a model.
@@ -106,16 +156,62 @@ impl Frontier {
             let outputs = engines.run(inputs, stop)?;
             for ended in &segment.ended {
                 if let Some(stored) = values.remove(ended) {
-                    store.free(stored);
+                    free(stored, store);
                 }
             }
             for (name, tensor) in segment.outputs.iter().zip(outputs) {
-                values.insert(name.clone(), store.put(&tensor, halves)?);
+                values.insert(name.clone(), Arc::new(store.put(&tensor, halves)?));
             }
             Ok::<(), TuneError>(())
         })?;
         self.next += 1;
         Ok(())
+    }
+}
+
+fn read(
+    samples: &[SampleFrontier],
+    sample: usize,
+    name: &str,
+    store: &Store,
+) -> Result<Tensor, TuneError> {
+    let stored = samples.get(sample).and_then(|values| values.get(name));
+    store.get(stored.ok_or(TuneError::Broken("a value of the frontier"))?)
+}
+
+impl MarkedCut {
+    /// A value of a sample.
+    pub(crate) fn value(
+        &self,
+        sample: usize,
+        name: &str,
+        store: &Store,
+    ) -> Result<Tensor, TuneError> {
+        read(&self.samples, sample, name, store)
+    }
+
+    /// Bytes of the values that no other cut holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let values = self.samples.iter().flat_map(BTreeMap::values);
+        let alone = values.filter(|stored| Arc::strong_count(stored) == 1);
+        alone.map(|stored| stored.bytes()).sum()
+    }
+
+    /// Frees the values that no other cut holds.
+    pub(crate) fn release(self, store: &Store) {
+        free_all(self.samples, store);
+    }
+}
+
+fn free_all(samples: Vec<SampleFrontier>, store: &Store) {
+    let values = samples.into_iter().flatten();
+    values.for_each(|(_, stored)| free(stored, store));
+}
+
+/// Frees a value that no other cut holds.
+fn free(stored: Arc<StoredValue>, store: &Store) {
+    if let Some(stored) = Arc::into_inner(stored) {
+        store.free(stored);
     }
 }
 

@@ -31,8 +31,9 @@ pub(crate) struct TunedLayer {
     /// True if each output has a scale.
     pub(crate) per_output: bool,
     pub(crate) bias: Option<ConstantNames>,
-    /// The scale of the layer's input.
+    /// The scale of the layer's input, and its name.
     pub(crate) input_scale: f32,
+    pub(crate) input_scale_name: String,
     /// The input in the float model, and its integers in the quantized one.
     pub(crate) float_input: String,
     pub(crate) input: String,
@@ -162,6 +163,7 @@ fn layer(float: &Graph, quantized: &Graph, index: usize, node: &Node) -> Option<
         per_output,
         bias,
         input_scale,
+        input_scale_name: input_linear.input_at(1)?.to_string(),
         float_input: original.input_at(0)?.to_string(),
         input: resting(quantized, value).to_string(),
         input_zero_point,
@@ -257,6 +259,13 @@ impl TunedLayer {
         Ok((self.by_output(&weights), values(2)?))
     }
 
+    /// The lowest and highest integer of each output, less its zero point.
+    pub(crate) fn ranges(&self) -> Vec<[i32; 2]> {
+        let zero_points = spread(self.zero_points.clone(), self.rows.outputs());
+        let range = |zero_point: &i32| self.ends.map(|end| end - zero_point);
+        zero_points.iter().map(range).collect()
+    }
+
     /// The constants in the quantized model.
     pub(crate) fn solution(&self, quantized: &Graph) -> Result<Solution, TuneError> {
         let tensor = |name: &str| {
@@ -289,8 +298,8 @@ impl TunedLayer {
         })
     }
 
-    /// The constants that the quantized model has with a solution.
-    pub(crate) fn constants(&self, solution: &Solution) -> Vec<TensorProto> {
+    /// The constants that the quantized model has with a solution and this scale of the input.
+    pub(crate) fn constants(&self, solution: &Solution, input_scale: f32) -> Vec<TensorProto> {
         let (outputs, inputs) = (self.rows.outputs(), self.rows.inputs());
         let mut integers = vec![0; solution.integers.len()];
         let zero_points = spread(self.zero_points.clone(), outputs);
@@ -316,7 +325,7 @@ impl TunedLayer {
             let count = if self.per_output { outputs } else { 1 };
             let scales: Vec<f32> = solution.scales[..count]
                 .iter()
-                .map(|scale| scale * self.input_scale)
+                .map(|scale| scale * input_scale)
                 .collect();
             let real = |(output, &bias): (usize, &f32)| {
                 let scale = f64::from(scales[if self.per_output { output } else { 0 }]);

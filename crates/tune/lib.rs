@@ -9,10 +9,16 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod activation;
+mod block_run;
+mod block_steps;
+mod blocks;
 mod closed_form;
 mod frontier;
+mod judge;
+mod layer_run;
 mod layers;
 mod learn;
+mod operators;
 mod options;
 mod problem;
 mod rows;
@@ -22,7 +28,7 @@ mod store;
 mod tuning;
 
 pub use options::{FrontierPlace, TuneAlgorithm, TuneOptions};
-pub use tuning::{Judgement, LayerReport, TuneForecast, Tuned, Tuning, TuningSummary};
+pub use tuning::{Judgement, LayerReport, TuneForecast, Tuned, TunedPart, Tuning, TuningSummary};
 
 use octet_onnx::tensor::TensorError;
 use octet_runtime::EngineError;

@@ -1,5 +1,7 @@
 //! The options of a run.
 
+use octet_training::annealed_beta;
+
 /// The algorithm of the fine-tuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TuneAlgorithm {
@@ -53,6 +55,27 @@ pub struct TuneOptions {
     pub resting: FrontierPlace,
     /// Bytes of the inputs and outputs of one layer, at most.
     pub layer_bytes: usize,
+    /// Layers learn in blocks, where all operators of a block have gradients.
+    pub blocks: bool,
+    /// Samples of a step of a block.
+    pub samples: usize,
+    /// The share of a block's values that are rounded in a step.
+    pub drop_ratio: f32,
+    /// Scales of activations learn too, in blocks.
+    pub activation_scales: bool,
+    /// Steps in which scales and biases of the whole model learn from the float outputs.
+    pub distillation: usize,
     /// Only the layer with the most memory is learned, to measure it.
     pub only_largest: bool,
+}
+
+impl TuneOptions {
+    /// The weight and the exponent of AdaRound's regularizer in an iteration. The weight is 0 during
+    /// the warm start.
+    pub(crate) fn pull(&self, iteration: usize, iterations: usize) -> [f32; 2] {
+        match annealed_beta(iteration, iterations, self.warm_start, self.beta_range) {
+            Some(beta) => [self.reg_param, beta],
+            None => [0.0, 2.0],
+        }
+    }
 }

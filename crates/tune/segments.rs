@@ -25,7 +25,7 @@ pub(crate) struct GraphSegment {
 
 /// True for a node that is repeated where its result is read.
 /// Those of 4 and 16 bits are of another domain before opset 21.
-fn is_repeated(node: &Node) -> bool {
+pub(crate) fn is_repeated(node: &Node) -> bool {
     node.op_type == "DequantizeLinear"
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn resting<'a>(graph: &'a Graph, value: &'a str) -> &'a str {
 }
 
 /// The values that a node reads from outside of the graph's constants, in the form that rests.
-fn reads<'a>(graph: &'a Graph, node: &'a Node) -> impl Iterator<Item = &'a str> {
+pub(crate) fn reads<'a>(graph: &'a Graph, node: &'a Node) -> impl Iterator<Item = &'a str> {
     let inputs = node.input.iter().filter(|input| !input.is_empty());
     let values = inputs.map(|input| resting(graph, input));
     values.filter(|value| !graph.initializers.contains(value))
@@ -122,6 +122,16 @@ pub(crate) fn segments(graph: &Graph, cuts: &[usize]) -> Result<Vec<GraphSegment
 }
 
 impl GraphSegment {
+    /// The segment of one node, for [`GraphSegment::model`] alone.
+    pub(crate) fn of_node(node: usize, outputs: Vec<String>) -> GraphSegment {
+        GraphSegment {
+            nodes: vec![node],
+            inputs: Vec::new(),
+            outputs,
+            ended: Vec::new(),
+        }
+    }
+
     /// The model of the segment, for inputs of these types. `known` inputs are constants.
     pub(crate) fn model(
         &self,

@@ -5,35 +5,50 @@ use std::path::Path;
 use octet_graph::Model;
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::TensorProto;
-use octet_runtime::Engine;
-use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::TuneError;
-use crate::closed_form::{Freedom, solve_layer};
-use crate::frontier::Frontier;
+use crate::block_run::PlannedBlock;
+use crate::frontier::{Frontier, MarkedCut};
 use crate::layers::{TunedLayer, layers};
-use crate::learn::learn;
 use crate::options::{FrontierPlace, TuneOptions};
-use crate::problem::{LayerProblem, positions_within};
-use crate::solution::Solution;
+use crate::problem::positions_within;
 use crate::store::Store;
 
 /// Of this many samples, one judges the whole model.
 const JUDGED: usize = 4;
 /// A proposal must lower the error by this share.
-const GAIN: f64 = 1e-3;
+pub(crate) const GAIN: f64 = 1e-3;
+/// [`LayerReport::taken`] without a gain, and where nothing could learn.
+pub(crate) const GIVEN: &str = "given";
+pub(crate) const NOT_POSSIBLE: &str = "not possible";
 
-/// A layer whose constants were learned.
+/// The part of a model that a report describes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TunedPart {
+    /// One layer.
+    #[default]
+    Layer,
+    /// A block of layers, which learned together.
+    Block,
+    /// The whole model, which learned from the outputs of the float model.
+    Model,
+}
+
+/// A layer, a block or a model whose constants were learned.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerReport {
-    /// Title of the layer.
+    /// The kind of part.
+    pub part: TunedPart,
+    /// Title of the layer; of a block, those of its first and last layer.
     pub layer: String,
     /// Its operator.
     pub operator: String,
-    /// The proposal that was taken: `given`, `closed form` or `learned`.
+    /// The proposal that was taken: `given`, `closed form` or `learned`. `not possible` if the
+    /// part has no gradient, or if there are fewer than four samples.
     pub taken: String,
     /// Mean squared error at positions that did not teach, before.
     pub before: f64,
@@ -41,6 +56,25 @@ pub struct LayerReport {
     pub after: f64,
     /// Mean squared error along the steps of the fine-tuning.
     pub curve: Vec<f64>,
+}
+
+impl LayerReport {
+    /// True if learned constants were taken.
+    pub fn is_changed(&self) -> bool {
+        ![GIVEN, NOT_POSSIBLE].contains(&self.taken.as_str())
+    }
+
+    pub(crate) fn unchanged() -> LayerReport {
+        LayerReport {
+            part: TunedPart::Layer,
+            layer: String::new(),
+            operator: String::new(),
+            taken: GIVEN.into(),
+            before: 0.0,
+            after: 0.0,
+            curve: Vec::new(),
+        }
+    }
 }
 
 /// The error of the whole model on samples that did not teach.
@@ -92,16 +126,32 @@ pub struct TuneForecast {
 
 /// A run over the layers of a model. Samples are added first.
 pub struct Tuning {
-    float: Model,
-    quantized: Model,
-    options: TuneOptions,
-    layers: Vec<TunedLayer>,
-    originals: Frontier,
-    integers: Frontier,
-    store: Store,
+    pub(crate) float: Model,
+    pub(crate) quantized: Model,
+    pub(crate) options: TuneOptions,
+    pub(crate) layers: Vec<TunedLayer>,
+    /// Blocks in their order; `None` before the first sample, whose shapes they depend on.
+    pub(crate) blocks: Option<Vec<PlannedBlock>>,
+    pub(crate) originals: Frontier,
+    pub(crate) integers: Frontier,
+    pub(crate) store: Store,
     /// Samples that judge the whole model.
-    judges: Vec<Vec<Tensor>>,
-    samples: usize,
+    pub(crate) judges: Vec<Vec<Tensor>>,
+    /// The shapes of the inputs of each sample.
+    pub(crate) shapes: Vec<Vec<Vec<usize>>>,
+}
+
+/// A place where the frontiers stop.
+#[derive(Clone, Default)]
+pub(crate) struct Stop {
+    /// The node of the quantized model before which they stop, and that of the float model.
+    pub(crate) node: usize,
+    pub(crate) float_node: usize,
+    /// The layer at this node.
+    pub(crate) layer: Option<usize>,
+    /// The blocks that end and begin here.
+    pub(crate) ends: Option<usize>,
+    pub(crate) begins: Option<usize>,
 }
 
 impl Tuning {
@@ -121,19 +171,10 @@ impl Tuning {
                 .map(|layer| layer.node);
             layers.retain(|layer| Some(layer.node) == largest);
         }
-        let cuts =
-            |of: &dyn Fn(&TunedLayer) -> usize| layers.iter().map(of).collect::<Vec<usize>>();
-        let (integer_cuts, mut float_cuts) =
-            (cuts(&|layer| layer.node), cuts(&|layer| layer.float_node));
-        // The float model may hold its nodes in another order; a cut then lies at the first of the
-        // layers that follow, whose inputs exist there at the latest.
-        for place in 1..float_cuts.len() {
-            float_cuts[place] = float_cuts[place].max(float_cuts[place - 1]);
-        }
         let halves = options.resting != FrontierPlace::Floats;
         Ok(Tuning {
-            originals: Frontier::new(&float.graph, &float_cuts, halves)?,
-            integers: Frontier::new(&quantized.graph, &integer_cuts, false)?,
+            originals: Frontier::new(&float.graph, &[], halves)?,
+            integers: Frontier::new(&quantized.graph, &[], false)?,
             store: match options.resting {
                 FrontierPlace::File => Store::in_file(folder)?,
                 _ => Store::Memory,
@@ -142,14 +183,27 @@ impl Tuning {
             quantized,
             options,
             layers,
+            blocks: None,
             judges: Vec::new(),
-            samples: 0,
+            shapes: Vec::new(),
         })
     }
 
     /// The titles of the layers that will be learned.
     pub fn layers(&self) -> impl Iterator<Item = &str> {
         self.layers.iter().map(|layer| layer.title.as_str())
+    }
+
+    /// The number of reports of [`Tuning::run`]: those of layers, of blocks, and of the model.
+    pub fn reports(&self) -> usize {
+        let blocks = self.blocks.iter().flatten();
+        let layers = (0..self.layers.len()).filter(|&place| self.learns_alone(place));
+        blocks.count() + layers.count() + usize::from(self.options.distillation > 0)
+    }
+
+    /// True if a layer has proposals of its own.
+    fn learns_alone(&self, place: usize) -> bool {
+        self.options.closed_form || self.options.learn && !self.in_block(place)
     }
 
     /// The memory of the layer that needs most.
@@ -169,8 +223,12 @@ impl Tuning {
             .add(&self.float.graph, &inputs, &self.store)?;
         self.integers
             .add(&self.quantized.graph, &inputs, &self.store)?;
-        self.samples += 1;
-        if self.samples.is_multiple_of(JUDGED) {
+        let shapes = inputs.iter().map(|input| input.shape().to_vec());
+        self.shapes.push(shapes.collect());
+        if self.blocks.is_none() {
+            self.blocks = Some(self.plan_blocks());
+        }
+        if self.shapes.len().is_multiple_of(JUDGED) {
             self.judges.push(inputs);
         }
         Ok(())
@@ -181,184 +239,102 @@ impl Tuning {
     pub fn run(
         mut self,
         mut done: impl FnMut(usize, &LayerReport),
-        stop: &(dyn Fn() -> bool + Sync),
+        stop_asked: &(dyn Fn() -> bool + Sync),
     ) -> Result<Tuned, TuneError> {
-        if self.samples == 0 {
+        if self.shapes.is_empty() {
             return Err(TuneError::NoSamples);
         }
         let before = self.quantized.clone();
-        let mut all = Vec::new();
+        let stops = self.stops();
+        let nodes = |of: fn(&Stop) -> usize| stops.iter().map(of).collect::<Vec<usize>>();
+        let (graphs, cuts) = (
+            (&self.float.graph, &self.quantized.graph),
+            (nodes(|stop| stop.float_node), nodes(|stop| stop.node)),
+        );
+        self.originals.cut(graphs.0, &cuts.0)?;
+        self.integers.cut(graphs.1, &cuts.1)?;
+        let usable = self.usable_blocks(&stops);
+        let both = |run: &Tuning| [run.originals.mark(), run.integers.mark()];
+        let first = (self.options.distillation > 0).then(|| both(&self));
+        let mut begun: Option<[MarkedCut; 2]> = None;
+        let mut all = Constants::default();
         let mut reports = Vec::new();
         let mut frontier_bytes = 0;
-        for place in 0..self.layers.len() {
+        for (place, stop) in stops.iter().enumerate() {
             self.originals
-                .advance(&self.float, false, &self.store, stop)?;
+                .advance(&self.float, false, &self.store, stop_asked)?;
             self.integers
-                .advance(&self.quantized, true, &self.store, stop)?;
-            frontier_bytes = frontier_bytes.max(self.originals.bytes() + self.integers.bytes());
-            let (constants, report) = self.layer(place, stop)?;
-            for constant in &constants {
-                self.quantized.graph.initializers.insert(constant.clone());
+                .advance(&self.quantized, true, &self.store, stop_asked)?;
+            let marks = begun.iter().chain(&first).flatten();
+            let marked = marks.map(MarkedCut::bytes).sum::<usize>();
+            let bytes = self.originals.bytes() + self.integers.bytes() + marked;
+            frontier_bytes = frontier_bytes.max(bytes);
+            let mut told = Vec::new();
+            let (ended, left): (Option<usize>, Option<usize>) = match stop.ends {
+                Some(block) if usable[block] => (Some(block), None),
+                other => (None, other),
+            };
+            told.extend(left.map(|block| self.left_block(block)));
+            let ended = ended.and_then(|block| begun.take().map(|marks| (block, marks)));
+            if let Some((block, marks)) = ended {
+                let (constants, report) = self.block(block, &marks, stop_asked)?;
+                if !constants.is_empty() {
+                    all.take(&mut self.quantized, constants);
+                    self.read_input_scales()?;
+                    self.integers.rewind(&marks[1], &self.store);
+                    while self.integers.passed() <= place {
+                        self.integers
+                            .advance(&self.quantized, true, &self.store, stop_asked)?;
+                    }
+                }
+                marks.into_iter().for_each(|cut| cut.release(&self.store));
+                told.push(report);
             }
-            all.extend(constants);
-            done(place, &report);
-            reports.push(report);
+            if stop.begins.is_some_and(|block| usable[block]) {
+                begun = Some(both(&self));
+            }
+            if let Some(layer) = stop.layer.filter(|&layer| self.learns_alone(layer)) {
+                let (constants, report) = self.layer(layer, stop_asked)?;
+                all.take(&mut self.quantized, constants);
+                told.push(report);
+            }
+            if let Some(first) = first.as_ref().filter(|_| place + 1 == stops.len()) {
+                let (constants, report) = self.distil(first, stop_asked)?;
+                all.take(&mut self.quantized, constants);
+                told.push(report);
+            }
+            for report in told {
+                done(reports.len(), &report);
+                reports.push(report);
+            }
         }
-        let judgement = self.judge(&before, stop)?;
+        let judgement = self.judge(&before, stop_asked)?;
         if judgement.is_some_and(|judgement| !judgement.taken) {
-            all.clear();
+            all.0.clear();
         }
         Ok(Tuned {
-            constants: all,
+            constants: all.0,
             summary: TuningSummary {
                 layers: reports,
                 judgement,
-                samples: self.samples,
+                samples: self.shapes.len(),
                 frontier_bytes,
             },
         })
     }
+}
 
-    /// The constants of a layer.
-    fn layer(
-        &self,
-        place: usize,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Vec<TensorProto>, LayerReport), TuneError> {
-        let (layer, options) = (&self.layers[place], &self.options);
-        let (weights, bias) = layer.floats(&self.float.graph)?;
-        let given = layer.solution(&self.quantized.graph)?;
-        let seed = options.seed.wrapping_add(place as u64);
-        let outputs = layer.rows.outputs();
-        let (groups, inputs) = (layer.rows.view().groups(), layer.rows.inputs());
-        let positions =
-            positions_within(groups, inputs, outputs / groups.max(1), options.layer_bytes);
-        let bias = bias.unwrap_or_default();
-        let frontiers = (&self.originals, &self.integers);
-        let mut problem = LayerProblem::gather(
-            layer,
-            [weights, bias],
-            frontiers,
-            &self.store,
-            positions,
-            seed,
-        )?;
-        problem.output = layer.output.filter(|_| options.output_qdq);
-        let judged = |solution: &Solution| -> Result<f64, TuneError> {
-            let losses = problem.losses(&problem.judged, solution)?;
-            Ok(losses.iter().sum::<f64>() / losses.len().max(1) as f64)
-        };
-        let before = judged(&given)?;
-        let mut best = (before, given, "given");
-        let mut propose = |solution: Solution, name: &'static str| -> Result<(), TuneError> {
-            let loss = judged(&solution)?;
-            if loss < best.0 * (1.0 - GAIN) {
-                best = (loss, solution, name);
-            }
-            Ok(())
-        };
-        if options.closed_form {
-            let given = layer.solution(&self.quantized.graph)?;
-            let proposals = [
-                (0.0, false),
-                (0.5, false),
-                (1.0, false),
-                (0.5, true),
-                (1.0, true),
-            ];
-            for (shift, scales) in proposals {
-                if stop() {
-                    return Err(TuneError::Stopped);
-                }
-                let freedom = Freedom {
-                    shift,
-                    scales,
-                    refit: scales,
-                };
-                let solved = solve_layer(
-                    &problem,
-                    &given,
-                    layer.ends,
-                    &layer.zero_points,
-                    freedom,
-                    layer.per_output,
-                )?;
-                propose(solved, "closed form")?;
-            }
-        }
-        let mut curve = Vec::new();
-        if options.learn {
-            let from = best.1.clone();
-            let how = (options, seed, layer.per_output);
-            let learned = learn(&problem, &from, layer.ends, &layer.zero_points, how, stop)?;
-            curve = learned.curve;
-            let loss = judged(&learned.solution)?;
-            if loss < best.0 * (1.0 - GAIN) {
-                best = (loss, learned.solution, "learned");
-            }
-        }
-        let (after, solution, taken) = best;
-        let report = LayerReport {
-            layer: layer.title.clone(),
-            operator: layer.operator.clone(),
-            taken: taken.into(),
-            before,
-            after,
-            curve,
-        };
-        let constants = match taken {
-            "given" => Vec::new(),
-            _ => layer.constants(&solution),
-        };
-        Ok((constants, report))
-    }
+/// Constants that were taken, the last of each name.
+#[derive(Default)]
+struct Constants(Vec<TensorProto>);
 
-    /// Compares the model before and after with the float model, on the samples that judge.
-    fn judge(
-        &self,
-        before: &Model,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<Judgement>, TuneError> {
-        if self.judges.is_empty() {
-            return Ok(None);
+impl Constants {
+    fn take(&mut self, model: &mut Model, constants: Vec<TensorProto>) {
+        for constant in constants {
+            self.0.retain(|known| known.name != constant.name);
+            model.graph.initializers.insert(constant.clone());
+            self.0.push(constant);
         }
-        let engines = [&self.float, before, &self.quantized];
-        let engines = engines.map(|model| Engine::new(model.clone(), Vec::new()));
-        let of_sample = |inputs: &Vec<Tensor>| -> Result<[f64; 3], TuneError> {
-            let mut outputs = Vec::new();
-            for engine in &engines {
-                outputs.push(engine.run(inputs.as_slice(), |_, _| {}, stop)?);
-            }
-            let mut sums = [0.0; 3];
-            for (index, float) in outputs[0].iter().enumerate() {
-                let Some(float) = float.as_f32() else {
-                    continue;
-                };
-                sums[0] += octet_kernels::sum_of_squares(float);
-                for (sum, outputs) in sums[1..].iter_mut().zip(&outputs[1..]) {
-                    let other = outputs[index].as_f32().unwrap_or_default();
-                    let squares = float
-                        .iter()
-                        .zip(other)
-                        .map(|(a, b)| f64::from(a - b).powi(2));
-                    *sum += squares.sum::<f64>();
-                }
-            }
-            Ok(sums)
-        };
-        let sums = self
-            .judges
-            .par_iter()
-            .map(of_sample)
-            .collect::<Result<Vec<_>, _>>()?;
-        let total = |which: usize| sums.iter().map(|sums| sums[which]).sum::<f64>();
-        let decibels = |noise: f64| 10.0 * (total(0) / noise.max(f64::MIN_POSITIVE)).log10();
-        let (before, after) = (total(1), total(2));
-        Ok(Some(Judgement {
-            before: decibels(before),
-            after: decibels(after),
-            taken: after <= before,
-        }))
     }
 }
 

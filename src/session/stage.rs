@@ -107,6 +107,17 @@ impl Stage {
         }
     }
 
+    /// Drops a calibration that has begun.
+    pub(super) fn stop_calibration(&mut self) {
+        *self = match std::mem::take(self) {
+            Stage::Calibrating(calibrating) => {
+                let (prepared, ranges) = calibrating.stop();
+                Resting { prepared, ranges }.into()
+            }
+            other => other,
+        };
+    }
+
     /// The calibration that has begun.
     pub(super) fn calibrating(&mut self) -> Result<&mut Calibrating, OrderError> {
         match self {

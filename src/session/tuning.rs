@@ -12,7 +12,8 @@ use crate::quantize::{
     Finetune, FinetuneAlgorithm, LEARNED_OPERATORS, Rounding, Settings, before_learning,
 };
 use crate::tune::{
-    FrontierPlace, TuneAlgorithm, TuneError, TuneOptions, Tuned, Tuning, TuningSummary,
+    FrontierPlace, LayerReport, TuneAlgorithm, TuneError, TuneOptions, Tuned, TunedPart, Tuning,
+    TuningSummary,
 };
 
 /// AMD Quark's seed.
@@ -56,9 +57,23 @@ fn same(one: &Settings, other: &Settings) -> bool {
     plain(one) == plain(other)
 }
 
+/// Counts the layers, blocks and models with learned constants: "2 of 7 layers and 1 of 2 blocks".
+fn parts(reports: &[LayerReport]) -> String {
+    let kinds = [
+        (TunedPart::Layer, "layers"),
+        (TunedPart::Block, "blocks"),
+        (TunedPart::Model, "distillations"),
+    ];
+    let told = kinds.into_iter().filter_map(|(part, word)| {
+        let own = || reports.iter().filter(|report| report.part == part);
+        let changed = own().filter(|report| report.is_changed()).count();
+        (own().count() > 0).then(|| format!("{changed} of {} {word}", own().count()))
+    });
+    told.collect::<Vec<_>>().join(" and ")
+}
+
 fn note(summary: &TuningSummary) -> String {
-    let changed = summary.layers.iter().filter(|layer| layer.taken != "given");
-    let (changed, layers) = (changed.count(), summary.layers.len());
+    let parts = parts(&summary.layers);
     match summary.judgement {
         Some(judged) if !judged.taken => format!(
             "the learned constants were dropped: on the samples that did not teach, the outputs have {:.1} dB with them and {:.1} dB \
@@ -66,12 +81,12 @@ fn note(summary: &TuningSummary) -> String {
             judged.after, judged.before
         ),
         Some(judged) => format!(
-            "{changed} of {layers} layers have learned constants; on the samples that did not teach, the outputs have {:.1} dB in \
+            "{parts} have learned constants; on the samples that did not teach, the outputs have {:.1} dB in \
              place of {:.1}",
             judged.after, judged.before
         ),
         None => format!(
-            "{changed} of {layers} layers have learned constants; with four samples or more, some of them would judge the whole model"
+            "{parts} have learned constants; with four samples or more, some of them would judge the whole model"
         ),
     }
 }
@@ -94,6 +109,11 @@ fn options(settings: &Settings) -> TuneOptions {
         target_op_type,
         mem_opt_level,
         select_max_mem_layer,
+        blocks,
+        batch_size,
+        drop_ratio,
+        activation_scales,
+        distillation,
         data_size: _,
     } = chosen.unwrap_or_default();
     let (algorithm, steps, rate) = match algorithm {
@@ -121,6 +141,11 @@ fn options(settings: &Settings) -> TuneOptions {
             _ => FrontierPlace::Halves,
         },
         layer_bytes: LAYER_BYTES,
+        blocks,
+        samples: batch_size.unwrap_or(4),
+        drop_ratio: drop_ratio.unwrap_or(1.0),
+        activation_scales,
+        distillation: distillation.unwrap_or(0),
         only_largest: select_max_mem_layer,
     }
 }
@@ -155,8 +180,8 @@ impl Session {
         monitor: &dyn ProgressMonitor,
     ) -> Result<TuningSummary, Error> {
         self.journal.profiler.begin(RunStep::Tuning);
-        let of = tuning.layers().count();
-        let done = |place: usize, report: &crate::tune::LayerReport| {
+        let of = tuning.reports();
+        let done = |place: usize, report: &LayerReport| {
             monitor.event(&Event::Layer {
                 done: place + 1,
                 of,

@@ -81,7 +81,7 @@ pub enum Scheme {
     Weights,
     /// Weights of MatMul and Gemm in blocks of 2, 4 or 8 bits.
     Blocks,
-    /// Half-precision floats; no integers. Needs no samples.
+    /// Half-precision floats; no integers. Samples are optional: they show too large values.
     Float16,
 }
 

@@ -66,17 +66,31 @@ pub struct Finetune {
     pub mem_opt_level: Option<u8>,
     /// Learns only the layer that needs most memory, to measure it.
     pub select_max_mem_layer: bool,
+    /// Layers learn in blocks, such as a residual block, where every operator of a block has a
+    /// gradient. The other layers learn alone. It takes four samples at least.
+    pub blocks: bool,
+    /// Samples of a step of a block. Default: 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub batch_size: Option<usize>,
+    /// The share of a block's values that are rounded in a step; the others stay float. QDrop's
+    /// authors take 0.5, for activations of few bits. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub drop_ratio: Option<f32>,
+    /// Scales of activations inside of a block are learned too (LSQ).
+    pub activation_scales: bool,
+    /// Steps in which scales and biases of the whole model learn from the float model's outputs,
+    /// after all layers. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distillation: Option<usize>,
 }
 
 /// Operators whose weights can be learned.
 pub const LEARNED_OPERATORS: [&str; 3] = ["Conv", "Gemm", "MatMul"];
 
 /// Options of AMD Quark that have no use here, with the reason.
-const REFUSED: [(&str, &str); 10] = [
-    (
-        "batch_size",
-        "a step draws positions of all samples; set `positions`",
-    ),
+const REFUSED: [(&str, &str); 8] = [
     (
         "num_batches",
         "a step draws positions of all samples; set `positions`",
@@ -90,10 +104,6 @@ const REFUSED: [(&str, &str); 10] = [
         "all steps run, and a layer that did not gain keeps its weights",
     ),
     ("lr_adjust", "the rate is constant; set `learning_rate`"),
-    (
-        "drop_ratio",
-        "the inputs of a layer are always those of the quantized model",
-    ),
     ("output_index", "each layer has one output"),
     ("ref_model_path", "the reference is the float model itself"),
     ("dynamic_batch", "samples of all shapes are taken"),
@@ -154,12 +164,34 @@ impl Finetune {
             let outside = value.is_some_and(|value| !(least..=most).contains(&value));
             outside.then(|| format!("`{name}` must be a number from {least} to {most}"))
         };
+        let alone = |name: &str, given: bool, reason: &str| {
+            let refused = given && !self.blocks;
+            refused.then(|| format!("`{name}` needs `blocks: true`: {reason}"))
+        };
+        let distils = self.distillation.is_some_and(|steps| steps > 0);
         let operators = self.target_op_type.iter().flatten();
         let mut unknown = operators.filter(|name| !LEARNED_OPERATORS.contains(&name.as_str()));
         let [first, last] = self.beta_range.unwrap_or([20.0, 2.0]);
         zero("num_iterations", self.num_iterations)
             .or(zero("positions", self.positions))
             .or(zero("data_size", self.data_size))
+            .or(zero("batch_size", self.batch_size))
+            .or(of("drop_ratio", self.drop_ratio, 0.0, 1.0))
+            .or(alone(
+                "batch_size",
+                self.batch_size.is_some() && !distils,
+                "a step of a layer draws positions of all samples; set `positions`",
+            ))
+            .or(alone(
+                "drop_ratio",
+                self.drop_ratio.is_some(),
+                "the inputs of a layer are always those of the quantized model",
+            ))
+            .or(alone(
+                "activation_scales",
+                self.activation_scales,
+                "a layer has no activation inside",
+            ))
             .or(of(
                 "learning_rate",
                 self.learning_rate,
@@ -194,6 +226,8 @@ mod tests {
             r#"{ "finetune": "adaround" }"#,
             r#"{ "finetune": "adaquant" }"#,
             r#"{ "finetune": { "algorithm": "adaquant", "num_iterations": 10, "beta_range": [9, 3] } }"#,
+            r#"{ "finetune": { "blocks": true, "batch_size": 2, "drop_ratio": 0.25, "activation_scales": true } }"#,
+            r#"{ "finetune": { "distillation": 20, "batch_size": 2 } }"#,
         ] {
             let settings = read(text).unwrap();
             assert!(settings.finetune.is_some() && settings.tunes());
@@ -208,6 +242,10 @@ mod tests {
     fn options_without_use_are_refused_by_name() {
         for (option, words) in [
             (r#""batch_size": 1"#, "set `positions`"),
+            (r#""drop_ratio": 0.5"#, "`blocks: true`"),
+            (r#""activation_scales": true"#, "`blocks: true`"),
+            (r#""blocks": true, "drop_ratio": 1.5"#, "`drop_ratio` must"),
+            (r#""blocks": true, "batch_size": 0"#, "at least 1"),
             (r#""early_stop": true"#, "`early_stop`"),
             (r#""num_iteration": 1"#, "num_iteration"),
             (r#""num_iterations": 0"#, "at least 1"),

@@ -237,6 +237,44 @@ pub fn mobile(sizes: &[&str]) -> ModelProto {
     net.model()
 }
 
+/// Residual blocks: each adds two convolutions to its input.
+pub fn residual(sizes: &[&str]) -> ModelProto {
+    let mut net = network(sizes);
+    net.conv("x", "stem", [8, 3, 3, 3], 1, 1);
+    net.plain("Relu", &["stem"], "s0");
+    for block in 0..2 {
+        let [before, first, active, second, sum, after] = [
+            format!("s{block}"),
+            format!("a{block}"),
+            format!("b{block}"),
+            format!("c{block}"),
+            format!("d{block}"),
+            format!("s{}", block + 1),
+        ];
+        net.conv(&before, &first, [8, 8, 3, 3], 1, 1);
+        net.plain("Relu", &[&first], &active);
+        net.conv(&active, &second, [8, 8, 3, 3], 1, 1);
+        net.plain("Add", &[&second, &before], &sum);
+        net.plain("Relu", &[&sum], &after);
+    }
+    net.conv("s2", "y", [6, 8, 1, 1], 1, 1);
+    net.output("y");
+    // Weights without a pattern, of a size that keeps that of the values.
+    for constant in &mut net.constants {
+        let name = constant.name.clone().unwrap_or_default();
+        let Ok(sizes) = constant.shape() else {
+            continue;
+        };
+        let count: usize = sizes.iter().product();
+        let spread = (3.0 / (count / sizes[0]) as f32).sqrt();
+        let seed: usize = name.bytes().map(usize::from).sum();
+        let number = |i: usize| ((i * 7919 + seed * 104_729) * 31 % 2003) as f32 / 1001.0 - 1.0;
+        let values: Vec<f32> = (0..count).map(|i| number(i) * spread).collect();
+        *constant = TensorProto::from_f32(&name, &sizes, &values);
+    }
+    net.model()
+}
+
 /// Computed shapes: feature maps are resized to each other, concatenated, split, sliced and padded.
 pub fn pyramid(sizes: &[&str]) -> ModelProto {
     let mut net = network(sizes);

@@ -87,7 +87,7 @@ pub(super) fn scale_gradient(
 }
 
 /// The batch of a step.
-pub(super) fn batch(seed: u64, iteration: usize, batches: usize) -> usize {
+pub(crate) fn drawn(seed: u64, iteration: usize, batches: usize) -> usize {
     let mut state = seed ^ (iteration as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -187,12 +187,14 @@ mod tests {
 
     #[test]
     fn batches_depend_on_the_seed_and_lie_inside() {
-        let drawn: Vec<usize> = (0..100).map(|at| batch(5, at, 7)).collect();
+        let drawn: Vec<usize> = (0..100).map(|at| drawn(5, at, 7)).collect();
         assert!(drawn.iter().all(|&one| one < 7));
         assert!((0..7).all(|one| drawn.contains(&one)));
         assert_ne!(
             drawn,
-            (0..100).map(|at| batch(6, at, 7)).collect::<Vec<_>>()
+            (0..100)
+                .map(|at| super::drawn(6, at, 7))
+                .collect::<Vec<_>>()
         );
     }
 

@@ -5,29 +5,27 @@
 //! number of threads.
 
 mod batch;
+mod parameters;
 
-use octet_training::{
-    Adam, QuantizationGrid, SoftRounding, annealed_beta, fake_quantize, fake_quantize_gradient,
-    mask_len, soft_fraction, variable_of,
-};
+use octet_training::Adam;
 use rayon::prelude::*;
 
-use batch::{Batch, batch, scale_gradient};
+pub(crate) use batch::drawn;
+pub(crate) use parameters::{Parameters, SCALE_RATE, Start};
+
+use batch::Batch;
 
 use crate::TuneError;
 use crate::activation::OutputStage;
-use crate::options::{TuneAlgorithm, TuneOptions};
+use crate::options::TuneOptions;
 use crate::problem::{LayerProblem, OutputPart};
 use crate::solution::Solution;
 
 /// Points of a loss curve.
-const CURVE: usize = 16;
+pub(crate) const CURVE: usize = 16;
 /// The loss of the first integers, relative to the regulariser's part of one weight.
-const LOSS_OF_A_WEIGHT: f32 = 0.1;
-/// A real weight starts this near to its integer, in steps.
-const NEAR: f32 = 0.45;
-/// Relative steps of a scale and a bias, of the optimizer.
-const SCALE_RATE: f32 = 1e-4;
+pub(crate) const LOSS_OF_A_WEIGHT: f32 = 0.1;
+/// Relative step of a bias, of the optimizer.
 const BIAS_RATE: f32 = 1e-3;
 
 /// Constants that a part of the outputs learned.
@@ -104,21 +102,6 @@ struct Learner<'a> {
     stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// The parameters of a part, by algorithm.
-enum Parameters {
-    /// The lower integers, and the variables of the fractions.
-    Round {
-        lower: Vec<f32>,
-        variables: Vec<f32>,
-    },
-    /// Real weights, logarithms of scales, and the mask of weights that are not clipped.
-    Quant {
-        weights: Vec<f32>,
-        logarithms: Vec<f32>,
-        passed: Vec<u32>,
-    },
-}
-
 impl Learner<'_> {
     /// The lowest and highest integer of an output, less its zero point.
     fn range(&self, output: usize) -> [i32; 2] {
@@ -130,47 +113,21 @@ impl Learner<'_> {
         self.ends.map(|end| end - zero_point)
     }
 
-    /// The float weights, near to the first integers: between an integer and the side of its float.
-    fn near(&self, part: &OutputPart) -> Vec<f32> {
-        let inputs = self.problem.inputs;
-        let places = part.outputs.start * inputs..part.outputs.end * inputs;
-        let near = |place: usize| {
-            let scale = self.from.scales[place / inputs];
-            let integer = self.from.integers[place] as f32;
-            let away = self.problem.weights[place] / scale - integer;
-            (integer + away.clamp(-NEAR, NEAR)) * scale
-        };
-        places.map(near).collect()
-    }
-
     fn parameters(&self, part: &OutputPart) -> Parameters {
         let inputs = self.problem.inputs;
-        let weights = self.near(part);
-        let scale = |place: usize| self.from.scales[part.outputs.start + place / inputs];
-        match self.options.algorithm {
-            TuneAlgorithm::AdaQuant => Parameters::Quant {
-                passed: vec![0; part.outputs.len() * mask_len(inputs)],
-                logarithms: self.from.scales[part.outputs.clone()]
-                    .iter()
-                    .map(|scale| scale.ln())
-                    .collect(),
-                weights,
-            },
-            TuneAlgorithm::AdaRound => {
-                let steps: Vec<f32> = weights
-                    .iter()
-                    .enumerate()
-                    .map(|(place, weight)| weight / scale(place))
-                    .collect();
-                Parameters::Round {
-                    variables: steps
-                        .iter()
-                        .map(|step| variable_of(step - step.floor()))
-                        .collect(),
-                    lower: steps.iter().map(|step| step.floor()).collect(),
-                }
-            }
-        }
+        let places = part.outputs.start * inputs..part.outputs.end * inputs;
+        let start = Start {
+            inputs,
+            integers: &self.from.integers[places.clone()],
+            scales: &self.from.scales[part.outputs.clone()],
+            ranges: part
+                .outputs
+                .clone()
+                .map(|output| self.range(output))
+                .collect(),
+            floats: &self.problem.weights[places],
+        };
+        Parameters::new(start, Some(self.options.algorithm))
     }
 
     fn part(&self, part: &OutputPart) -> Result<Learned, TuneError> {
@@ -180,8 +137,6 @@ impl Learner<'_> {
         let together = options.positions.min(rows.count);
         let batches = rows.count / together;
         let mut parameters = self.parameters(part);
-        let mut optimizer = Adam::new(outputs * inputs);
-        let mut scale_optimizer = Adam::new(outputs);
         let mut bias_optimizer = Adam::new(outputs);
         let mut bias: Vec<f32> = part
             .outputs
@@ -211,28 +166,13 @@ impl Learner<'_> {
         let mut values = vec![0.0; outputs * together];
         let mut gradient = vec![0.0; outputs * inputs];
         let mut curve = Vec::with_capacity(CURVE);
-        let broken = || TuneError::Broken("a step's product");
         for iteration in 0..options.iterations {
             if (self.stop)() {
                 return Err(TuneError::Stopped);
             }
-            let first = batch(self.seed, iteration, batches) * together;
-            let beta = annealed_beta(
-                iteration,
-                options.iterations,
-                options.warm_start,
-                options.beta_range,
-            );
-            let rounding = |output: usize| {
-                let [low, high] = self.range(part.outputs.start + output);
-                SoftRounding {
-                    low: low as f32,
-                    high: high as f32,
-                    regulariser: beta.map_or(0.0, |_| options.reg_param),
-                    beta: beta.unwrap_or(2.0),
-                }
-            };
-            self.reals(part, &mut parameters, &rounding, &mut reals);
+            let first = drawn(self.seed, iteration, batches) * together;
+            let pull = options.pull(iteration, options.iterations);
+            parameters.reals(pull, &mut reals);
             let batch = Batch {
                 problem,
                 part,
@@ -261,126 +201,17 @@ impl Learner<'_> {
                     *bias += (relative[output] - before[output]) * bias_rates[output];
                 }
             }
-            match &mut parameters {
-                Parameters::Round { lower, variables } => {
-                    for output in 0..outputs {
-                        let own = output * inputs..(output + 1) * inputs;
-                        let scale = self.from.scales[part.outputs.start + output];
-                        rounding(output).gradient(
-                            &lower[own.clone()],
-                            &variables[own.clone()],
-                            scale,
-                            &mut gradient[own],
-                        );
-                    }
-                    optimizer.step(variables, &gradient, options.learning_rate);
-                }
-                Parameters::Quant {
-                    weights,
-                    logarithms,
-                    passed,
-                } => {
-                    let mut by_scale = vec![0.0; outputs];
-                    for output in 0..outputs {
-                        let own = output * inputs..(output + 1) * inputs;
-                        let scale = logarithms[output].exp();
-                        by_scale[output] = scale_gradient(
-                            &gradient[own.clone()],
-                            &weights[own.clone()],
-                            scale,
-                            self.range(part.outputs.start + output),
-                        );
-                        let whole = gradient[own.clone()].to_vec();
-                        let mask = &passed[output * mask_len(inputs)..][..mask_len(inputs)];
-                        if !fake_quantize_gradient(&whole, mask, &mut gradient[own]) {
-                            return Err(broken());
-                        }
-                    }
-                    optimizer.step(weights, &gradient, options.learning_rate);
-                    if self.per_output {
-                        scale_optimizer.step(logarithms, &by_scale, SCALE_RATE);
-                    }
-                }
-            }
+            parameters.step(&mut gradient, pull, options.learning_rate, self.per_output)?;
             if iteration * CURVE / options.iterations >= curve.len() {
                 curve.push(error / together as f64);
             }
         }
-        Ok(self.finished(part, parameters, bias, curve))
-    }
-
-    /// Writes the reals of the weights.
-    fn reals(
-        &self,
-        part: &OutputPart,
-        parameters: &mut Parameters,
-        rounding: &dyn Fn(usize) -> SoftRounding,
-        reals: &mut [f32],
-    ) {
-        let inputs = self.problem.inputs;
-        for (output, reals) in reals.chunks_mut(inputs).enumerate() {
-            let own = output * inputs..(output + 1) * inputs;
-            match parameters {
-                Parameters::Round { lower, variables } => {
-                    let scale = self.from.scales[part.outputs.start + output];
-                    rounding(output).round(&lower[own.clone()], &variables[own], scale, reals);
-                }
-                Parameters::Quant {
-                    weights,
-                    logarithms,
-                    passed,
-                } => {
-                    let [low, high] = self.range(part.outputs.start + output);
-                    let mask = &mut passed[output * mask_len(inputs)..][..mask_len(inputs)];
-                    let grid = QuantizationGrid::new(logarithms[output].exp(), low, high);
-                    // A scale that left the floats has no grid; its weights stay as they were.
-                    let _rounded =
-                        grid.is_some_and(|grid| fake_quantize(&weights[own], grid, reals, mask));
-                }
-            }
-        }
-    }
-
-    fn finished(
-        &self,
-        part: &OutputPart,
-        parameters: Parameters,
-        bias: Vec<f32>,
-        curve: Vec<f64>,
-    ) -> Learned {
-        let inputs = self.problem.inputs;
-        let end = |place: usize, integer: f32| {
-            let [low, high] = self.range(part.outputs.start + place / inputs);
-            (integer as i32).clamp(low, high)
-        };
-        let (integers, scales) = match parameters {
-            Parameters::Round { lower, variables } => {
-                let pairs = lower.iter().zip(&variables).enumerate();
-                let integer = |(place, (lower, &v)): (usize, (&f32, &f32))| {
-                    end(place, lower + f32::from(u8::from(soft_fraction(v) >= 0.5)))
-                };
-                (
-                    pairs.map(integer).collect(),
-                    self.from.scales[part.outputs.clone()].to_vec(),
-                )
-            }
-            Parameters::Quant {
-                weights,
-                logarithms,
-                ..
-            } => {
-                let scales: Vec<f32> = logarithms.iter().map(|logarithm| logarithm.exp()).collect();
-                let integer = |(place, weight): (usize, &f32)| {
-                    end(place, (weight / scales[place / inputs]).round_ties_even())
-                };
-                (weights.iter().enumerate().map(integer).collect(), scales)
-            }
-        };
-        Learned {
+        let (integers, scales) = parameters.finished();
+        Ok(Learned {
             integers,
             scales,
             bias: self.problem.bias.as_ref().map(|_| bias),
             curve,
-        }
+        })
     }
 }
