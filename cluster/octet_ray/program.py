@@ -1,4 +1,4 @@
-"""The native program: where it is, and how a shard runs it."""
+"""The program: the native one or the npm package, where it is, and how a shard runs it."""
 
 import ctypes
 import os
@@ -24,12 +24,19 @@ def find(given: str | None) -> Path:
             if not path.is_file():
                 raise OctetRayError(f"there is no program {place}; build it with `make build`, or name another", 2)
             return path.resolve()
-    found = shutil.which("octet")
+    found = shutil.which("octet") or shutil.which("octet-onnx")
     if not found:
         raise OctetRayError(
-            "the program `octet` is not on the path; name it with --octet, or set the variable OCTET", 2
+            "neither `octet` nor `octet-onnx` of the npm package is on the path; name one with --octet, or set the "
+            "variable OCTET",
+            2,
         )
     return Path(found).resolve()
+
+
+def is_package(program: Path) -> bool:
+    """True for the command of the npm package, which Node.js runs."""
+    return program.suffix == ".js"
 
 
 def _end_with_parent() -> None:
@@ -43,14 +50,18 @@ def run(program: Path, arguments: list[str]) -> str:
 
     A refusal becomes an error with its sentence. An end by a signal or a full disk is `Interrupted`.
     """
-    done = subprocess.run(
-        [str(program), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        preexec_fn=_end_with_parent,
-        check=False,
-    )
+    call = ["node", str(program)] if is_package(program) else [str(program)]
+    try:
+        done = subprocess.run(
+            [*call, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            preexec_fn=_end_with_parent,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise OctetRayError(f"can't start {call[0]}; install Node.js on every node, or use the native program") from None
     if done.returncode == 0:
         return done.stdout
     lines = [line for line in done.stderr.splitlines() if not line.startswith("octet: note:")]

@@ -8,7 +8,7 @@ if WITHOUT_RAY:
 
 from octet_ray import FolderSamples, OctetRayError
 from octet_ray.calibration import shard_count
-from octet_ray.command import arguments, divided
+from octet_ray.command import RESULT, arguments, divided
 from octet_ray.program import Interrupted, find, run
 
 
@@ -17,6 +17,14 @@ def test_options_after_two_dashes_go_to_octet_by_their_use():
     assert options.address is None and options.threads == 1
     assert divided(octet) == (["--method", "mse"], ["--image-preset", "lite"])
     assert divided(["--paragraphs", "--rounding", "gptq", "--pad=0"]) == (["--rounding", "gptq"], ["--paragraphs", "--pad=0"])
+
+
+def test_options_of_a_searchs_result_stay_on_this_machine():
+    options, octet = arguments(["search", "m.onnx", "data", "--budget", "kl=0.01", "--", "--json", "--prefer", "size", "--report=r"])
+    assert options.budget == "kl=0.01" and options.out is None
+    assert divided(octet, RESULT) == (["--prefer", "size"], ["--json", "--report=r"])
+    with pytest.raises(SystemExit):
+        arguments(["search", "m.onnx", "data", "--budget", "kl=0.01", "--ship-samples"])
 
 
 def test_shards_suit_the_samples_and_the_processors():
@@ -48,3 +56,18 @@ def test_the_program_is_found_and_its_ends_are_told_apart(tmp_path, octet):
     killed.chmod(0o755)
     with pytest.raises(Interrupted, match="octet ended with -9"):
         run(killed, [])
+
+
+def test_the_npm_package_is_found_on_the_path(tmp_path, monkeypatch):
+    monkeypatch.delenv("OCTET")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OctetRayError, match="neither `octet` nor `octet-onnx`"):
+        find(None)
+    script = tmp_path / "package/command/octet.js"
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    script.chmod(0o755)
+    (tmp_path / "octet-onnx").symlink_to(script)
+    assert find(None) == script
+    with pytest.raises(OctetRayError, match="can't start node; install Node.js"):
+        run(script, [])

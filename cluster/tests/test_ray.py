@@ -17,7 +17,17 @@ if WITHOUT_RAY:
 import ray
 from ray.cluster_utils import Cluster
 
-from octet_ray import Calibration, Comparison, FolderSamples, OctetRayError, ShippedSamples, calibrate, compare
+from octet_ray import (
+    Calibration,
+    Comparison,
+    FolderSamples,
+    OctetRayError,
+    Search,
+    ShippedSamples,
+    calibrate,
+    compare,
+    search,
+)
 
 GPTQ = ["--rounding", "gptq"]
 
@@ -100,6 +110,22 @@ def test_samples_may_come_from_any_source(job, place, alone):
     assert one.out.read_bytes() == alone()
 
 
+def test_the_npm_package_goes_to_the_nodes_with_all_of_its_files(job, place, octet, alone, tmp_path):
+    package = tmp_path / "package"
+    (package / "command").mkdir(parents=True)
+    (package / "package.json").write_text('{"type": "module"}')
+    (package / "command/worker.js").write_text(
+        "import { spawnSync } from 'node:child_process';\n"
+        f"export const run = (words) => spawnSync('{octet}', words, {{ stdio: 'inherit' }}).status;\n"
+    )
+    (package / "command/octet.js").write_text(
+        "import { run } from './worker.js';\nprocess.exit(run(process.argv.slice(2)));\n"
+    )
+    one = job(shards=3, octet=str(package / "command/octet.js"))
+    calibrate(one, FolderSamples(place / "data"))
+    assert one.out.read_bytes() == alone()
+
+
 def test_a_comparison_has_the_figures_of_one_run(cluster, place, octet, alone):
     (place / "int8.onnx").write_bytes(alone())
     call = [octet, "compare", "m.onnx", "int8.onnx", "--samples", "data", "--json"]
@@ -107,6 +133,17 @@ def test_a_comparison_has_the_figures_of_one_run(cluster, place, octet, alone):
     fields = {"octet": str(octet), "shards": 3, "settings": ["--json"], "report": lambda progress: None}
     one = Comparison(float=place / "m.onnx", quantized=place / "int8.onnx", **fields)
     assert compare(one, FolderSamples(place / "data")) == whole
+
+
+@pytest.mark.parametrize("budget", ["sqnr=30", "bytes=6kB"])
+def test_a_search_has_the_result_of_one_run(budget, cluster, place, octet, tmp_path):
+    call = [octet, "search", "m.onnx", "--samples", "data", "--budget", budget, "--json", "--out", tmp_path / "one.onnx"]
+    whole = subprocess.run(call, cwd=place, capture_output=True, text=True, check=True).stdout
+    result = ["--json", "--out", str(tmp_path / "shared.onnx")]
+    fields = {"octet": str(octet), "shards": 3, "report": lambda progress: None}
+    one = Search(model=place / "m.onnx", budget=budget, result=result, **fields)
+    assert search(one, FolderSamples(place / "data")) == whole
+    assert (tmp_path / "shared.onnx").read_bytes() == (tmp_path / "one.onnx").read_bytes()
 
 
 def test_a_killed_worker_does_not_change_the_bytes(job, place, faulty, alone, tmp_path):

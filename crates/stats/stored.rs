@@ -79,6 +79,15 @@ impl StatisticsReader<'_> {
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
+    /// A list of signed numbers. The caller has checked its length against the bytes.
+    pub(crate) fn signed_list(&mut self, length: usize) -> Result<Vec<i64>, DamagedStatistics> {
+        let mut list = vec![0; length];
+        let read = octet_kernels::read_signed(self.0, &mut list);
+        let read = read.ok_or(DamagedStatistics("a list of numbers is not complete"))?;
+        self.take(read)?;
+        Ok(list)
+    }
+
     /// A count of values.
     pub(crate) fn count(&mut self) -> Result<u64, DamagedStatistics> {
         match self.number()? {

@@ -3,13 +3,15 @@
 use super::budget::Budget;
 use super::choose::decibels;
 use super::costs::TimeSource;
+use super::divided::{PendingPass, integer_engine};
 use super::interval::Estimate;
 use super::judge::{SampleSums, estimate};
 use super::measure::in_parallel;
+use super::measurements::{Half, JudgedModel};
 use super::run::{BudgetSearch, SearchSample, SearchStage};
 use super::{Bits, Metric, SearchError, SearchedModel};
 use crate::quantize::Quantized;
-use crate::runtime::{Engine, EngineError};
+use crate::runtime::EngineError;
 use crate::tensor::Tensor;
 
 /// The search for the cheapest point of the curve within a limit on the error.
@@ -23,16 +25,18 @@ pub(super) struct Bisection {
 }
 
 impl BudgetSearch {
-    /// Errors of a quantized model on one half of the samples.
+    /// Errors of a quantized model on one half of the samples of this process.
     pub(super) fn errors(
         &self,
         quantized: &Quantized,
-        held: bool,
+        half: Half,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<SampleSums>, EngineError> {
-        let samples = if held { &self.held } else { &self.choosing };
-        let float = &self.float_outputs[usize::from(held)];
-        let engine = Engine::new(quantized.model.clone(), Vec::new()).on_integers();
+        let (samples, float) = match half {
+            Half::Choosing => (&self.choosing, &self.float_outputs[0]),
+            Half::Held => (&self.held, &self.float_outputs[1]),
+        };
+        let engine = integer_engine(&quantized.model);
         let pairs: Vec<(&SearchSample, &Vec<Tensor>)> = samples.iter().zip(float).collect();
         in_parallel(&pairs, |(sample, float)| {
             let outputs = engine.run(&sample.inputs[..], |_, _| {}, stop)?;
@@ -47,22 +51,32 @@ impl BudgetSearch {
         Ok((error, decibels(noise)))
     }
 
-    /// Measures a point on the samples that choose.
+    /// Measures a point on the samples that choose. Returns nothing if shards have to measure it.
     fn measure_point(
         &mut self,
         model: &dyn SearchedModel,
         point: usize,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Estimate, SearchError> {
+    ) -> Result<Option<Estimate>, SearchError> {
         if let Some((known, _)) = self.measured_points.get(&point) {
-            return Ok(*known);
+            return Ok(Some(*known));
         }
         let settings = self.settings_for(self.known()?, &self.choices()?.points[point]);
-        let quantized = model.quantize(&settings)?;
-        let errors = self.errors(&quantized, false, stop)?;
+        let judged = JudgedModel::Point(point as u32);
+        let errors = match &self.shared {
+            Some(shared) => shared.known.errors(Half::Choosing, judged),
+            None => Some(self.errors(&model.quantize(&settings)?, Half::Choosing, stop)?),
+        };
+        let Some(errors) = errors else {
+            self.wait_for(PendingPass::Errors {
+                half: Half::Choosing,
+                models: vec![(judged, settings)],
+            });
+            return Ok(None);
+        };
         let measured = self.estimate(&errors)?;
         self.measured_points.insert(point, measured);
-        Ok(measured.0)
+        Ok(Some(measured.0))
     }
 
     /// Chooses at once for a budget of costs, or begins the bisection for one of errors.
@@ -132,7 +146,9 @@ impl BudgetSearch {
     ) -> Result<(), SearchError> {
         let limit = self.options.budget.error_limit().unwrap_or(0.0);
         if !at.begun {
-            let found = self.measure_point(model, at.high, stop)?;
+            let Some(found) = self.measure_point(model, at.high, stop)? else {
+                return Ok(());
+            };
             if found.value > limit {
                 return Err(SearchError::Unreachable {
                     budget: self.options.budget,
@@ -144,7 +160,9 @@ impl BudgetSearch {
             at.begun = true;
         } else if at.low < at.high {
             let middle = usize::midpoint(at.low, at.high);
-            let found = self.measure_point(model, middle, stop)?;
+            let Some(found) = self.measure_point(model, middle, stop)? else {
+                return Ok(());
+            };
             let within = match at.by_value {
                 true => found.value <= limit,
                 false => found.high <= limit,

@@ -31,6 +31,40 @@ pub struct SampleSums {
     won: f64,
 }
 
+impl SampleSums {
+    /// Number of sums.
+    pub const COUNT: usize = 8;
+
+    /// All sums, in a fixed order.
+    pub fn numbers(&self) -> [f64; Self::COUNT] {
+        [
+            self.noise,
+            self.outputs,
+            self.rows,
+            self.other,
+            self.kl,
+            self.labelled,
+            self.lost,
+            self.won,
+        ]
+    }
+
+    /// The sums of [`SampleSums::numbers`].
+    pub fn of(numbers: [f64; Self::COUNT]) -> SampleSums {
+        let [noise, outputs, rows, other, kl, labelled, lost, won] = numbers;
+        SampleSums {
+            noise,
+            outputs,
+            rows,
+            other,
+            kl,
+            labelled,
+            lost,
+            won,
+        }
+    }
+}
+
 /// Judges the outputs of a model by their kinds.
 pub struct Judge {
     outputs: Vec<(OutputTraits, bool)>,

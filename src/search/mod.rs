@@ -14,11 +14,13 @@ mod bits;
 mod budget;
 mod choose;
 mod costs;
+mod divided;
 mod found;
 mod interval;
 mod judge;
 mod knapsack;
 mod measure;
+mod measurements;
 mod prepare;
 mod run;
 mod segments;
@@ -31,8 +33,10 @@ pub use bits::{Bits, UnknownBits};
 pub use budget::{Amount, Budget, BudgetError, Metric};
 pub use choose::{BudgetVerdict, Chosen, SearchPoint, SearchResult};
 pub use costs::{NodeTimes, TimeSource};
+pub use divided::{DividedSamples, ErrorRuns, PendingPass};
 pub use found::FoundCurve;
 pub use interval::Estimate;
+pub use measurements::{Half, JudgedModel, Measurements};
 pub use run::{BudgetSearch, SearchProgress, SearchSample};
 pub use sensitivities::{Sensitivities, SensitivitiesError, Sensitivity};
 
@@ -150,6 +154,10 @@ pub enum SearchError {
         best: String,
         hint: &'static str,
     },
+    #[error(
+        "the model has {0} tensors to choose for, and shards measure each by itself: give --exact all"
+    )]
+    SketchInShards(usize),
     #[error(transparent)]
     Sensitivities(#[from] SensitivitiesError),
     #[error(transparent)]

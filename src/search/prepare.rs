@@ -18,7 +18,7 @@ use crate::tensor::Tensor;
 /// The number of parts into which the float model is cut.
 const PARTS: usize = 16;
 /// The number of samples that show the rounding errors of activations.
-const LOCAL_SAMPLES: usize = 2;
+pub(super) const LOCAL_SAMPLES: usize = 2;
 /// The number of weights that are measured with 4 bits, the worst ones.
 const MEASURED_WITH_FOUR: usize = 20;
 

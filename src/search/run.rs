@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::bisection::Bisection;
 use super::budget::Metric;
 use super::choose::{Choices, SearchResult, settings_of};
+use super::divided::{PendingPass, SharedSearch};
 use super::interval::Estimate;
 use super::judge::Judge;
 use super::measure::{FloatRuns, in_parallel};
@@ -68,6 +69,8 @@ pub struct BudgetSearch {
     pub(super) choices: Option<Choices>,
     pub(super) measured_points: BTreeMap<usize, (Estimate, f64)>,
     pub(super) result: Option<(SearchResult, Quantized)>,
+    /// Measurements of shards, if shards share the search.
+    pub(super) shared: Option<SharedSearch>,
 }
 
 impl BudgetSearch {
@@ -82,6 +85,17 @@ impl BudgetSearch {
         if choosing.is_empty() || held.is_empty() {
             return Err(SearchError::TooFewSamples(choosing.len() + held.len()));
         }
+        BudgetSearch::checked(model, settings, options, choosing, held)
+    }
+
+    /// Begins a search, whatever the number of samples.
+    pub(super) fn checked(
+        model: &dyn SearchedModel,
+        settings: &Settings,
+        options: SearchOptions,
+        choosing: Vec<SearchSample>,
+        held: Vec<SearchSample>,
+    ) -> Result<BudgetSearch, SearchError> {
         if settings.scheme != Scheme::Static {
             return Err(SearchError::Scheme);
         }
@@ -106,6 +120,7 @@ impl BudgetSearch {
             choices: None,
             measured_points: BTreeMap::new(),
             result: None,
+            shared: None,
         })
     }
 
@@ -149,7 +164,7 @@ impl BudgetSearch {
     }
 
     /// Makes one step; `stop` ends it with an error and leaves the search as it was. Returns false
-    /// once the search is done.
+    /// once the search is done, or needs measurements of shards.
     pub fn step(
         &mut self,
         model: &dyn SearchedModel,
@@ -160,10 +175,19 @@ impl BudgetSearch {
             SearchStage::Tensors => {
                 self.stage = SearchStage::Tensors;
                 let known = self.tensors(model)?;
+                let tensors = known.tensors.len();
                 self.known = Some(known);
-                self.stage = match self.options.sensitivities {
-                    Some(_) => SearchStage::Outputs,
-                    None => SearchStage::Float(Vec::new()),
+                self.stage = match (&self.options.sensitivities, &self.shared) {
+                    (Some(_), _) => SearchStage::Outputs,
+                    (None, None) => SearchStage::Float(Vec::new()),
+                    (None, Some(_)) if tensors > self.options.exact => {
+                        return Err(SearchError::SketchInShards(tensors));
+                    }
+                    (None, Some(_)) => {
+                        self.local_errors(stop)?;
+                        self.use_sketch(&vec![0.0; tensors])?;
+                        self.exact_stage(Bits::Eight)?
+                    }
                 };
             }
             SearchStage::Float(mut values) => {
@@ -204,17 +228,15 @@ impl BudgetSearch {
                 }
             }
             SearchStage::Exact { bits, order, done } => {
-                let end = order.len().min(done + batch);
-                let (known, float) = (self.known()?, self.float()?);
-                let noise = |&place: &usize| {
-                    let change = TensorChange {
-                        tensor: &known.tensors[place],
-                        bits,
-                        sign: 1.0,
-                    };
-                    float.noise(&known.segmented, &[change], stop)
+                let end = match self.shared {
+                    Some(_) => order.len(),
+                    None => order.len().min(done + batch),
                 };
-                let noises = in_parallel(&order[done..end], noise)?;
+                let Some(noises) = self.noises(bits, &order[done..end], stop)? else {
+                    let places = order;
+                    self.wait_for(PendingPass::Noises { bits, places });
+                    return Ok(false);
+                };
                 for (&place, noise) in order[done..end].iter().zip(noises) {
                     self.use_exact(place, bits, noise);
                 }
@@ -234,10 +256,12 @@ impl BudgetSearch {
                 self.float = None;
                 let engine = Engine::new(model.model().clone(), Vec::new());
                 let run = |sample: &SearchSample| engine.run(&sample.inputs[..], |_, _| {}, stop);
-                let outputs = [
-                    in_parallel(&self.choosing, run)?,
-                    in_parallel(&self.held, run)?,
-                ];
+                let choosing = match self.shared {
+                    // The first sample shows the kinds of the outputs; shards run the others.
+                    Some(_) => &self.choosing[..1],
+                    None => &self.choosing[..],
+                };
+                let outputs = [in_parallel(choosing, run)?, in_parallel(&self.held, run)?];
                 self.float_outputs = outputs;
                 self.choose_metric()?;
                 self.curve(model)?;
@@ -246,7 +270,30 @@ impl BudgetSearch {
             SearchStage::Choosing(bisection) => self.bisect(model, bisection, stop)?,
             SearchStage::Done => return Ok(false),
         }
-        Ok(!matches!(self.stage, SearchStage::Done))
+        Ok(!matches!(self.stage, SearchStage::Done) && self.pending().is_none())
+    }
+
+    /// The noises of tensors; none if shards have not measured them yet.
+    fn noises(
+        &self,
+        bits: Bits,
+        places: &[usize],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Vec<f64>>, SearchError> {
+        if let Some(shared) = &self.shared {
+            let noise = |&place: &usize| shared.known.noise(bits, place);
+            return Ok(places.iter().map(noise).collect());
+        }
+        let (known, float) = (self.known()?, self.float()?);
+        let noise = |&place: &usize| {
+            let change = TensorChange {
+                tensor: &known.tensors[place],
+                bits,
+                sign: 1.0,
+            };
+            float.noise(&known.segmented, &[change], stop)
+        };
+        Ok(Some(in_parallel(places, noise)?))
     }
 
     pub(super) fn known(&self) -> Result<&PreparedSearch, SearchError> {
@@ -269,8 +316,11 @@ impl BudgetSearch {
 
     fn choose_metric(&mut self) -> Result<(), SearchError> {
         let classes = self.judge.has_classes(&self.float_outputs[0][0]);
-        let labels = self.choosing.iter().any(|sample| sample.label.is_some())
-            && self.held.iter().any(|sample| sample.label.is_some());
+        let labelled = |samples: &[SearchSample]| samples.iter().any(|one| one.label.is_some());
+        let labels = match &self.shared {
+            Some(shared) => shared.samples.labelled,
+            None => labelled(&self.choosing) && labelled(&self.held),
+        };
         self.metric = match self.options.metric {
             Some(metric) => metric,
             None => self.options.budget.metric(labels, classes),

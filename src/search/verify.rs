@@ -2,7 +2,10 @@
 
 use super::budget::Metric;
 use super::choose::{BudgetVerdict, Chosen, SearchPoint, SearchResult, counts, decibels};
+use super::divided::PendingPass;
 use super::interval::{Estimate, wilson};
+use super::judge::SampleSums;
+use super::measurements::{Half, JudgedModel};
 use super::run::{BudgetSearch, SearchStage};
 use super::{Bits, SearchError, SearchedModel};
 use crate::quantize::{Quantized, Settings};
@@ -28,9 +31,27 @@ impl BudgetSearch {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), SearchError> {
         let quantized = model.quantize(settings)?;
-        let chosen = self.verified(model, &quantized, stop)?;
         let plain = model.quantize(&self.base)?;
-        let without_search = self.verified(model, &plain, stop)?;
+        let errors = match &self.shared {
+            Some(shared) => [JudgedModel::Chosen, JudgedModel::Plain]
+                .map(|judged| shared.known.errors(Half::Held, judged)),
+            None => [
+                Some(self.errors(&quantized, Half::Held, stop)?),
+                Some(self.errors(&plain, Half::Held, stop)?),
+            ],
+        };
+        let [Some(chosen), Some(without_search)] = errors else {
+            let models = vec![
+                (JudgedModel::Chosen, settings.clone()),
+                (JudgedModel::Plain, self.base.clone()),
+            ];
+            let half = Half::Held;
+            self.wait_for(PendingPass::Errors { half, models });
+            return Ok(());
+        };
+        let samples = [self.counts()[0], chosen.len()];
+        let chosen = self.verified(model, &quantized, &chosen)?;
+        let without_search = self.verified(model, &plain, &without_search)?;
         let (known, choices) = (self.known()?, self.choices()?);
         let mut all = choices.points.clone();
         let point = match all.iter().position(|point| point == choice) {
@@ -61,17 +82,17 @@ impl BudgetSearch {
             }
         };
         let limit = self.options.budget.error_limit();
-        let (verdict, samples_needed) = self.verdict(limit, &chosen.held_error);
+        let (verdict, samples_needed) = self.verdict(limit, &chosen.held_error, samples[1]);
         let result = SearchResult {
             budget: self.options.budget.to_string(),
             limit,
             metric: self.metric,
             times: known.times,
-            samples: [self.choosing.len(), self.held.len()],
+            samples,
             points: all.iter().enumerate().map(describe).collect(),
             point,
             bound_sqnr,
-            answer: self.answer(verdict, &chosen, samples_needed),
+            answer: self.answer(verdict, &chosen, samples[1], samples_needed),
             chosen,
             without_search,
             verdict,
@@ -93,10 +114,9 @@ impl BudgetSearch {
         &self,
         model: &dyn SearchedModel,
         quantized: &Quantized,
-        stop: &(dyn Fn() -> bool + Sync),
+        errors: &[SampleSums],
     ) -> Result<Chosen, SearchError> {
-        let errors = self.errors(quantized, true, stop)?;
-        let (held_error, held_sqnr) = self.estimate(&errors)?;
+        let (held_error, held_sqnr) = self.estimate(errors)?;
         let wide = quantized.tensors.iter().filter(|t| {
             let bits = t.element.bits().unwrap_or(0);
             bits == 16
@@ -110,7 +130,12 @@ impl BudgetSearch {
         })
     }
 
-    fn verdict(&self, limit: Option<f64>, found: &Estimate) -> (BudgetVerdict, Option<usize>) {
+    fn verdict(
+        &self,
+        limit: Option<f64>,
+        found: &Estimate,
+        held: usize,
+    ) -> (BudgetVerdict, Option<usize>) {
         let Some(limit) = limit else {
             return (BudgetVerdict::Met, None);
         };
@@ -126,18 +151,23 @@ impl BudgetSearch {
                 let whole = *samples as f64;
                 wilson(found.value.max(0.0) * whole, whole).high <= limit
             };
-            let mut sizes = (0..40).map(|power| self.held.len().max(1) << power.min(40));
+            let mut sizes = (0..40).map(|power| held.max(1) << power.min(40));
             sizes.find(decides)
         });
         (BudgetVerdict::Undecidable, needed.flatten())
     }
 
-    fn answer(&self, verdict: BudgetVerdict, chosen: &Chosen, needed: Option<usize>) -> String {
+    fn answer(
+        &self,
+        verdict: BudgetVerdict,
+        chosen: &Chosen,
+        held: usize,
+        needed: Option<usize>,
+    ) -> String {
         let error = &chosen.held_error;
         let (worst, best) = (self.in_words(error.high), self.in_words(error.low));
         let found = format!(
-            "{} held-out samples show {}, with 95 % confidence no better than {best} and no worse than {worst}",
-            self.held.len(),
+            "{held} held-out samples show {}, with 95 % confidence no better than {best} and no worse than {worst}",
             self.in_words(error.value)
         );
         let budget = self.options.budget;

@@ -11,7 +11,8 @@ use crate::onnx;
 use crate::profile::Repeats;
 use crate::quantize::{self, Quantized, ScaleGroups, Settings};
 use crate::search::{
-    BudgetSearch, NodeTimes, SearchError, SearchOptions, SearchSample, SearchedModel,
+    BudgetSearch, DividedSamples, ErrorRuns, Measurements, NodeTimes, SearchError, SearchOptions,
+    SearchSample, SearchedModel,
 };
 use crate::tensor::Tensor;
 
@@ -45,6 +46,26 @@ impl Session {
         Ok(BudgetSearch::new(
             &model, settings, options, choosing, held,
         )?)
+    }
+
+    /// Begins a search that shards share, on the calibrated model, with what they measured so far.
+    pub fn begin_divided_search(
+        &mut self,
+        settings: &Settings,
+        options: SearchOptions,
+        samples: DividedSamples,
+        known: Measurements,
+    ) -> Result<BudgetSearch, Error> {
+        let model = self.calibrated_model(None)?;
+        Ok(BudgetSearch::divided(
+            &model, settings, options, samples, known,
+        )?)
+    }
+
+    /// Quantizes the models whose errors a search in shards needs next.
+    pub fn error_runs<'a>(&mut self, search: &'a BudgetSearch) -> Result<ErrorRuns<'a>, Error> {
+        let model = self.calibrated_model(None)?;
+        Ok(search.error_runs(&model)?)
     }
 
     /// Makes one step of a search; false once it is done. With `profiled`, the times of nodes are

@@ -68,6 +68,12 @@ pub enum ShardError {
         other: String,
         cause: String,
     },
+    #[error("these are no statistics of a calibration; name files of octet observe")]
+    NotCalibration,
+    #[error(
+        "its {found} samples are not the {wanted} of the first pass; observe the same samples in every pass"
+    )]
+    OtherSamples { found: u64, wanted: u64 },
     #[error("the shards hold too many samples to merge; at most {0} in all")]
     TooMany(u64),
     #[error(

@@ -21,6 +21,8 @@ pub enum SharedWork {
     Calibration,
     /// A comparison.
     Comparison,
+    /// A search under a budget.
+    Search,
 }
 
 /// Name and checksum of a file.
@@ -101,24 +103,25 @@ impl SourceShards {
         }
     }
 
-    pub(super) fn numbers(&self) -> BTreeSet<u32> {
-        self.shards.iter().flat_map(|&[a, b]| a..=b).collect()
+    /// The numbers in order.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.shards.iter().flat_map(|&[a, b]| a..=b)
     }
 
     /// Sets the shards. A complete source no longer tells how it was divided.
-    pub(super) fn set(&mut self, numbers: &BTreeSet<u32>) {
+    pub(super) fn set(&mut self, numbers: &[u32]) {
         if numbers.len() as u64 == u64::from(self.count) {
             *self = SourceShards::of(Shard::WHOLE);
         } else {
-            self.shards = runs(numbers);
+            self.shards = runs(numbers.iter().copied());
         }
     }
 
     /// The numbers that are missing, in words; `None` if there are none.
     pub fn missing(&self) -> Option<String> {
-        let here = self.numbers();
-        let missing: BTreeSet<u32> = (1..=self.count).filter(|n| !here.contains(n)).collect();
-        let named: Vec<String> = runs(&missing)
+        let mut here = self.numbers().peekable();
+        let missing = (1..=self.count).filter(|&number| here.next_if_eq(&number).is_none());
+        let named: Vec<String> = runs(missing)
             .iter()
             .map(|&[a, b]| {
                 if a == b {
@@ -143,9 +146,9 @@ impl SourceShards {
 }
 
 /// Runs of consecutive numbers.
-fn runs(numbers: &BTreeSet<u32>) -> Vec<[u32; 2]> {
+fn runs(numbers: impl Iterator<Item = u32>) -> Vec<[u32; 2]> {
     let mut runs: Vec<[u32; 2]> = Vec::new();
-    for &number in numbers {
+    for number in numbers {
         match runs.last_mut() {
             Some([_, last]) if *last + 1 == number => *last = number,
             _ => runs.push([number; 2]),

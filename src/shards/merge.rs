@@ -1,11 +1,10 @@
 //! Merging of shards: the headers first, by name, then the statistics.
 
-use std::collections::BTreeMap;
-
 use super::error::ShardError;
 use super::file::StatsFile;
 use super::header::{MOST_SAMPLES, Shard, SharedWork, StatsHeader, described};
 use crate::compare::ComparisonSums;
+use crate::search::Measurements;
 use crate::stats::PassStatistics;
 
 /// Statistics of some shards.
@@ -15,6 +14,8 @@ pub enum Payload {
     Calibration(PassStatistics),
     /// Of a comparison.
     Comparison(Box<ComparisonSums>),
+    /// Of a search.
+    Search(Measurements),
 }
 
 impl Payload {
@@ -27,6 +28,7 @@ impl Payload {
             SharedWork::Comparison => {
                 Payload::Comparison(Box::new(ComparisonSums::from_bytes(&file.payload)?))
             }
+            SharedWork::Search => Payload::Search(Measurements::from_bytes(&file.payload)?),
         })
     }
 
@@ -35,6 +37,7 @@ impl Payload {
         match self {
             Payload::Calibration(collected) => Ok(collected.bytes()),
             Payload::Comparison(sums) => Ok(sums.bytes()?),
+            Payload::Search(measured) => Ok(measured.bytes()),
         }
     }
 
@@ -45,6 +48,9 @@ impl Payload {
                 all.merge(more).map_err(|cause| cause.to_string())
             }
             (Payload::Comparison(all), Payload::Comparison(more)) => {
+                all.merge(more).map_err(|cause| cause.to_string())
+            }
+            (Payload::Search(all), Payload::Search(more)) => {
                 all.merge(more).map_err(|cause| cause.to_string())
             }
             _ => return Err(ShardError::NotStats),
@@ -64,9 +70,10 @@ pub fn check_together(files: &[(String, StatsHeader)]) -> Result<StatsHeader, Sh
         return Err(ShardError::NotStats);
     };
     let mut all = header.clone();
-    // The file that holds each shard, and the first file of each source.
-    let mut holders: BTreeMap<(&str, u32), &str> = BTreeMap::new();
-    let mut divided: BTreeMap<&str, (u32, &str)> = BTreeMap::new();
+    // Every shard with its source and its file.
+    let mut shards: Vec<(&str, u32, &str)> = Vec::new();
+    // The sources, each with its number of shards and a file that has it.
+    let mut divided: Vec<(&str, u32, &str)> = Vec::new();
     let mut digest = 0u128;
     all.samples = 0;
     all.skipped.clear();
@@ -74,37 +81,49 @@ pub fn check_together(files: &[(String, StatsHeader)]) -> Result<StatsHeader, Sh
         if !std::ptr::eq(header, &files[0].1) {
             files[0].1.require_alike(first, name, header)?;
         }
-        for (source, shards) in &header.sources {
-            let (count, other) = *divided.entry(source).or_insert((shards.count, name));
-            if count != shards.count {
-                return Err(ShardError::Division {
-                    source_name: described(source),
-                    first: other.into(),
-                    other: name.clone(),
-                    wanted: count,
-                    found: shards.count,
-                });
-            }
-            for number in shards.numbers() {
-                if let Some(holder) = holders.insert((source, number), name) {
-                    return Err(ShardError::Overlap {
-                        shard: Shard { number, count }.to_string(),
+        for (source, own) in &header.sources {
+            match divided.iter().find(|(known, ..)| known == source) {
+                None => divided.push((source, own.count, name)),
+                Some(&(_, count, other)) if count != own.count => {
+                    return Err(ShardError::Division {
                         source_name: described(source),
-                        first: holder.into(),
+                        first: other.into(),
                         other: name.clone(),
+                        wanted: count,
+                        found: own.count,
                     });
                 }
+                Some(_) => {}
             }
+            let own = own.numbers();
+            shards.extend(own.map(|number| (source.as_str(), number, name.as_str())));
         }
         digest = digest.wrapping_add(u128::from_str_radix(&header.digest, 16).unwrap_or(0));
         all.samples = all.samples.saturating_add(header.samples);
         all.skipped.extend(header.skipped.iter().cloned());
         all.processors.extend(header.processors.iter().cloned());
     }
-    for (source, &(count, _)) in &divided {
-        let numbers = holders.range((*source, 0)..=(*source, count));
-        let numbers = numbers.map(|((_, number), _)| *number).collect();
-        let entry = all.sources.entry((*source).to_string());
+    // Stable, so that of two files with one shard the earlier stays first.
+    shards.sort_by_key(|&(source, number, _)| (source, number));
+    for pair in shards.windows(2) {
+        let [(source, number, holder), (other_source, other_number, name)] = *pair else {
+            continue;
+        };
+        if (source, number) == (other_source, other_number) {
+            let count = divided.iter().find(|(known, ..)| *known == source);
+            let count = count.map_or(number, |&(_, count, _)| count);
+            return Err(ShardError::Overlap {
+                shard: Shard { number, count }.to_string(),
+                source_name: described(source),
+                first: holder.into(),
+                other: name.into(),
+            });
+        }
+    }
+    for &(source, count, _) in &divided {
+        let numbers = shards.iter().filter(|(known, ..)| *known == source);
+        let numbers: Vec<u32> = numbers.map(|&(_, number, _)| number).collect();
+        let entry = all.sources.entry(source.to_string());
         let shards = entry.or_insert_with(|| super::SourceShards::of(Shard { number: 1, count }));
         shards.set(&numbers);
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{folder, good, misused, npz, octet, refusal, save};
+use super::{ended, folder, good, misused, npz, octet, refusal, refused, save};
 use octet_test_models::networks;
 
 /// A folder with a small network and samples.
@@ -144,4 +144,137 @@ fn a_search_that_can_not_end_well_is_refused_in_words() {
         3,
     );
     assert!(said.contains("sensitivities can't be read"), "{said}");
+}
+
+/// All passes of a search in `count` shards, and the words of the last call.
+fn in_shards(folder: &std::path::Path, search: &[&str], count: usize, last: &[&str]) -> String {
+    let mut passes: Vec<String> = Vec::new();
+    loop {
+        assert!(passes.len() < 30, "the search does not end");
+        let mut common: Vec<&str> = search.to_vec();
+        if !passes.is_empty() {
+            common.push("--stats");
+            common.extend(passes.iter().map(String::as_str));
+        }
+        let (plan, _) = good(folder, &[&common[..], &["--plan"]].concat());
+        let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+        if plan["pass"].is_null() {
+            return good(folder, &[&common[..], last].concat()).0;
+        }
+        assert_eq!(plan["pass"], passes.len() + 1);
+        assert!(plan["parts"].as_u64().unwrap() > 0, "{plan}");
+        let shards: Vec<String> = (1..=count).map(|n| format!("{n}/{count}")).collect();
+        let files: Vec<String> = (1..=count).map(|n| format!("shard{n}.stats")).collect();
+        for (shard, file) in shards.iter().zip(&files).rev() {
+            let own = ["--shard", shard, "--save-stats", file];
+            good(folder, &[&common[..], &own].concat());
+        }
+        let merged = format!("pass{}-{count}.stats", passes.len() + 1);
+        let mut words = vec!["merge", "--complete", "--out", &merged];
+        words.extend(files.iter().map(String::as_str));
+        good(folder, &words);
+        passes.push(merged);
+    }
+}
+
+#[test]
+fn any_number_of_shards_has_the_result_of_one_run() {
+    let folder = prepared("search-shards");
+    let budget = |budget| ["search", "m.onnx", "--samples", "data", "--budget", budget];
+    for (search, counts) in [
+        (&budget("sqnr=30")[..], &[1, 3][..]),
+        (&budget("wide=2"), &[7]),
+        (
+            &[&budget("bytes=6kB")[..], &["--method", "ort-entropy"]].concat(),
+            &[2],
+        ),
+    ] {
+        let files = |name: &str| {
+            let ends = ["onnx", "yaml", "json", "report"];
+            ends.map(|end| format!("{name}.{end}"))
+        };
+        let outputs = |[out, settings, noises, report]: &[String; 4]| {
+            let words = [
+                ["--out", out],
+                ["--save-settings", settings],
+                ["--save-sensitivities", noises],
+                ["--report", report],
+            ];
+            let words = words.concat().into_iter().map(String::from);
+            words.chain(["--json".into()]).collect::<Vec<String>>()
+        };
+        let one = files("one");
+        let words = outputs(&one);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (whole, _) = good(&folder, &[search, &words].concat());
+        for &count in counts {
+            let shared = files("shared");
+            let words = outputs(&shared);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert_eq!(in_shards(&folder, search, count, &words), whole, "{count}");
+            for (one, shared) in one.iter().zip(&shared) {
+                let read = |name: &String| fs::read(folder.join(name)).unwrap();
+                assert!(read(one) == read(shared), "{one} in {count} shards");
+            }
+        }
+    }
+}
+
+#[test]
+fn passes_of_another_search_are_refused_by_name() {
+    let folder = prepared("search-shards-refused");
+    fn call<'a>(budget: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+        let search = ["search", "m.onnx", "--samples", "data", "--budget", budget];
+        [&search[..], more].concat()
+    }
+    let whole = in_shards(&folder, &call("sqnr=30", &[]), 2, &[]);
+    assert!(whole.contains("The budget sqnr=30dB"), "{whole}");
+    let passes = ["--stats", "pass1-2.stats", "pass2-2.stats"];
+    let other = [&passes[..], &["--plan"]].concat();
+    refused(
+        &folder,
+        &call("sqnr=20", &other),
+        &["pass2-2.stats has another setting", "budget"],
+    );
+    misused(
+        &folder,
+        &call("sqnr=30", &passes),
+        &[
+            "needs another pass",
+            "--save-stats",
+            "add the file to --stats",
+        ],
+    );
+    misused(
+        &folder,
+        &call("sqnr=30", &["--plan", "--profile"]),
+        &["--profile measures times on one machine"],
+    );
+    misused(
+        &folder,
+        &call("sqnr=30", &["--shard", "3/2", "--save-stats", "x.stats"]),
+        &["--shard 3/2 is no shard"],
+    );
+    refused(
+        &folder,
+        &call("sqnr=30", &["--stats", "pass2-2.stats", "--plan"]),
+        &["pass2-2.stats has another pass"],
+    );
+    let few = ["--exact", "3", "--stats", "pass1-2.stats", "--plan"];
+    ended(
+        &folder,
+        &call("sqnr=30", &few),
+        2,
+        &["shards measure each by itself: give --exact all"],
+    );
+    let quantize = [
+        "quantize",
+        "m.onnx",
+        "--out",
+        "q.onnx",
+        "--stats",
+        "pass2-2.stats",
+    ];
+    let told = ["pass2-2.stats: these are no statistics of a calibration"];
+    refused(&folder, &quantize, &told);
 }

@@ -12,6 +12,8 @@ use super::{ended, good, misused, prepared, refused, sample};
 
 /// Numbers of shards.
 const COUNTS: [usize; 5] = [1, 2, 3, 7, 64];
+const BLOCKS_GPTQ: &str = r#"{"scheme": "blocks", "blocks": {"size": 16, "method": "gptq"}}"#;
+const BLOCKS_AWQ: &str = r#"{"scheme": "blocks", "blocks": {"size": 16, "method": "awq"}}"#;
 
 fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_string()).collect()
@@ -105,12 +107,24 @@ fn settings_of_several_passes_have_the_bytes_of_one_run() {
         ("entropy", &["--method", "ort-entropy:128/16"], 2),
         ("gptq", &["--rounding", "gptq"], 2),
         ("equalize", &["--equalize=0.5", "--rounding", "gptq"], 3),
+        ("blocks-gptq", &["--config", BLOCKS_GPTQ], 2),
+        ("blocks-awq", &["--config", BLOCKS_AWQ], 2),
     ] {
         let folder = prepared(&format!("shards-{name}"));
         if name == "equalize" {
             let mut network = octet_test_models::networks::network(&["1", "3", "4", "4"]);
             network.conv("x", "a", [6, 3, 1, 1], 1, 1);
             network.conv("a", "y", [3, 6, 1, 1], 1, 1);
+            network.output("y");
+            save(&folder, "m.onnx", &network.model());
+        }
+        if name.starts_with("blocks") {
+            let mut network = octet_test_models::networks::network(&["1", "3", "4", "4"]);
+            network.list("flat shape", &[1, 48]);
+            network.plain("Reshape", &["x", "flat shape"], "flat");
+            network.linear("flat", "hidden", 48, 32);
+            network.plain("Relu", &["hidden"], "positive");
+            network.linear("positive", "y", 32, 16);
             network.output("y");
             save(&folder, "m.onnx", &network.model());
         }

@@ -79,11 +79,8 @@ impl Stored for InputGram {
             if sums.saturating_add(products) > from.0.len() || read.positions == 0 {
                 return Err(DamagedStatistics("a matrix is larger than the bytes"));
             }
-            let mut list = |length: usize| -> Result<Vec<i64>, DamagedStatistics> {
-                (0..length).map(|_| from.signed()).collect()
-            };
-            read.sums = list(sums)?;
-            read.products = list(products)?;
+            read.sums = from.signed_list(sums)?;
+            read.products = from.signed_list(products)?;
         }
         Ok(read)
     }

@@ -1,20 +1,18 @@
-//! `octet merge`: merges the files of shards, of a calibration or a comparison, to that of a run
-//! over all samples.
+//! `octet merge`: merges the files of shards, of a calibration, a comparison or a search, to that of
+//! one run.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use octet::shards::{Payload, StatsFile, StatsHeader, check_together, read_header};
-use octet_host::fs::File;
+use octet::shards::{Payload, StatsFile, check_together};
 use rayon::prelude::*;
 
-use super::stats_files::{read, refused};
+use super::stats_files::{read, read_header, refused};
 use super::{Failure, files, messages, targets, threads};
 
 #[derive(Args)]
 pub struct MergeOptions {
-    /// Files of `octet observe`, `octet compare --save-stats` or `octet merge`, of one model, settings
-    /// and pass
+    /// Files of `octet observe`, of --save-stats, or of `octet merge`, of one model, settings and pass
     #[arg(value_name = "SHARD.stats", required = true)]
     shards: Vec<PathBuf>,
     /// File of the merged statistics
@@ -36,7 +34,8 @@ pub fn run(options: &MergeOptions) -> Result<(), Failure> {
     targets::check(&[(&options.out, "--out")], Path::new(""), &[])?;
     let threads = threads::start(options.threads)?;
     // The headers alone decide what belongs together, so a wrong file is found at once.
-    let headers = options.shards.iter().map(|path| named_header(path));
+    let named = |path: &PathBuf| Ok((path.display().to_string(), read_header(path)?));
+    let headers = options.shards.iter().map(named);
     let headers = headers.collect::<Result<Vec<_>, Failure>>()?;
     let header = check_together(&headers).map_err(|error| Failure::input(error.to_string()))?;
     if options.complete {
@@ -68,8 +67,8 @@ pub fn run(options: &MergeOptions) -> Result<(), Failure> {
     ))?;
     for sources in header
         .sources
-        .iter()
-        .filter_map(|(_, shards)| shards.missing())
+        .values()
+        .filter_map(|shards| shards.missing())
     {
         messages::note(&format!("{sources} are not here yet"));
     }
@@ -82,25 +81,6 @@ pub fn run(options: &MergeOptions) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-fn named_header(path: &Path) -> Result<(String, StatsHeader), Failure> {
-    let mut file = File::open(path).map_err(|error| {
-        let why = files::system_message(&error);
-        Failure::input(format!(
-            "can't read the statistics {}: {why}; check the path",
-            path.display()
-        ))
-    })?;
-    let header = read_header(&mut file).map_err(|error| {
-        let why = files::system_message(&error);
-        Failure::input(format!(
-            "can't read the statistics {}: {why}; check the file",
-            path.display()
-        ))
-    })?;
-    let header = header.map_err(|error| refused(path, &error))?;
-    Ok((path.display().to_string(), header))
 }
 
 /// Merges the files in as many parts as there are threads. One file a thread is in memory.

@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use octet::quantize::Settings;
 use octet::samples::{self, SampleSettings};
-use octet::session::PassNeeds;
-use octet::shards::{SharedWork, StatsHeader};
+use octet::session::{PassNeeds, Session};
+use octet::shards::{
+    CompletePasses, FileIdentity, ShardSamples, SharedWork, StatsHeader, bound_settings, processor,
+};
+use octet::stats::PassStatistics;
 
 use super::calibration::feed;
 use super::images::ImageOptions;
@@ -15,7 +18,7 @@ use super::progress::Progress;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
 use super::shard_samples::ShardOptions;
-use super::stats_files::{self, CompletePasses, model_files, processor};
+use super::stats_files::{self, complete_passes, model_files, require_settings};
 use super::texts::TextOptions;
 use super::{Failure, files, open, targets, threads};
 
@@ -61,7 +64,7 @@ pub fn run(options: &ObserveOptions) -> Result<(), Failure> {
             "these settings need no samples: call octet quantize without statistics",
         ));
     }
-    let shard = options.shard.shard()?;
+    options.shard.shard()?;
     let target: Vec<_> = options
         .out
         .iter()
@@ -81,13 +84,13 @@ pub fn run(options: &ObserveOptions) -> Result<(), Failure> {
         .images
         .proposed(&session, settings.images.as_ref(), reading)?;
     let model = model_files(&options.model, &session)?;
-    let complete = CompletePasses::read(&options.after, &model)?;
-    let bound = bound_settings(&settings, &reading)?;
-    complete.require_settings(&bound)?;
+    let complete = complete_passes(&options.after, &model)?;
+    let bound = bound(&settings, &reading)?;
+    require_settings(&complete, &bound)?;
     let needs = PassNeeds::of(&settings);
     let another = complete.enter(&mut session, reading.clone(), &needs);
     let another = another.map_err(named)?;
-    let pass = complete.passes.len() + 1;
+    let pass = complete.count() + 1;
     let content = session.collected().map_err(named)?.content().to_string();
     if options.plan {
         let plan = match another {
@@ -112,61 +115,96 @@ pub fn run(options: &ObserveOptions) -> Result<(), Failure> {
         ));
     }
     let mut seen = options.shard.begin(options.demo, &samples)?;
-    let samples = seen.divide(samples);
-    let samples = match complete.passes.first() {
-        Some((first, _)) => seen.without_skipped(samples, first),
-        None => samples,
-    };
-    // Without samples, the shard is empty.
-    let samples = match samples.count() {
-        0 => samples,
-        _ => match samples.usable(&mut session, &mut reading) {
-            Ok(samples) => samples,
-            Err(failure) if reading.bad_samples == samples::BadSamples::Stop => {
-                return Err(failure);
-            }
-            // All of this shard's samples are skipped; other shards may have better ones.
-            Err(_) => Samples::Demo(Vec::new()),
-        },
-    };
-    let progress = Progress::new(samples.count());
-    progress.stage(&format!("Shard {shard}"));
-    feed(
-        &mut session,
-        &samples,
-        threads,
-        &progress,
-        |error| match error.kind() {
-            octet::session::ErrorKind::Sample => Failure::from(error),
-            _ => named(error),
-        },
-        |sample| seen.add(sample),
-        |_, _| Ok(()),
-    )?;
-    let counted = session.samples_done();
-    let collected = session.collected().map_err(named)?;
-    let skipped = [reading.skipped.as_slice(), &session.samples_skipped()].concat();
-    progress.clear();
-    if let Some(texts) = left_out(&skipped, counted) {
-        progress.note(&texts);
-    }
-    let header = StatsHeader {
-        work: SharedWork::Calibration,
-        octet: env!("CARGO_PKG_VERSION").into(),
+    let samples = options.shard.divide(&mut seen, samples);
+    let shard = CalibrationShard {
+        complete: &complete,
         model,
-        settings: bound,
-        pass: pass as u32,
-        content,
-        after: complete.identities.clone(),
-        sources: seen.sources(),
-        samples: counted as u64,
-        skipped: seen.skipped(&skipped),
-        digest: seen.digest(&skipped),
-        processors: BTreeSet::from([processor()]),
+        bound,
+        threads,
+        named: &named,
     };
+    let (header, collected) = shard.observe(&mut session, samples, seen, &mut reading)?;
     match &options.out {
         Some(out) => stats_files::write(out, "--out", header, collected.bytes()),
         None => Ok(()),
+    }
+}
+
+/// A shard of a calibration's next pass.
+pub struct CalibrationShard<'a> {
+    /// The passes before.
+    pub complete: &'a CompletePasses,
+    /// The model's files.
+    pub model: Vec<FileIdentity>,
+    /// The settings that the statistics depend on.
+    pub bound: serde_json::Value,
+    pub threads: usize,
+    /// The failure of an error that is not about a sample.
+    pub named: &'a dyn Fn(octet::session::Error) -> Failure,
+}
+
+impl CalibrationShard<'_> {
+    /// Observes the samples of the shard `seen`, in a session that has entered the passes before.
+    pub fn observe(
+        self,
+        session: &mut Session,
+        mut samples: Samples,
+        mut seen: ShardSamples,
+        reading: &mut SampleSettings,
+    ) -> Result<(StatsHeader, PassStatistics), Failure> {
+        if let Some(first) = self.complete.first() {
+            let skipped = seen.skipped_before(first);
+            samples.retain(|place| skipped.binary_search(&place).is_err());
+        }
+        // Without samples, the shard is empty.
+        let samples = match samples.count() {
+            0 => samples,
+            _ => match samples.usable(session, reading) {
+                Ok(samples) => samples,
+                Err(failure) if reading.bad_samples == samples::BadSamples::Stop => {
+                    return Err(failure);
+                }
+                // All of this shard's samples are skipped; other shards may have better ones.
+                Err(_) => Samples::Demo(Vec::new()),
+            },
+        };
+        let content = session.collected().map_err(self.named)?.content();
+        let progress = Progress::new(samples.count());
+        progress.stage(&format!("Shard {}", seen.shard()));
+        feed(
+            session,
+            &samples,
+            self.threads,
+            &progress,
+            |error| match error.kind() {
+                octet::session::ErrorKind::Sample => Failure::from(error),
+                _ => (self.named)(error),
+            },
+            |sample| seen.add(sample),
+            |_, _| Ok(()),
+        )?;
+        let counted = session.samples_done();
+        let collected = session.collected().map_err(self.named)?;
+        let skipped = [reading.skipped.as_slice(), &session.samples_skipped()].concat();
+        progress.clear();
+        if let Some(texts) = left_out(&skipped, counted) {
+            progress.note(&texts);
+        }
+        let header = StatsHeader {
+            work: SharedWork::Calibration,
+            octet: env!("CARGO_PKG_VERSION").into(),
+            model: self.model,
+            settings: self.bound,
+            pass: self.complete.count() as u32 + 1,
+            content: content.to_string(),
+            after: self.complete.identities().to_vec(),
+            sources: seen.sources(),
+            samples: counted as u64,
+            skipped: seen.skipped(&skipped),
+            digest: seen.digest(&skipped),
+            processors: BTreeSet::from([processor()]),
+        };
+        Ok((header, collected))
     }
 }
 
@@ -178,13 +216,6 @@ fn passes(count: usize) -> String {
 }
 
 /// The settings that the statistics depend on.
-fn bound_settings(
-    settings: &Settings,
-    reading: &SampleSettings,
-) -> Result<serde_json::Value, Failure> {
-    Ok(serde_json::json!({
-        "image": serde_json::to_value(&reading.image)?,
-        "demo": reading.demo,
-        "equalize": settings.equalizes(),
-    }))
+pub fn bound(settings: &Settings, reading: &SampleSettings) -> Result<serde_json::Value, Failure> {
+    bound_settings(settings, reading).map_err(|error| Failure::unfinished(error.to_string()))
 }

@@ -1,43 +1,46 @@
 //! `octet search`: the bits of each tensor under a budget.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use octet::profile::Section;
 use octet::profile::yaml;
-use octet::samples::{self, Skipped};
+use octet::quantize::Settings;
 use octet::search::{
-    Amount, Bits, Budget, Metric, Prefer, SearchOptions, SearchResult, SearchSample, Sensitivities,
+    Amount, Bits, Budget, BudgetSearch, Half, Metric, Prefer, SearchOptions, Sensitivities,
 };
-use octet::session::{Error, Session};
+use octet::session::{Error, ErrorKind, Session};
+use octet::tensor::Tensor;
 use octet_host::time::Instant;
 
 use super::images::ImageOptions;
 use super::progress::Progress;
-use super::samples::{BadSampleOptions, Samples, left_out};
+use super::samples::BadSampleOptions;
+use super::search_samples::SearchSamples;
+use super::search_shards::SearchShardOptions;
 use super::settings::SettingsOptions;
 use super::texts::TextOptions;
-use super::{Failure, files, labels, messages, open, targets, threads};
+use super::{
+    Failure, calibration, files, messages, open, search_shards, search_table, targets, threads,
+};
 
 #[derive(Args)]
 pub struct SearchCommand {
     /// The float model
-    model: PathBuf,
+    pub model: PathBuf,
     /// Samples, as for `octet quantize`: one half calibrates and chooses, the other verifies
     #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1.., required = true)]
-    samples: Vec<PathBuf>,
+    pub samples: Vec<PathBuf>,
     /// Samples that verify, in place of a half of --samples
     #[arg(long, value_name = "PATH", num_args = 1..)]
-    verify: Vec<PathBuf>,
+    pub verify: Vec<PathBuf>,
     /// Limit that the result must keep: accuracy=0.5%, kl=0.01, sqnr=30, bytes=4MB, bytes=30%, time=60%,
     /// time=12ms or wide=8 (tensors with more than 8 bits)
     #[arg(long, value_name = "BUDGET")]
     budget: String,
     /// Class labels: lines of `SAMPLE,CLASS` with the sample's name or path and the class number
     #[arg(long, value_name = "LABELS.csv")]
-    labels: Option<PathBuf>,
+    pub labels: Option<PathBuf>,
     /// The measure of the error [default: by the budget, the labels and the outputs]
     #[arg(long, value_enum, value_name = "METRIC")]
     metric: Option<MetricName>,
@@ -61,25 +64,25 @@ pub struct SearchCommand {
     runs: u32,
     /// Measure the times of layers on this machine; without it, times come from a model of costs
     #[arg(long)]
-    profile: bool,
+    pub profile: bool,
     /// Draws the halves of --samples anew
     #[arg(long, value_name = "N", default_value = "0")]
-    seed: u64,
+    pub seed: u64,
     /// Use the sensitivities of this file in place of a measurement
     #[arg(long, value_name = "FILE.json")]
-    sensitivities: Option<PathBuf>,
+    pub sensitivities: Option<PathBuf>,
     /// Save the sensitivities to this file; it can be edited and read again
     #[arg(long, value_name = "FILE.json")]
-    save_sensitivities: Option<PathBuf>,
+    pub save_sensitivities: Option<PathBuf>,
     /// Save the settings of the chosen point, for `octet quantize --config`
     #[arg(long, value_name = "SETTINGS.yaml")]
-    save_settings: Option<PathBuf>,
+    pub save_settings: Option<PathBuf>,
     /// File of the quantized model of the chosen point
     #[arg(long, value_name = "OUT.onnx")]
-    out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// File of the report: the curve, the choice, the verdict
     #[arg(long, value_name = "REPORT.yaml")]
-    report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Print the whole result as JSON
     #[arg(long)]
     json: bool,
@@ -90,13 +93,15 @@ pub struct SearchCommand {
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     #[command(flatten)]
+    pub shards: SearchShardOptions,
+    #[command(flatten)]
     settings: SettingsOptions,
     #[command(flatten)]
-    bad: BadSampleOptions,
+    pub bad: BadSampleOptions,
     #[command(flatten)]
-    images: ImageOptions,
+    pub images: ImageOptions,
     #[command(flatten)]
-    texts: TextOptions,
+    pub texts: TextOptions,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -170,219 +175,180 @@ impl SearchCommand {
     }
 }
 
+/// A search that is prepared: the model is open, and the samples are listed and halved.
+pub struct SearchJob<'a> {
+    pub command: &'a SearchCommand,
+    pub options: SearchOptions,
+    pub settings: Settings,
+    pub session: Session,
+    pub samples: SearchSamples<'a>,
+    pub threads: usize,
+    pub progress: Progress,
+    began: Instant,
+}
+
 /// Runs the command.
 pub fn run(command: &SearchCommand) -> Result<(), Failure> {
-    let options = command.options()?;
-    let settings = command.settings.document()?;
-    let outputs = [
-        (&command.out, "--out"),
-        (&command.report, "--report"),
-        (&command.save_settings, "--save-settings"),
-        (&command.save_sensitivities, "--save-sensitivities"),
-    ];
-    let outputs: Vec<(&Path, &str)> = outputs
-        .into_iter()
-        .filter_map(|(path, option)| Some((path.as_deref()?, option)))
-        .collect();
-    targets::check(&outputs, &command.model, &[])?;
-    let threads = threads::start(command.threads)?;
-    let mut session = open::open(&command.model)?;
-    targets::check(
-        &outputs,
-        &command.model,
-        &open::data(&command.model, &session),
-    )?;
-    let named = |error: Error| Failure::from(error).about(command.model.display());
-    session.refuse_quantized().map_err(named)?;
-    let labels = match &command.labels {
-        Some(path) => labels::read(path)?,
-        None => HashMap::new(),
-    };
-    let reading = samples::SampleSettings {
-        bad_samples: command.bad.setting(),
-        ..command.images.settings()?
-    };
-    let (mut reading, proposed) =
-        command
-            .images
-            .proposed(&session, settings.images.as_ref(), reading)?;
-    let began = Instant::now();
-    let mut read = |session: &mut Session, paths: &[PathBuf]| -> Result<Samples, Failure> {
-        let samples = Samples::new(paths, None)?;
-        let samples = samples.tokenized(session, &command.model, &command.texts)?;
-        samples.usable(session, &mut reading)
-    };
-    let all = read(&mut session, &command.samples)?;
-    let verifying = match command.verify.is_empty() {
-        true => None,
-        false => Some(read(&mut session, &command.verify)?),
-    };
-    let progress = Progress::new(all.count());
-    if let Some(proposed) = proposed.filter(|_| all.have_pictures()) {
-        progress.note(&proposed);
+    command.shards.check(command)?;
+    let job = SearchJob::open(command)?;
+    match command.shards.are_used() {
+        true => search_shards::run(job),
+        false => job.whole(),
     }
-    let (choosing, held) = match &verifying {
-        Some(_) => ((0..all.count()).collect(), Vec::new()),
-        None => octet::search::halves(all.count(), command.seed),
-    };
-    if let (None, Some(note)) = (&verifying, left_out(&reading.skipped, all.count())) {
-        progress.note(&note);
-    }
-    progress.stage("Calibrating");
-    session.equalize(settings.equalizes());
-    session.begin_calibration(reading.clone()).map_err(named)?;
-    let method = settings.method.unwrap_or_default();
-    let feed = |session: &mut Session| -> Result<(), Failure> {
-        for part in choosing.chunks(4 * threads) {
-            let part = part.iter().map(|&index| all.get(session, index));
-            let part = part.collect::<Result<Vec<_>, Failure>>()?;
-            session.feed(part, &progress).map_err(named)?;
+}
+
+impl SearchJob<'_> {
+    fn open(command: &SearchCommand) -> Result<SearchJob<'_>, Failure> {
+        let options = command.options()?;
+        let settings = command.settings.document()?;
+        let outputs = [
+            (&command.out, "--out"),
+            (&command.report, "--report"),
+            (&command.save_settings, "--save-settings"),
+            (&command.save_sensitivities, "--save-sensitivities"),
+            (command.shards.save_stats(), "--save-stats"),
+        ];
+        let outputs: Vec<(&Path, &str)> = outputs
+            .into_iter()
+            .filter_map(|(path, option)| Some((path.as_deref()?, option)))
+            .collect();
+        targets::check(&outputs, &command.model, &[])?;
+        let threads = threads::start(command.threads)?;
+        let mut session = open::open(&command.model)?;
+        targets::check(
+            &outputs,
+            &command.model,
+            &open::data(&command.model, &session),
+        )?;
+        let refused = session.refuse_quantized();
+        refused.map_err(|error| named(command, error))?;
+        let began = Instant::now();
+        let (samples, proposed) = SearchSamples::read(command, &settings, &mut session)?;
+        let progress = Progress::new(samples.count());
+        if let Some(proposed) = proposed {
+            progress.note(&proposed);
         }
-        Ok(())
-    };
-    feed(&mut session)?;
-    while session
-        .begin_extra_pass(method, settings.needs_gram_matrices())
-        .map_err(named)?
-    {
-        progress.stage("Extra pass");
-        feed(&mut session)?;
+        if let Some(note) = samples.left_out() {
+            progress.note(&note);
+        }
+        Ok(SearchJob {
+            command,
+            options,
+            settings,
+            session,
+            samples,
+            threads,
+            progress,
+            began,
+        })
     }
-    session.finish_calibration(method).map_err(named)?;
-    let mut decode = |session: &Session, samples: &Samples, places: &[usize]| {
-        let mut decoded = Vec::new();
-        for &index in places {
-            let sample = samples.get(session, index)?;
-            match session.decode(&sample, &reading) {
-                Ok(inputs) => decoded.push(SearchSample {
-                    label: labels::of(&labels, &sample.name),
-                    name: sample.name,
-                    inputs,
-                }),
-                Err(error) if command.bad.continues_after(&error) => {
-                    let reason = error.to_string();
-                    reading.skipped.push(Skipped {
-                        sample: sample.name,
-                        reason,
-                    });
+
+    /// Searches in this process.
+    fn whole(mut self) -> Result<(), Failure> {
+        let command = self.command;
+        let named = |error| named(command, error);
+        let session = &mut self.session;
+        self.progress.stage("Calibrating");
+        session.equalize(self.settings.equalizes());
+        let begun = session.begin_calibration(self.samples.reading.clone());
+        begun.map_err(named)?;
+        let method = self.settings.method.unwrap_or_default();
+        let samples = self.samples.half(Half::Choosing);
+        let feed = |session: &mut Session| {
+            calibration::feed(
+                session,
+                samples,
+                self.threads,
+                &self.progress,
+                named,
+                |_| {},
+                |_, _| Ok(()),
+            )
+        };
+        feed(session)?;
+        while session
+            .begin_extra_pass(method, self.settings.needs_gram_matrices())
+            .map_err(named)?
+        {
+            self.progress.stage("Extra pass");
+            feed(session)?;
+        }
+        session.finish_calibration(method).map_err(named)?;
+        let choosing = self.samples.decoded(session, Half::Choosing)?;
+        let held = self.samples.decoded(session, Half::Held)?;
+        let profiled = choosing.first().filter(|_| command.profile);
+        let profiled = profiled.map(|sample| sample.inputs.clone());
+        let options = self.options.clone();
+        let mut search = session
+            .begin_search(&self.settings, options, choosing, held)
+            .map_err(named)?;
+        self.steps(&mut search, profiled.as_deref())?;
+        self.finish(&search)
+    }
+
+    /// Makes the steps of a search, and tells its stages.
+    pub fn steps(
+        &mut self,
+        search: &mut BudgetSearch,
+        profiled: Option<&[Tensor]>,
+    ) -> Result<(), Failure> {
+        let mut stage = "";
+        loop {
+            let now = search.progress();
+            if now.stage != stage {
+                stage = now.stage;
+                let line = format!("{stage}, after {:.1} s", self.began.elapsed().as_secs_f64());
+                match self.command.verbose {
+                    true => messages::line(&line),
+                    false => self.progress.tell(&line),
                 }
-                Err(error) => return Err(Failure::from(error)),
+            }
+            let more = self.session.search_step(search, profiled, &self.progress);
+            if !more.map_err(|error| named(self.command, error))? {
+                break;
             }
         }
-        Ok(decoded)
-    };
-    let choosing = decode(&session, &all, &choosing)?;
-    let held = match &verifying {
-        Some(samples) => decode(&session, samples, &(0..samples.count()).collect::<Vec<_>>())?,
-        None => decode(&session, &all, &held)?,
-    };
-    let profiled = choosing.first().filter(|_| command.profile);
-    let profiled = profiled.map(|sample| sample.inputs.clone());
-    let mut search = session
-        .begin_search(&settings, options, choosing, held)
-        .map_err(named)?;
-    let mut stage = "";
-    loop {
-        let now = search.progress();
-        if now.stage != stage {
-            stage = now.stage;
-            let line = format!("{stage}, after {:.1} s", began.elapsed().as_secs_f64());
-            match command.verbose {
-                true => messages::line(&line),
-                false => progress.tell(&line),
-            }
+        self.progress.clear();
+        Ok(())
+    }
+
+    /// Writes the files of a search that is done, and prints its result.
+    pub fn finish(&mut self, search: &BudgetSearch) -> Result<(), Failure> {
+        let (command, session) = (self.command, &mut self.session);
+        let name = session.summary().name.clone();
+        if let (Some(path), Some(file)) = (&command.save_sensitivities, search.sensitivities(&name))
+        {
+            files::write(path, &[file.text()?], "--save-sensitivities")?;
         }
-        let more = session.search_step(&mut search, profiled.as_deref(), &progress);
-        if !more.map_err(named)? {
-            break;
+        let Some((result, _)) = search.result() else {
+            return Err(Failure::unfinished(
+                "the search ended without a result; start it again",
+            ));
+        };
+        if let Some(path) = &command.save_settings {
+            files::write(path, &[search_table::document(result)?], "--save-settings")?;
         }
+        if let Some(out) = &command.out {
+            let quantized = session.quantize(&result.settings);
+            let quantized = quantized.map_err(|error| named(command, error))?;
+            files::write(out, quantized.model.as_slice(), "--out")?;
+        }
+        if let Some(path) = &command.report {
+            let section = Section::new("search", "The search under a budget.", result);
+            files::write(path, &[yaml::sections(&[section])], "--report")?;
+        }
+        files::print(&match command.json {
+            true => serde_json::to_string_pretty(result)? + "\n",
+            false => search_table::table(result)?,
+        })
     }
-    progress.clear();
-    let name = session.summary().name.clone();
-    if let (Some(path), Some(file)) = (&command.save_sensitivities, search.sensitivities(&name)) {
-        files::write(path, &[file.text()?], "--save-sensitivities")?;
-    }
-    let Some((result, _)) = search.result() else {
-        return Err(Failure::unfinished(
-            "the search ended without a result; start it again",
-        ));
-    };
-    if let Some(path) = &command.save_settings {
-        files::write(path, &[document(result)?], "--save-settings")?;
-    }
-    if let Some(out) = &command.out {
-        let quantized = session.quantize(&result.settings).map_err(named)?;
-        files::write(out, quantized.model.as_slice(), "--out")?;
-    }
-    if let Some(path) = &command.report {
-        let section = Section::new("search", "The search under a budget.", result);
-        files::write(path, &[yaml::sections(&[section])], "--report")?;
-    }
-    files::print(&match command.json {
-        true => serde_json::to_string_pretty(result)? + "\n",
-        false => table(result)?,
-    })
 }
 
-/// The settings as a document. JSON is valid YAML.
-fn document(result: &SearchResult) -> Result<String, Failure> {
-    Ok(format!(
-        "# Settings of `octet search --budget {}`, for `octet quantize --config`.\n{}\n",
-        result.budget,
-        serde_json::to_string_pretty(&result.settings)?
-    ))
-}
-
-/// The largest number of points that the table shows.
-const SHOWN: usize = 16;
-
-fn table(result: &SearchResult) -> Result<String, Failure> {
-    let mut out = String::new();
-    let [choosing, held] = result.samples;
-    writeln!(out, "{choosing} samples chose, {held} verified")?;
-    writeln!(
-        out,
-        "{:>2} {:>12} {:>7} {:>7} {:>10} {:>5} {:>5} {:>5} {:>6} {:>10}",
-        "", "bytes", "size", "time", "predicted", "4", "8", "16", "float", "measured"
-    )?;
-    let last = result.points.len().saturating_sub(1);
-    let stride = result.points.len().div_ceil(SHOWN).max(1);
-    for (index, point) in result.points.iter().enumerate() {
-        let chosen = index == result.point;
-        if !(chosen || index == last || index % stride == 0) {
-            continue;
-        }
-        let measured = point
-            .chosen_sqnr
-            .map_or(String::new(), |sqnr| format!("{sqnr:.1} dB"));
-        let [four, eight, sixteen, float] = point.counts;
-        writeln!(
-            out,
-            "{:>2} {:>12.0} {:>5.1} % {:>5.1} % {:>7.1} dB {four:>5} {eight:>5} {sixteen:>5} {float:>6} {measured:>10}",
-            if chosen { "->" } else { "" },
-            point.bytes,
-            100.0 * point.share_of_bytes,
-            100.0 * point.share_of_time,
-            point.predicted_sqnr,
-        )?;
+/// The failure of an error, prefixed with the model's path. Errors of a sample name the sample
+/// already.
+pub fn named(command: &SearchCommand, error: Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Sample => Failure::from(error),
+        _ => Failure::from(error).about(command.model.display()),
     }
-    let source = match result.times {
-        octet::search::TimeSource::Profile => "times are measured on this machine",
-        octet::search::TimeSource::Model => {
-            "times come from a model of costs, not from a measurement"
-        }
-    };
-    writeln!(out, "{source}")?;
-    for (name, chosen) in [
-        ("chosen", &result.chosen),
-        ("without a search", &result.without_search),
-    ] {
-        writeln!(
-            out,
-            "{name}: {} bytes, {} tensors with 16 bits, {:.1} dB on the held-out samples",
-            chosen.bytes, chosen.wide, chosen.held_sqnr
-        )?;
-    }
-    writeln!(out, "{}", result.answer)?;
-    Ok(out)
 }

@@ -6,11 +6,10 @@ use std::path::Path;
 use octet::compare::Comparing;
 use octet::samples::{SampleSettings, Skipped};
 use octet::session::{Checksum, Session};
-use octet::shards::{Payload, Shard, SharedWork, StatsHeader};
+use octet::shards::{Payload, Shard, ShardSamples, SharedWork, StatsHeader, processor};
 
 use super::compare::CompareOptions;
-use super::shard_samples::ShardSamples;
-use super::stats_files::{self, model_files, processor, refused};
+use super::stats_files::{self, model_files, refused};
 use super::{Failure, files, targets};
 
 /// Fails if the options of shards don't fit the others.
@@ -104,7 +103,7 @@ impl Bound {
             .map_err(|error| Failure::input(error.to_string()))?;
         let Payload::Comparison(sums) = Payload::of(&file).map_err(refuse)? else {
             return Err(Failure::input(format!(
-                "{name}: these are statistics of a calibration; name a file of octet compare"
+                "{name}: these are no sums of a comparison; name a file of octet compare"
             )));
         };
         if sums.samples() == 0 {

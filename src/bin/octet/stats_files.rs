@@ -3,12 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use octet::profile::environment;
 use octet::quantize::Settings;
-use octet::samples::{SampleSettings, Skipped};
 use octet::session::{Checksum, PassNeeds, Session};
-use octet::shards::{FileIdentity, Payload, SkippedSample, StatsFile, StatsHeader};
-use octet::stats::PassStatistics;
+use octet::shards::{CompletePasses, FileIdentity, ShardError, StatsFile, StatsHeader};
 use octet_host::fs::File;
 
 use super::calibration::failure_of;
@@ -26,102 +23,48 @@ pub fn read(path: &Path) -> Result<StatsFile, Failure> {
     StatsFile::from_bytes(&bytes).map_err(|error| refused(path, &error))
 }
 
+/// Reads the header of a file of statistics alone.
+pub fn read_header(path: &Path) -> Result<StatsHeader, Failure> {
+    let unreadable = |error: std::io::Error| {
+        let why = files::system_message(&error);
+        Failure::input(format!(
+            "can't read the statistics {}: {why}; check the path",
+            path.display()
+        ))
+    };
+    let mut file = File::open(path).map_err(unreadable)?;
+    let header = octet::shards::read_header(&mut file).map_err(unreadable)?;
+    header.map_err(|error| refused(path, &error))
+}
+
 /// The failure for a file of statistics that can't be used.
 pub fn refused(path: &Path, error: &octet::shards::ShardError) -> Failure {
     Failure::input(format!("{}: {error}", path.display()))
 }
 
-/// The complete passes of a calibration, in order.
-pub struct CompletePasses {
-    /// Each pass with its header.
-    pub passes: Vec<(StatsHeader, PassStatistics)>,
-    /// Identities of the files, to which a later pass is bound.
-    pub identities: Vec<String>,
+/// Reads the files of a calibration's complete passes.
+pub fn complete_passes(
+    paths: &[PathBuf],
+    model: &[FileIdentity],
+) -> Result<CompletePasses, Failure> {
+    let mut all = CompletePasses::default();
+    for path in paths {
+        let added = all.add(&path.display().to_string(), read(path)?, model);
+        added.map_err(|error| match error {
+            ShardError::Other { .. } => Failure::input(error.to_string()),
+            error => refused(path, &error),
+        })?;
+    }
+    Ok(all)
 }
 
-impl CompletePasses {
-    /// Reads the files of all passes. Each must be complete and belong to the one before.
-    pub fn read(paths: &[PathBuf], model: &[FileIdentity]) -> Result<CompletePasses, Failure> {
-        let mut all = CompletePasses {
-            passes: Vec::new(),
-            identities: Vec::new(),
-        };
-        for path in paths {
-            let file = read(path)?;
-            let refuse = |error| refused(path, &error);
-            file.header.require_complete().map_err(refuse)?;
-            let mut wanted = match all.passes.first() {
-                Some((first, _)) => first.clone(),
-                None => file.header.clone(),
-            };
-            wanted.model = model.to_vec();
-            wanted.pass = all.passes.len() as u32 + 1;
-            wanted.after.clone_from(&all.identities);
-            wanted.content.clone_from(&file.header.content);
-            let whole = match all.passes.is_empty() {
-                true => "the model",
-                false => "the earlier pass",
-            };
-            let name = path.display().to_string();
-            wanted
-                .require_alike(whole, &name, &file.header)
-                .map_err(|error| Failure::input(error.to_string()))?;
-            all.require_same_samples(path, &file.header)?;
-            let Payload::Calibration(collected) = Payload::of(&file).map_err(refuse)? else {
-                return Err(Failure::input(format!(
-                    "{}: these are sums of a comparison; name files of octet observe",
-                    path.display()
-                )));
-            };
-            all.identities.push(file.identity());
-            all.passes.push((file.header, collected));
-        }
-        Ok(all)
-    }
-
-    /// Fails if a later pass saw other samples than the first.
-    fn require_same_samples(&self, path: &Path, header: &StatsHeader) -> Result<(), Failure> {
-        let Some((first, _)) = self.passes.first() else {
-            return Ok(());
-        };
-        let same = (&first.sources, &first.digest, first.samples)
-            == (&header.sources, &header.digest, header.samples);
-        match same {
-            true => Ok(()),
-            false => Err(Failure::input(format!(
-                "{}: its {} samples are not the {} of the first pass; observe the same samples in every pass",
-                path.display(),
-                header.samples,
-                first.samples
-            ))),
-        }
-    }
-
-    /// Fails if the passes were observed with other settings than `bound`.
-    pub fn require_settings(&self, bound: &serde_json::Value) -> Result<(), Failure> {
-        let Some((first, _)) = self.passes.first() else {
-            return Ok(());
-        };
-        let wanted = StatsHeader {
-            settings: bound.clone(),
-            ..first.clone()
-        };
-        wanted
-            .require_alike("this command", "the file of the first pass", first)
-            .map_err(|error| Failure::usage(error.to_string()))
-    }
-
-    /// Enters the passes into a session. Returns true if the settings need another pass.
-    pub fn enter(
-        &self,
-        session: &mut Session,
-        samples: octet::samples::SampleSettings,
-        needs: &PassNeeds,
-    ) -> Result<bool, octet::session::Error> {
-        let complete = self.passes.iter();
-        let complete = complete.map(|(header, collected)| (collected, header.samples as usize));
-        session.continue_calibration(samples, needs, complete)
-    }
+/// Fails if the passes were observed with other settings than `bound`.
+pub fn require_settings(
+    complete: &CompletePasses,
+    bound: &serde_json::Value,
+) -> Result<(), Failure> {
+    let checked = complete.require_settings(bound, "this command");
+    checked.map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Calibrates a session with the merged statistics of other runs.
@@ -132,18 +75,12 @@ pub fn calibrate(
     progress: &Progress,
 ) -> Result<(), Failure> {
     let model = model_files(&options.model, session)?;
-    let complete = CompletePasses::read(&options.stats, &model)?;
-    let Some((first, _)) = complete.passes.first() else {
+    let complete = complete_passes(&options.stats, &model)?;
+    let Some(first) = complete.first() else {
         return Ok(());
     };
-    let mut bound = first.settings.clone();
-    bound["equalize"] = serde_json::to_value(settings.equalizes())?;
-    complete.require_settings(&bound)?;
-    let reading = SampleSettings {
-        image: serde_json::from_value(bound["image"].take()).unwrap_or_default(),
-        demo: bound["demo"].as_bool().unwrap_or(false),
-        ..SampleSettings::default()
-    };
+    let reading = complete.reading();
+    require_settings(&complete, &super::observe::bound(settings, &reading)?)?;
     let named = |error| failure_of(options, error);
     let needs = PassNeeds::of(settings);
     if complete.enter(session, reading, &needs).map_err(named)? {
@@ -159,7 +96,7 @@ pub fn calibrate(
                 .join(" ")
         )));
     }
-    let skipped: Vec<Skipped> = first.skipped.iter().map(skipped_sample).collect();
+    let skipped = complete.skipped();
     session
         .finish_calibration(needs.method)
         .map_err(|error| match (error, skipped.first()) {
@@ -174,11 +111,8 @@ pub fn calibrate(
     Ok(())
 }
 
-fn skipped_sample(one: &SkippedSample) -> Skipped {
-    Skipped {
-        sample: one.sample.clone(),
-        reason: one.reason.clone(),
-    }
+fn unfinished(error: ShardError) -> Failure {
+    Failure::unfinished(error.to_string())
 }
 
 /// Writes a file of statistics and prints a line on it.
@@ -189,9 +123,7 @@ pub fn write(
     payload: Vec<u8>,
 ) -> Result<(), Failure> {
     let file = StatsFile { header, payload };
-    let bytes = file
-        .to_bytes()
-        .map_err(|error| Failure::unfinished(error.to_string()))?;
+    let bytes = file.to_bytes().map_err(unfinished)?;
     files::write(out, &[&bytes], option)?;
     files::print(&format!(
         "{}: {} bytes, pass {} ({}), {} samples, {} skipped\n",
@@ -238,12 +170,4 @@ fn checksum(path: &Path) -> Result<String, Failure> {
             read => checksum.add(&portion[..read]),
         }
     }
-}
-
-/// Architecture and instruction sets of this machine, as the kernels use them.
-pub fn processor() -> String {
-    let here = environment(1);
-    let mut words = vec![here.architecture];
-    words.extend(here.instructions);
-    words.join(" ")
 }
