@@ -28,6 +28,7 @@ pub use octet_tune as tune;
 mod broken_invariant;
 pub mod calibrate;
 pub mod compare;
+pub mod exchange;
 pub mod profile;
 pub mod search;
 pub mod session;

@@ -61,6 +61,14 @@ mod run;
 mod samples;
 #[path = "octet/search.rs"]
 mod search;
+#[path = "octet/search_passes.rs"]
+mod search_passes;
+#[path = "octet/search_samples.rs"]
+mod search_samples;
+#[path = "octet/search_shards.rs"]
+mod search_shards;
+#[path = "octet/search_table.rs"]
+mod search_table;
 #[path = "octet/settings.rs"]
 mod settings;
 #[path = "octet/settings_help.rs"]

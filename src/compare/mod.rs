@@ -5,6 +5,7 @@
 //! holds a few live values and not all those of two models. If that run fails, each model runs by
 //! itself and only the outputs are compared.
 
+mod answers;
 mod boxes;
 mod combine;
 mod difference;
@@ -27,7 +28,8 @@ mod warnings;
 
 use serde::Serialize;
 
-pub use boxes::{BoxMatches, DetectionErrors};
+pub use answers::SampleAnswers;
+pub use boxes::{BoxMatches, DetectedBox, DetectionErrors};
 pub use difference::{Difference, DifferenceMetrics};
 pub use fake_quantization::FakeQuantization;
 pub(crate) use interval::{paired_change, wilson};
@@ -215,13 +217,13 @@ impl Comparing {
         self.split.is_some()
     }
 
-    /// Runs a sample; `label` is its class, if known.
+    /// Runs a sample; `label` is its class, if known. Returns what both models answer.
     pub fn feed(
         &mut self,
         inputs: &[Tensor],
         label: Option<usize>,
         stop: impl Fn() -> bool,
-    ) -> Result<(), CompareError> {
+    ) -> Result<SampleAnswers, CompareError> {
         let together = match &mut self.layers {
             Ok(layers) => match layers.feed(inputs, &stop) {
                 Err(EngineError::Stopped) => return Err(EngineError::Stopped.into()),
@@ -229,7 +231,7 @@ impl Comparing {
             },
             Err(reason) => Err(reason.clone()),
         };
-        let results = match together {
+        let mut float = match together {
             Ok(results) => results,
             Err(reason) => {
                 let results = self.run_separately(inputs, &stop)?;
@@ -238,14 +240,19 @@ impl Comparing {
             }
         };
         self.inputs.observe(inputs);
-        let (float, quantized) = results.split_at(results.len() / 2);
+        let quantized = float.split_off(float.len() / 2);
         let text = self.text.as_ref().and_then(|places| places.text(inputs));
-        self.outputs.add(float, quantized, text.as_ref(), label);
+        let boxes = self.outputs.add(&float, &quantized, text.as_ref(), label);
         if let Some(split) = &mut self.split {
-            split.add(inputs, float, &stop)?;
+            split.add(inputs, &float, &stop)?;
         }
         self.samples += 1;
-        Ok(())
+        Ok(SampleAnswers {
+            outputs: self.outputs.described(),
+            float,
+            quantized,
+            boxes,
+        })
     }
 
     /// Outputs of each model run by itself, float model first.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::boxes::{BoxMatches, DetectionErrors, Detector, OutputTensor};
+use super::boxes::{BoxMatches, DetectedBox, DetectionErrors, Detector, OutputTensor};
 use super::difference::{Difference, DifferenceMetrics};
 use super::evidence::Evidence;
 use super::language::{SampleText, TokenErrors, TokenSums};
@@ -122,14 +122,15 @@ impl OutputAccumulators {
         }
     }
 
-    /// Adds the outputs of a sample; `text` is its text, and `label` its class, if known.
+    /// Adds the outputs of a sample; `text` is its text, and `label` its class, if known. Returns
+    /// the confident boxes of a detector, float and quantized.
     pub(super) fn add(
         &mut self,
         float: &[Tensor],
         quantized: &[Tensor],
         text: Option<&SampleText>,
         label: Option<usize>,
-    ) {
+    ) -> Option<[Vec<DetectedBox>; 2]> {
         let all = |tensors: &[Tensor]| -> Vec<Vec<f32>> { tensors.iter().map(floats).collect() };
         let (first, second) = (all(float), all(quantized));
         let first: Vec<OutputTensor<'_>> = output_tensors(&first, float);
@@ -156,14 +157,22 @@ impl OutputAccumulators {
             }
             output.add(a, b, text, label);
         }
-        if let Some(detector) = detector {
-            let boxes = detector.add(&first, &second);
-            let sums = self.all.iter_mut().map(|output| &mut output.sums);
-            for sums in sums.filter(|sums| sums.kind == Some(OutputKind::Boxes)) {
-                let (matched, either) = (boxes.matched, boxes.confident + boxes.extra);
-                sums.evidence.add_share(matched, either);
-            }
+        let detector = detector.as_mut()?;
+        let (found, boxes) = detector.add(&first, &second);
+        let sums = self.all.iter_mut().map(|output| &mut output.sums);
+        for sums in sums.filter(|sums| sums.kind == Some(OutputKind::Boxes)) {
+            let (matched, either) = (found.matched, found.confident + found.extra);
+            sums.evidence.add_share(matched, either);
         }
+        Some(boxes)
+    }
+
+    /// Name and kind of each output. The first sample decides the kinds.
+    pub(super) fn described(&self) -> Vec<(String, OutputKind)> {
+        let kind = |output: &OutputAccumulator| output.sums.kind.unwrap_or_default();
+        let all = self.all.iter();
+        all.map(|output| (output.name.clone(), kind(output)))
+            .collect()
     }
 
     /// The sums so far, and the detector.

@@ -63,6 +63,10 @@ pub struct LayerTable {
     pub runs: usize,
     /// Number of warm-up runs before them.
     pub warm_up: usize,
+    /// Number of threads that most of the measured runs used, the fastest number by trial runs.
+    pub threads: usize,
+    /// Number of threads that were available.
+    pub max_threads: usize,
     /// Resolution of the clock in milliseconds.
     pub resolution_ms: f64,
     /// Time of a whole run in milliseconds.
@@ -93,6 +97,8 @@ pub struct LayerMeasurements<'a> {
     pub runs: &'a [RunRecord],
     /// Numbers of measured and warm-up runs.
     pub repeats: Repeats,
+    /// Number of threads that were available.
+    pub max_threads: usize,
     /// Live memory before the runs, in bytes.
     pub resident: u64,
     /// Resolution of the clock in milliseconds.
@@ -120,6 +126,8 @@ impl LayerTable {
         LayerTable {
             runs: runs.len(),
             warm_up: measured.repeats.warm_up,
+            threads: usual_threads(runs),
+            max_threads: measured.max_threads,
             resolution_ms: measured.resolution_ms,
             total,
             outside_ms: (total.mean - sum).max(0.0),
@@ -140,6 +148,13 @@ impl LayerTable {
     pub fn layer(&self, name: &str) -> Option<&Layer> {
         self.layers.iter().find(|layer| layer.name == name)
     }
+}
+
+/// The number of threads that most runs used.
+fn usual_threads(runs: &[RunRecord]) -> usize {
+    let with = |threads: usize| runs.iter().filter(|run| run.threads == threads).count();
+    let numbers = runs.iter().map(|run| run.threads);
+    numbers.max_by_key(|&threads| with(threads)).unwrap_or(0)
 }
 
 /// Groups steps into layers, in the order in which they first run. Each step of unknown origin is a
@@ -323,6 +338,7 @@ mod tests {
         let run = |scale: f64| RunRecord {
             begin_ms: 0.0,
             ms: 10.0 * scale,
+            threads: if scale > 1.0 { 2 } else { 1 },
             steps: vec![
                 record(0, scale, 50, 10),
                 record(1, 2.0 * scale, 90, 20),
@@ -335,6 +351,7 @@ mod tests {
             steps: &steps,
             runs: &[run(1.0), run(2.0), run(3.0)],
             repeats: Repeats::default(),
+            max_threads: 4,
             resident: 1000,
             resolution_ms: 0.001,
         };
@@ -360,6 +377,7 @@ mod tests {
         assert_eq!(reasons, [Some("it was asked for"), None]);
         assert_eq!((table.peak_bytes, table.peak_layer.as_str()), (90, "m"));
         assert_eq!((table.sum_bytes, table.outside_ms), (48, 12.0));
+        assert_eq!((table.threads, table.max_threads), (2, 4));
         assert_eq!(table.before, ["s"]);
     }
 }

@@ -26,6 +26,8 @@ pub struct RunRecord {
     pub begin_ms: f64,
     /// Its duration in milliseconds.
     pub ms: f64,
+    /// Number of threads it used.
+    pub threads: usize,
     /// Its steps in the order they ran.
     pub steps: Vec<StepRecord>,
 }
@@ -49,6 +51,9 @@ impl Default for Repeats {
     }
 }
 
+/// Maximum number of trials that a recording leaves out.
+const MAX_TRIALS: usize = 100;
+
 /// Records runs. Memory is that of the whole process, so nothing else should run at the same time.
 pub struct Recording<'a> {
     clock: &'a dyn Clock,
@@ -57,6 +62,10 @@ pub struct Recording<'a> {
     resident: usize,
     repeats: Repeats,
     warmed: usize,
+    /// The current run compares numbers of threads, so it does not count.
+    trial: bool,
+    /// Number of trials so far.
+    trials: usize,
     current: RunRecord,
     /// Peak outside this recording, to be restored after it.
     outer_peak: usize,
@@ -73,6 +82,8 @@ impl<'a> Recording<'a> {
             resident: 0,
             repeats,
             warmed: 0,
+            trial: false,
+            trials: 0,
             current: RunRecord {
                 steps: Vec::with_capacity(steps),
                 ..RunRecord::default()
@@ -89,9 +100,12 @@ impl<'a> Recording<'a> {
     pub fn again(&mut self) -> bool {
         self.current.ms = self.clock.now_ms() - self.began - self.current.begin_ms;
         self.outer_peak = self.outer_peak.max(allocator::peak());
-        if self.warmed < self.repeats.warm_up {
+        let trial = std::mem::take(&mut self.trial) && self.trials < MAX_TRIALS;
+        if trial || self.warmed < self.repeats.warm_up {
+            self.trials += usize::from(trial);
             self.warmed += 1;
             self.current.steps.clear();
+            self.current.threads = 0;
         } else {
             let next = RunRecord {
                 steps: Vec::with_capacity(self.current.steps.len()),
@@ -113,6 +127,11 @@ impl<'a> Recording<'a> {
 }
 
 impl Timing for Recording<'_> {
+    fn threads(&mut self, threads: usize, trial: bool) {
+        self.current.threads = self.current.threads.max(threads);
+        self.trial |= trial;
+    }
+
     fn begin(&mut self, step: usize) {
         self.outer_peak = self.outer_peak.max(allocator::peak());
         allocator::restart_peak();
@@ -170,5 +189,32 @@ mod tests {
             assert_eq!(steps, [(0, 1.0), (1, 1.0)]);
             assert_eq!(run.ms, 5.0);
         }
+    }
+
+    #[test]
+    fn trials_of_other_numbers_of_threads_are_left_out() {
+        let clock = FakeClock::new(1);
+        let repeats = Repeats {
+            runs: 3,
+            warm_up: 1,
+        };
+        let mut recording = Recording::start(&clock, 1, repeats);
+        let mut rounds = 0;
+        loop {
+            let trial = rounds == 2;
+            recording.threads(if trial { 1 } else { 2 }, trial);
+            recording.begin(0);
+            recording.end(0);
+            rounds += 1;
+            if !recording.again() {
+                break;
+            }
+        }
+        let (runs, _) = recording.finish();
+        assert_eq!((rounds, runs.len()), (5, 3));
+        assert!(
+            runs.iter()
+                .all(|run| run.threads == 2 && run.steps.len() == 1)
+        );
     }
 }

@@ -72,9 +72,15 @@ pub fn summary(table: &LayerTable) -> String {
     const MB: f64 = 1e6;
     let total = &table.total;
     let mut out = format!(
-        "{:.3} ms per run (median of {} after {} warm-up runs; 10 % below {:.3}, 90 % below {:.3}), {:.3} ms of it \
-         outside the layers\n",
-        total.median, table.runs, table.warm_up, total.p10, total.p90, table.outside_ms
+        "{:.3} ms per run on {} (median of {} after {} warm-up runs; 10 % below {:.3}, 90 % below {:.3}), {:.3} ms of \
+         it outside the layers\n",
+        total.median,
+        threads(table),
+        table.runs,
+        table.warm_up,
+        total.p10,
+        total.p90,
+        table.outside_ms
     );
     if table.macs > 0 && total.median > 0.0 {
         let _ = writeln!(
@@ -99,6 +105,15 @@ pub fn summary(table: &LayerTable) -> String {
     );
     out.push_str(&in_float(&table.layers));
     out
+}
+
+/// The number of threads in words, with the number of available ones if that differs.
+fn threads(table: &LayerTable) -> String {
+    match (table.threads, table.max_threads) {
+        (1, ..=1) => "1 thread".into(),
+        (used, most) if used == most => format!("{used} threads"),
+        (used, most) => format!("{used} of {most} threads"),
+    }
 }
 
 /// Float layers of a quantized model by reason, the most frequent first.

@@ -228,6 +228,7 @@ mod tests {
                 RunRecord {
                     begin_ms,
                     ms: 3.0 * third,
+                    threads: 1,
                     steps: records,
                 }
             })

@@ -94,6 +94,11 @@ impl Session {
         self.stage.calibrating()?.begin_extra_pass(method, moments)
     }
 
+    /// Drops a calibration that has begun. The ranges from before stay in use.
+    pub fn stop_calibration(&mut self) {
+        self.stage.stop_calibration();
+    }
+
     /// Ends the calibration. From here on the model can be quantized.
     pub fn finish_calibration(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
         self.stage.finish_calibration(method, &mut self.journal)

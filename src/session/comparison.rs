@@ -1,7 +1,7 @@
 //! Comparison of a quantized model with this session's float model.
 
 use super::{Error, ProgressMonitor, Runner, Session};
-use crate::compare::{Comparing, Comparison};
+use crate::compare::{Comparing, Comparison, SampleAnswers};
 use crate::profile::RunStep;
 use crate::quantize::Settings;
 use crate::tensor::Tensor;
@@ -70,12 +70,13 @@ impl Session {
     }
 }
 
-/// Runs one sample through a comparison. `label` is its class, if known.
+/// Runs one sample through a comparison and returns what both models answer. `label` is its class,
+/// if known.
 pub fn compare_sample(
     comparing: &mut Comparing,
     inputs: &[Tensor],
     label: Option<usize>,
     monitor: &dyn ProgressMonitor,
-) -> Result<(), Error> {
+) -> Result<SampleAnswers, Error> {
     Ok(comparing.feed(inputs, label, || monitor.cancelled())?)
 }

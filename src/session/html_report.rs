@@ -45,7 +45,7 @@ body.append(...rows)})";
 pub(super) fn write(report: &HtmlReport<'_>) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     out.push_str(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\
          <meta name=\"viewport\" content=\"width=device-width\">",
     );
     let name = escaped(&report.summary.name);

@@ -35,6 +35,16 @@ pub struct Profile {
     pub rows: Vec<usize>,
 }
 
+/// Result of repeated runs.
+pub struct RepeatedRuns {
+    /// Outputs of the last run, in the order of the graph.
+    pub outputs: Vec<(String, Tensor)>,
+    /// Time of the first run in milliseconds, with its plan.
+    pub first_ms: f64,
+    /// Times of the runs after it, in milliseconds.
+    pub total: TimingSummary,
+}
+
 impl Session {
     /// Makes the model ready to run, unchanged. It may be quantized.
     pub fn runner(&self) -> Result<Runner, Error> {
@@ -120,7 +130,9 @@ impl Runner {
         let all = titles(from).into_iter();
         let dropped = all.filter(|n| !remaining.contains(n)).collect();
         Runner {
-            engine: Engine::new(model.clone(), Vec::new()).on_integers(),
+            engine: Engine::new(model.clone(), Vec::new())
+                .on_integers()
+                .choosing_threads(|| SystemClock.now_ms()),
             model,
             dropped,
             not_inlined,
@@ -155,6 +167,34 @@ impl Runner {
         Ok(self.named(outputs))
     }
 
+    /// Runs again and again with the same plan, and measures each run as a whole. The first run,
+    /// which makes the plan, is apart.
+    pub fn repeat(
+        &self,
+        inputs: &[Tensor],
+        runs: usize,
+        monitor: &dyn ProgressMonitor,
+    ) -> Result<RepeatedRuns, Error> {
+        let mut first_ms = None;
+        let mut times = Vec::with_capacity(runs);
+        loop {
+            let began = SystemClock.now_ms();
+            let outputs = self.run(inputs, monitor)?;
+            let ms = SystemClock.now_ms() - began;
+            match first_ms {
+                None => first_ms = Some(ms),
+                Some(_) => times.push(ms),
+            }
+            if let (Some(first_ms), true) = (first_ms, times.len() >= runs) {
+                return Ok(RepeatedRuns {
+                    outputs,
+                    first_ms,
+                    total: TimingSummary::from_values(&times),
+                });
+            }
+        }
+    }
+
     /// Runs repeatedly and measures each layer.
     pub fn profile(
         &self,
@@ -178,6 +218,7 @@ impl Runner {
             steps: &steps,
             runs: &runs,
             repeats,
+            max_threads: rayon::current_num_threads(),
             resident,
             resolution_ms,
         };

@@ -46,7 +46,7 @@ fn bash_reads_its_script_and_completes_with_it() {
     bash(&folder, "bash -n octet.bash");
     for (words, wanted) in [
         ("octet qua", "quantize"),
-        ("octet quantize --samp", "--samples"),
+        ("octet quantize --meth", "--method"),
         ("octet completions fi", "fish"),
     ] {
         let last = words.rsplit(' ').next().unwrap();

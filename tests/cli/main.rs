@@ -15,6 +15,7 @@ mod notes;
 mod photos;
 mod profile;
 mod refusals;
+mod rows_and_sound;
 mod schema;
 mod search;
 mod shards;

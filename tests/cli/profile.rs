@@ -55,6 +55,21 @@ fn run_tells_the_outputs_and_with_profile_every_layer() {
 }
 
 #[test]
+fn repeated_runs_keep_the_plan_and_tell_their_times() {
+    let folder = prepared("run-repeat");
+    let once = said(&folder, &RUN);
+    let repeated = said(&folder, &[&RUN[..], &["--repeat", "5"]].concat());
+    assert!(repeated.starts_with(once.trim_end()), "{repeated}");
+    assert!(repeated.contains("ms per run (median of 5;"), "{repeated}");
+    assert!(repeated.contains("with its plan"), "{repeated}");
+    misused(
+        &folder,
+        &[&RUN[..], &["--repeat", "5", "--csv", "l.csv"]].concat(),
+        &["--repeat", "--profile"],
+    );
+}
+
+#[test]
 fn float_convolutions_run_by_the_kernels_that_are_asked_for() {
     let folder = prepared("run-kernels");
     let run = |more: &[&str]| {
@@ -108,6 +123,10 @@ fn every_report_is_as_its_schema_says() {
     let demo = ["quantize", "m.onnx", "--demo", "4"];
     let learned = report(&[&demo[..], &learned, &steps].concat());
     assert!(learned.contains("\ntuning:") && learned.contains("curve:"));
+    let blocks = "{finetune: {num_iterations: 5, blocks: true, distillation: 5}}";
+    let blocks = ["--config", blocks, "--out", "b.onnx"];
+    let learned = report(&[&demo[..], &blocks].concat());
+    assert!(learned.contains("block of ") && learned.contains("distillation"));
     report(&[
         "quantize", "m.onnx", "--scheme", "weights", "--out", "w.onnx",
     ]);

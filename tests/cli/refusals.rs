@@ -155,6 +155,7 @@ fn options_that_are_not_there_are_refused_with_what_is() {
     fs::write(folder.join("r.json"), "{}").unwrap();
     refused(&folder, &with_ranges, &["no range"]);
     // The ranges belong to the model before equalization.
+    fs::write(folder.join("r.json"), r#"{"x": [-1, 2]}"#).unwrap();
     let equalized = [&with_ranges[..], &["--equalize"]].concat();
     misused(&folder, &equalized, &["`equalize: 0.5`", "no `equalize`"]);
 }

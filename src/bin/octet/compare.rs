@@ -124,7 +124,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         messages::note(&proposed);
     }
     let mut shard = options.shard.begin(options.demo, &samples)?;
-    let samples = shard.divide(samples);
+    let samples = options.shard.divide(&mut shard, samples);
     let samples = match samples.count() {
         0 => samples,
         _ => samples.usable(&mut float, &mut settings)?,

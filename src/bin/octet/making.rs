@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use octet::allocator;
+use octet::exchange::RangeFile;
 use octet::quantize::Settings;
 use octet::samples::SampleSettings;
 use octet::session::{Forecast, QuantizationResult, Session};
@@ -12,7 +13,7 @@ use super::progress::Progress;
 use super::quantize::{QuantizeOptions, print_notes};
 use super::samples::{Samples, left_out};
 use super::tuning::tune;
-use super::{Failure, files, notes, open, ranges, stats_files, targets};
+use super::{Failure, files, notes, open, stats_files, targets};
 
 /// Live activations of this many bytes mark a large model.
 const LARGE: u64 = 64 << 20;
@@ -35,7 +36,7 @@ pub fn reading(options: &QuantizeOptions) -> Result<SampleSettings, Failure> {
 }
 
 fn is_observed(options: &QuantizeOptions) -> bool {
-    options.ranges.is_some() || !options.stats.is_empty()
+    options.ranges.ranges.is_some() || !options.stats.is_empty()
 }
 
 fn has_data(options: &QuantizeOptions) -> bool {
@@ -74,7 +75,7 @@ pub fn check_data(options: &QuantizeOptions, settings: &Settings) -> Result<bool
 /// Makes the model; `None` if only a forecast was asked for, which is printed.
 pub fn make(
     options: &QuantizeOptions,
-    settings: &Settings,
+    (settings, ranges): (&Settings, Option<RangeFile>),
     image_settings: SampleSettings,
     targets: &[(&Path, &'static str)],
     threads: usize,
@@ -136,8 +137,11 @@ pub fn make(
             "--forecast needs samples: give some with --samples, or use --demo",
         ));
     }
-    match &options.ranges {
-        Some(path) => session.set_ranges(ranges::read(path)?).map_err(named)?,
+    match ranges {
+        Some(file) => {
+            print_notes(&progress, &file.notes, options);
+            session.set_ranges(file.ranges).map_err(named)?;
+        }
         None if !has_data(options) => progress.stage("Preparing"),
         None if !options.stats.is_empty() => {
             progress.stage("Preparing");

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use octet::quantize::{Scheme, Settings};
-use octet::session::ranges_text;
 
 use super::calibration::failure_of;
 use super::images::ImageOptions;
 use super::making::{MadeModel, check_data, make, reading};
 use super::progress::Progress;
+use super::ranges::RangeOptions;
 use super::samples::BadSampleOptions;
 use super::settings::SettingsOptions;
 use super::stream::{self, StreamOptions, StreamedRun};
@@ -35,7 +35,8 @@ pub struct QuantizeOptions {
         conflicts_with_all = ["demo", "ranges", "save_ranges", "save_prepared", "forecast", "report", "scheme", "stream"])]
     pub target: Option<FolderTarget>,
     /// Samples for the calibration: .npz (one sample per file, arrays named by input), .npy,
-    /// test_data_set_N/input_K.pb, .png, .jpg, texts (.txt, .jsonl, .csv), or folders of them
+    /// test_data_set_N/input_K.pb, .png, .jpg, .wav, texts (.txt, .jsonl, .csv), tables
+    /// (.csv), or folders of them
     #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
     pub samples: Vec<PathBuf>,
     /// Use N random samples instead, to try Octet out; the result is useless for real data
@@ -68,16 +69,12 @@ pub struct QuantizeOptions {
     /// Number of samples that run in parallel [default: one per processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Use these ranges instead of a calibration, as JSON: {"tensor": [min, max]}
-    #[arg(long, value_name = "RANGES.json", conflicts_with = "samples")]
-    pub ranges: Option<PathBuf>,
+    #[command(flatten)]
+    pub ranges: RangeOptions,
     /// Use these merged statistics of `octet observe` instead of a calibration: the file of each pass,
     /// in order
     #[arg(long, value_name = "PASS.stats", num_args = 1.., conflicts_with_all = ["samples", "ranges", "demo"])]
     pub stats: Vec<PathBuf>,
-    /// Save the calibrated ranges to this file, for --ranges
-    #[arg(long, value_name = "RANGES.json")]
-    pub save_ranges: Option<PathBuf>,
     /// Save the float model as prepared for calibration to this file
     #[arg(long, value_name = "PREPARED.onnx")]
     pub save_prepared: Option<PathBuf>,
@@ -107,7 +104,7 @@ impl QuantizeOptions {
 
 /// Runs the command.
 pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
-    let settings = options.settings.document()?;
+    let mut settings = options.settings.document()?;
     if let (Some(FolderTarget::TransformersJs), Some(out)) = (options.target, &options.out) {
         threads::start(options.threads)?;
         let folder = WebFolder {
@@ -122,6 +119,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
         return folder.write();
     }
     let has_data = check_data(options, &settings)?;
+    let ranges = options.ranges.read(&mut settings)?;
     let image_settings = reading(options)?;
     let out = out(options, &settings)?;
     let targets: Vec<_> = targets(options, &out).collect();
@@ -137,7 +135,14 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
     } else if options.stream.applies(&options.model, &settings) {
         return run_streamed(options, &out, &settings);
     }
-    let Some(made) = make(options, &settings, image_settings, &targets, threads)? else {
+    let Some(made) = make(
+        options,
+        (&settings, ranges),
+        image_settings,
+        &targets,
+        threads,
+    )?
+    else {
         return Ok(());
     };
     let MadeModel {
@@ -147,9 +152,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
         progress,
     } = made;
     let named = |error| failure_of(options, error);
-    if let Some(path) = &options.save_ranges {
-        files::write(path, &[ranges_text(&outcome.ranges)], "--save-ranges")?;
-    }
+    options.ranges.write(&mut session, &outcome, &progress)?;
     if let Some(path) = &options.save_prepared {
         let prepared = session.prepared().map_err(named)?;
         files::write(path, prepared.as_slice(), "--save-prepared")?;
@@ -238,6 +241,7 @@ fn targets<'a>(
 ) -> impl Iterator<Item = (&'a Path, &'static str)> {
     let report = options.report.as_deref().map(|path| (path, "--report"));
     let ranges = options
+        .ranges
         .save_ranges
         .as_deref()
         .map(|path| (path, "--save-ranges"));

@@ -30,6 +30,9 @@ pub struct RunOptions {
     /// Time each layer and print the table
     #[arg(long)]
     profile: bool,
+    /// Run N times more with the plan of the first run, and print the times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with_all = ["profile", "overhead"])]
+    repeat: Option<u32>,
     /// Measure the overhead of profiling, from N pairs of runs with and without it
     #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     overhead: Option<u16>,
@@ -103,6 +106,23 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
             "profiling adds {:.2} % to a run, the median of {pairs} pairs\n",
             share * 100.0
         ));
+    }
+    if let Some(runs) = options.repeat {
+        if options.files.any() {
+            return Err(Failure::usage(
+                "--repeat measures no layers, which a report needs; use --profile with --runs",
+            ));
+        }
+        let runner = session.runner().map_err(named)?.with_float_kernels(kernels);
+        let repeated = runner.repeat(&inputs, runs as usize, &()).map_err(named)?;
+        let mut out = describe_outputs(&repeated.outputs)?;
+        let total = &repeated.total;
+        writeln!(
+            out,
+            "\n{:.3} ms per run (median of {runs}; 10 % below {:.3}, 90 % below {:.3}); the first took {:.3} ms with its plan",
+            total.median, total.p10, total.p90, repeated.first_ms
+        )?;
+        return files::print(&out);
     }
     let profiled = options.profile || options.files.any();
     if !profiled {

@@ -45,7 +45,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Failure> {
     let quantize = &options.quantize;
     refuse_outputs(quantize)?;
     let made_by = options.proof.as_deref().map(read_report).transpose()?;
-    let settings = match &made_by {
+    let mut settings = match &made_by {
         Some(report) => Settings::from_value(report.settings.clone()).map_err(|error| {
             Failure::input(format!(
                 "the settings of the report: {error}; give --config"
@@ -54,6 +54,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Failure> {
         None => quantize.settings.document()?,
     };
     let has_data = check_data(quantize, &settings)?;
+    let ranges = quantize.ranges.read(&mut settings)?;
     if !has_data && quantize.stream.applies(&quantize.model, &settings) {
         return Err(Failure::usage(
             "verify makes models in memory, and this one is converted piece by piece: convert it again and compare the files",
@@ -77,7 +78,13 @@ pub fn run(options: &VerifyOptions) -> Result<(), Failure> {
     }
     let Some(MadeModel {
         outcome, progress, ..
-    }) = make(quantize, &settings, reading(quantize)?, &[], threads)?
+    }) = make(
+        quantize,
+        (&settings, ranges),
+        reading(quantize)?,
+        &[],
+        threads,
+    )?
     else {
         return Ok(());
     };
@@ -134,7 +141,7 @@ fn refuse_outputs(options: &QuantizeOptions) -> Result<(), Failure> {
         (options.forecast, "--forecast"),
         (options.json, "--json"),
         (options.layer_checkpoints, "--layer-checkpoints"),
-        (options.save_ranges.is_some(), "--save-ranges"),
+        (options.ranges.save_ranges.is_some(), "--save-ranges"),
         (options.save_prepared.is_some(), "--save-prepared"),
     ];
     match given.iter().find(|(given, _)| *given) {

@@ -23,12 +23,16 @@ pub(super) enum BoxLayout {
 }
 
 /// A box of a sample.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DetectedBox {
-    pub(super) item: usize,
-    pub(super) coordinates: [f32; 4],
-    pub(super) score: f32,
-    pub(super) class: usize,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DetectedBox {
+    /// Place in the batch.
+    pub item: usize,
+    /// Two corners, in the order and the unit of the model.
+    pub coordinates: [f32; 4],
+    /// Score of the class.
+    pub score: f32,
+    /// Class with the highest score.
+    pub class: usize,
 }
 
 pub(super) fn rows_of(shape: &[usize], width: usize) -> usize {

@@ -4,7 +4,8 @@ mod decode;
 
 use serde::{Deserialize, Serialize};
 
-use decode::{BoxDecoding, BoxLayout, DetectedBox, boxes, boxes_per_sample, rows_of};
+pub use decode::DetectedBox;
+use decode::{BoxDecoding, BoxLayout, boxes, boxes_per_sample, rows_of};
 
 use super::difference::Difference;
 use super::output_kinds::{OutputKind, OutputTraits};
@@ -86,12 +87,12 @@ impl Detector {
         }
     }
 
-    /// Adds a sample and returns its matches.
+    /// Adds a sample. Returns its matches, and the confident boxes of both models.
     pub(super) fn add(
         &mut self,
         float: &[OutputTensor<'_>],
         quantized: &[OutputTensor<'_>],
-    ) -> BoxMatches {
+    ) -> (BoxMatches, [Vec<DetectedBox>; 2]) {
         self.add_differences(float, quantized);
         let decoding = BoxDecoding::new(self.layout, float);
         let confident = |outputs: &[OutputTensor<'_>]| {
@@ -116,7 +117,7 @@ impl Detector {
         self.matches.confident += sample.confident;
         self.matches.matched += sample.matched;
         self.matches.extra += sample.extra;
-        sample
+        (sample, [first, second])
     }
 
     fn add_differences(&mut self, float: &[OutputTensor<'_>], quantized: &[OutputTensor<'_>]) {
