@@ -61,10 +61,11 @@ function environment(variant) {
     RUSTC_BOOTSTRAP: '1',
     CARGO_UNSTABLE_BUILD_STD: 'panic_abort,std',
     // No backtraces, which wasm does not have. A panic names only its file: 7,500 lines and columns
-    // would add too much size. Sorts of std are small rather than fast: there are a hundred types that
+    // would add too much size. Derived `Debug` gives the name of a value without its fields, for the
+    // same reason. Sorts of std are small rather than fast: there are a hundred types that
     // are sorted, and none in a hot loop.
     CARGO_UNSTABLE_BUILD_STD_FEATURES: 'optimize_for_size,panic-unwind',
-    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: rustFlags(variant, ['-Z location-detail=file', ...(debian ? ['-C linker-flavor=wasm-ld'] : [])]),
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: rustFlags(variant, ['-Z location-detail=file', '-Z fmt-debug=shallow', ...(debian ? ['-C linker-flavor=wasm-ld'] : [])]),
     ...(debian ? { CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER: required('OCTET_WASM_LINKER') } : {}),
   };
 }
@@ -101,7 +102,7 @@ async function build(variant) {
   const { mtimeMs, size } = statSync(compiled);
   const folder = packageFolder(variant);
   const stamp = join(folder, '.built-from');
-  const identity = `${compiled} ${mtimeMs} ${size}, without comments, from ${sources()}\n`;
+  const identity = `${compiled} ${mtimeMs} ${size}, without comments, ordered, from ${sources()}\n`;
   if (readStamp(stamp) !== identity) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
@@ -110,6 +111,9 @@ async function build(variant) {
       '--remove-name-section', '--remove-producers-section', compiled,
     ], {});
     withoutComments(join(folder, `${moduleName(variant)}.js`));
+    const file = join(folder, `${moduleName(variant)}_bg.wasm`);
+    const { ordered } = await import('./wasm-order.mjs'); // needs npm's packages, which come beside the compilation
+    writeFileSync(file, ordered(readFileSync(file)));
     writeFileSync(stamp, identity);
   }
   weigh(variant);
