@@ -12,8 +12,8 @@
 const scope = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self));
 scope.importScripts('sw-files.js');
 
-/** @type {{ version: string, shell: string[], later: string[], headers: Record<string, string> }} `shell` is kept at once, `later` when it is first asked for */
-const { version, shell, later, headers } = /** @type {any} */ (self).octetFiles;
+/** @type {{ version: string, shell: string[], later: string[], headers: Record<string, string>, policies: Record<string, string> }} `shell` is kept at once, `later` when it is first asked for; `policies` of single pages replace that of all */
+const { version, shell, later, headers, policies } = /** @type {any} */ (self).octetFiles;
 const prefix = `octet ${scope.registration.scope} `;
 const name = prefix + version;
 const address = (/** @type {string} */ file) => new URL(file, scope.registration.scope).href;
@@ -44,16 +44,18 @@ scope.addEventListener('fetch', (event) => {
 async function answer(file) {
   const cache = await caches.open(name);
   const kept = await cache.match(file);
-  if (kept) return dressed(kept);
+  if (kept) return dressed(kept, file);
   const fresh = await fetch(file, { cache: 'no-cache' });
   // A full disk must not prevent the answer.
   if (fresh.ok) await cache.put(file, fresh.clone()).catch(() => {});
-  return dressed(fresh);
+  return dressed(fresh, file);
 }
 
-/** @param {Response} response */
-function dressed(response) {
+/** @param {Response} response @param {string} file */
+function dressed(response, file) {
   const all = new Headers(response.headers);
   for (const [key, value] of Object.entries(headers)) all.set(key, value);
+  const own = policies[file.slice(scope.registration.scope.length)];
+  if (own) all.set('Content-Security-Policy', own);
   return new Response(response.body, { status: response.status, statusText: response.statusText, headers: all });
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [language] [large]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [busy] [language] [large]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
 //                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
@@ -23,6 +23,7 @@ import * as bench from './bench-kernels.mjs';
 import * as large from './bench-memory.mjs';
 import * as text from './bench-language.mjs';
 import * as whole from './bench-models.mjs';
+import { busy } from './bench-busy.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchPage } from './bench-page.mjs';
 import { launch } from './browsers.mjs';
@@ -339,6 +340,11 @@ const benches = {
   async models(browser, only, layers) {
     const options = { corpus: required('OCTET_CORPUS'), only, layers };
     await whole.models(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);
+  },
+
+  /** Two threads beside other programs. */
+  async busy(browser, only) {
+    await busy(browser.browser, browser.server.url, required('OCTET_PYTHON'), { corpus: required('OCTET_CORPUS'), only }, record);
   },
 
   /** Quality of a quantized language model, natively. */

@@ -2,7 +2,7 @@
 // Creates one folder that any static host can serve, from any path: the page, both wasm builds, the
 // demo if there is one, and a service worker that lists the files (docs/hosting.md).
 //
-//   node scripts/dist.mjs [--out DIR] [--demo DIR]
+//   node scripts/dist.mjs [--out DIR] [--demo DIR] [--hub ORIGIN] [--embedder ORIGIN]...
 
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -11,12 +11,15 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { makeIcons } from './icons.mjs';
-import { isolation, policy } from './serve.mjs';
+import { defaultHub, forHost, policy, policyOf } from './policies.mjs';
+import { isolation } from './serve.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const cache = process.env.OCTET_CACHE ?? join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
 const { values } = parseArgs({ options: {
   out: { type: 'string', default: join(cache, 'dist') },
+  hub: { type: 'string', default: process.env.OCTET_HUB || defaultHub },
+  embedder: { type: 'string', multiple: true, default: (process.env.OCTET_EMBEDDERS ?? '').split(/\s+/).filter(Boolean) },
   demo: { type: 'string', default: process.env.OCTET_DEMO ?? join(cache, 'demo') },
 } });
 const out = values.out;
@@ -39,10 +42,13 @@ for (const part of ['www', 'pkg', 'sw.js', 'manifest.webmanifest']) {
 }
 makeIcons(join(out, 'pkg', 'icons'));
 if (existsSync(join(values.demo, 'manifest.json'))) cpSync(values.demo, join(out, 'demo'), { recursive: true, dereference: true });
-const page = readFileSync(join(checkout, 'index.html'), 'utf8');
 const mark = '    <link rel="manifest"';
-if (!page.includes(mark)) throw new Error('index.html has no manifest link to put the worker beside.');
-writeFileSync(join(out, 'index.html'), page.replace(mark, `    <meta name="octet-worker" content="sw.js" />\n${mark}`));
+for (const name of ['index.html', 'hub.html']) {
+  const page = forHost(readFileSync(join(checkout, name), 'utf8'), values.hub, []);
+  if (!page.includes(mark)) throw new Error(`${name} has no manifest link to put the worker beside.`);
+  writeFileSync(join(out, name), page.replace(mark, `    <meta name="octet-worker" content="sw.js" />\n${mark}`));
+}
+writeFileSync(join(out, 'embed.html'), forHost(readFileSync(join(checkout, 'embed.html'), 'utf8'), values.hub, values.embedder));
 
 /** @param {string} folder @returns {string[]} */
 const walk = (folder) => readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? walk(join(folder, entry.name)) : [join(folder, entry.name)]));
@@ -55,6 +61,7 @@ const known = {
   version: hash.digest('hex').slice(0, 16),
   shell: files.filter((file) => !later.includes(file)),
   later,
+  policies: Object.fromEntries(['hub.html', 'embed.html'].map((name) => [name, policyOf(name, { hub: values.hub, embedders: values.embedder })])),
   headers: { ...isolation, 'Content-Security-Policy': policy, 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' },
 };
 writeFileSync(join(out, 'sw-files.js'), `self.octetFiles = ${JSON.stringify(known, null, 2)};\n`);

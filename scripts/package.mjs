@@ -88,6 +88,7 @@ await bundle('node-worker.js', 'dist/node-worker.js', {}, inNode);
 await bundle('command.js', 'command/octet.js', {}, inNode);
 await bundle('command-worker.js', 'command/worker.js', { [helper]: 'command-pool.js' }, inNode);
 chmodSync(join(folder, 'command', 'octet.js'), 0o755);
+studio();
 for (const [build, name] of wasm) copyFileSync(join(checkout, 'pkg', build), join(folder, name));
 for (const file of ['LICENSE-APACHE', 'LICENSE-MIT']) copyFileSync(join(checkout, file), join(folder, file));
 copyFileSync(join(source, 'README.md'), join(folder, 'README.md'));
@@ -98,6 +99,30 @@ copyFileSync(join(source, 'package.json'), join(folder, 'package.json'));
 declarations();
 const [packed] = JSON.parse(execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', values.out], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
 console.log(join(values.out, packed.filename));
+
+/** The page for frames, which the element shows. It takes the wasm files of the package, so none is there twice. */
+function studio() {
+  const to = join(folder, 'studio');
+  cpSync(join(checkout, 'www'), join(to, 'www'), { recursive: true, filter: (file) => !file.endsWith('.d.ts') });
+  copyFileSync(join(checkout, 'embed.html'), join(to, 'embed.html'));
+  for (const part of ['threads', 'baseline', 'tokenizer']) {
+    cpSync(join(checkout, 'pkg', part), join(to, 'pkg', part), { recursive: true, filter: (file) => !/\.(d\.ts|wasm)$/.test(file) });
+  }
+  mkdirSync(join(to, 'pkg', 'vendor'), { recursive: true });
+  copyFileSync(join(checkout, 'pkg', 'vendor', 'dagre.js'), join(to, 'pkg', 'vendor', 'dagre.js'));
+  rewrite(join(to, 'www', 'builds.js'), { "new URL('octet_bg.wasm', folder)": 'new URL(`../../dist/${variant}.wasm`, import.meta.url)', "new URL('tokenizer_bg.wasm', folder)": "new URL('../../dist/tokenizer.wasm', import.meta.url)" });
+  rewrite(join(to, 'www', 'compiled-module.js'), { '../pkg/${variant}/octet_bg.wasm': '../../dist/${variant}.wasm' });
+}
+
+/** Replaces texts of a file, each of which must be there. @param {string} file @param {Record<string, string>} texts */
+function rewrite(file, texts) {
+  let content = readFileSync(file, 'utf8');
+  for (const [text, instead] of Object.entries(texts)) {
+    if (!content.includes(text)) throw new Error(`${file} has no “${text}”: change scripts/package.mjs with it`);
+    content = content.replace(text, instead);
+  }
+  writeFileSync(file, content);
+}
 
 /** Writes the declarations of the entries, and copies those that they use. */
 function declarations() {

@@ -1,9 +1,9 @@
-// What index.html loads at start: links to styles, and preloads of all modules that main.js and the
+// What index.html and the other pages load at start: links to styles, and preloads of all modules that main.js and the
 // features at start import. Without them a browser would ask for import after import.
 //
 //   node scripts/preload.mjs [--check]
 //
-// Writes the lines between the two marks in index.html; --check fails if they differ.
+// Writes the lines between the two marks in each page; --check fails if they differ.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
@@ -11,6 +11,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { features } from '../www/features/list.js';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
+/** The pages of the studio. */
+export const pages = ['index.html', 'embed.html', 'hub.html'];
+
 const marks = ['    <!-- Written by scripts/preload.mjs. -->\n', '    <!-- The end of what scripts/preload.mjs writes. -->\n'];
 const imports = /^(?:import|export)\b[^'"]*?['"](\.[^'"]+)['"];$/gm;
 
@@ -57,22 +60,26 @@ function lines() {
   return [...styles, '    <script type="module" src="www/main.js"></script>\n', ...modules].join('');
 }
 
-/** The page with the lines as they must be. @param {string} page */
-export function written(page) {
+/** The page with the lines as they must be. @param {string} page @param {string} [name] */
+export function written(page, name = 'index.html') {
   const [begin, end] = marks.map((mark) => page.indexOf(mark));
-  if (begin < 0 || end < begin) throw new Error(`index.html has no “${marks[begin < 0 ? 0 : 1].trim()}”.`);
+  if (begin < 0 || end < begin) throw new Error(`${name} has no “${marks[begin < 0 ? 0 : 1].trim()}”.`);
   return page.slice(0, begin + marks[0].length) + lines() + page.slice(end);
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const path = join(checkout, 'index.html');
-  const page = readFileSync(path, 'utf8');
   const missing = [...stylesAtStart(), ...modulesAtStart()].filter((file) => !existsSync(join(checkout, file)));
   if (missing.length > 0) throw new Error(`There is no ${missing.join(', ')}.`);
-  const wanted = written(page);
-  if (page !== wanted && process.argv.includes('--check')) {
-    console.error('preload: index.html lists other files than the page loads at start; node scripts/preload.mjs writes them');
-    process.exit(1);
+  for (const name of pages) {
+    const path = join(checkout, name);
+    const page = readFileSync(path, 'utf8');
+    const wanted = written(page, name);
+    if (page === wanted) continue;
+    if (process.argv.includes('--check')) {
+      console.error(`preload: ${name} lists other files than the page loads at start; node scripts/preload.mjs writes them`);
+      process.exitCode = 1;
+    } else {
+      writeFileSync(path, wanted);
+    }
   }
-  if (page !== wanted) writeFileSync(path, wanted);
 }

@@ -5,17 +5,21 @@
 // test the single-threaded path), and a content security policy with every response, worker scripts
 // included. The policy forbids requests to other origins. Only the page's own folders are served.
 //
-//   node scripts/serve.mjs [--port N] [--host H] [--plain] [--demo DIR] [--mount /path/=DIR]...
+//   node scripts/serve.mjs [--port N] [--host H] [--plain] [--demo DIR] [--hub ORIGIN]
+//       [--embedder ORIGIN]... [--mount /path/=DIR]...
 //
 // Port 0 selects a free one. The first line of output is the address.
 
 import { createReadStream, existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { homedir } from 'node:os';
 import { dirname, extname, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { defaultHub, forHost, policy, policyOf } from './policies.mjs';
+
+export { policy };
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -40,25 +44,6 @@ const types = {
   '.yaml': 'text/yaml; charset=utf-8',
 };
 
-/**
- * The content security policy, as in `index.html` (for hosts that can't send headers). `connect-src
- * 'self'` is the privacy promise. `wasm-unsafe-eval` permits compiling WebAssembly and nothing
- * else. wasm-bindgen-rayon starts its threads from a `blob:` of its own script. `blob:` images are
- * thumbnails of the user's samples.
- */
-export const policy = [
-  "default-src 'none'",
-  "script-src 'self' 'wasm-unsafe-eval'",
-  "style-src 'self'",
-  "img-src 'self' blob:",
-  "connect-src 'self'",
-  "worker-src 'self' blob:",
-  "manifest-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
-
 /** Address for reports of policy violations, if someone listens. */
 const reports = '/policy-violation';
 
@@ -77,6 +62,8 @@ export const isolation = {
  * @property {string} [root] the checkout
  * @property {string} [demo] the folder behind `/demo/`
  * @property {(violation: Record<string, unknown>) => void} [onViolation] asks browsers to report what the policy stopped, and hears of it; for tests
+ * @property {string} [hub] the origin of a model hub in place of Hugging Face's, for `hub.html`
+ * @property {string[]} [embedders] other origins whose pages may frame `embed.html`
  * @property {Record<string, string>} [mounts] further folders, by the path they appear under (`/bench/`)
  */
 
@@ -87,7 +74,7 @@ export const isolation = {
  * @returns {Promise<{ url: string, close: () => Promise<void> }>}
  */
 export async function serve(options = {}) {
-  const { port = 8080, host = 'localhost', plain = false, root = checkout } = options;
+  const { port = 8080, host = 'localhost', plain = false, root = checkout, hub = defaultHub, embedders = [] } = options;
   /** @type {[string, string][]} */
   const mounts = Object.entries({
     '/www/': join(root, 'www'),
@@ -96,11 +83,10 @@ export async function serve(options = {}) {
     ...options.mounts,
   });
   /** @type {Record<string, string>} */
-  const single = { '/': 'index.html', '/index.html': 'index.html', '/manifest.webmanifest': 'manifest.webmanifest' };
+  const single = { '/': 'index.html', '/index.html': 'index.html', '/embed.html': 'embed.html', '/hub.html': 'hub.html', '/manifest.webmanifest': 'manifest.webmanifest' };
 
   /** @type {Record<string, string>} */
   const headers = {
-    'Content-Security-Policy': options.onViolation ? `${policy}; report-uri ${reports}` : policy,
     'X-Content-Type-Options': 'nosniff',
     'Referrer-Policy': 'no-referrer',
     'Cache-Control': 'no-cache',
@@ -146,8 +132,16 @@ export async function serve(options = {}) {
       return refuse(400, 'This address cannot be read.');
     }
     const file = path.includes('\0') ? null : fileOf(path);
+    const allowed = policyOf(path.slice(path.lastIndexOf('/') + 1), { hub, embedders });
+    response.setHeader('Content-Security-Policy', options.onViolation ? `${allowed}; report-uri ${reports}` : allowed);
     const found = file ? await stat(file).catch(() => null) : null;
     if (!file || !found?.isFile()) return refuse(404, `Nothing is served at ${path}.`);
+    // A frame on a page that is isolated must say that others may have it.
+    if (file === join(root, 'embed.html') && embedders.length > 0 && !plain) response.setHeader('Cross-Origin-Resource-Policy', 'cross-origin');
+    if (file === join(root, 'hub.html') || file === join(root, 'embed.html')) {
+      response.writeHead(200, { 'Content-Type': types['.html'] });
+      return response.end(forHost(await readFile(file, 'utf8'), hub, embedders));
+    }
     response.writeHead(200, {
       'Content-Type': types[extname(file).toLowerCase()] ?? 'application/octet-stream',
       'Content-Length': found.size,
@@ -181,6 +175,8 @@ async function main() {
       host: { type: 'string', default: 'localhost' },
       plain: { type: 'boolean', default: false },
       demo: { type: 'string' },
+      hub: { type: 'string' },
+      embedder: { type: 'string', multiple: true, default: [] },
       mount: { type: 'string', multiple: true, default: [] },
     },
   });
@@ -195,7 +191,7 @@ async function main() {
     if (!folder || !/^\/.+\/$/.test(prefix)) throw new Error(`--mount wants /path/=DIR, not ${mount}.`);
     mounts[prefix] = folder;
   }
-  const { url } = await serve({ port, host: values.host, plain: values.plain, demo: values.demo, mounts });
+  const { url } = await serve({ port, host: values.host, plain: values.plain, demo: values.demo, hub: values.hub, embedders: values.embedder, mounts });
   console.log(url);
   console.log(
     values.plain

@@ -18,7 +18,7 @@ const mostFiles = 8;
 const many = 5;
 
 /** Folders in which each file is about its operators. */
-const operatorFolders = ['crates/graph/operators/', 'crates/int8/operators/', 'crates/targets/'];
+const operatorFolders = ['crates/graph/operators/', 'crates/int8/operators/', 'crates/targets/', 'crates/tune/operators/'];
 
 /** Builders of models for tests; no crate may depend on them outside its tests, but those that only test. */
 const testModels = 'test-models';

@@ -6,14 +6,17 @@
 //! shared, a few words of it ([`control`]) let the page stop a call and detect a panic while the
 //! worker is busy.
 
+mod comparison;
 mod control;
 mod convert;
 mod excerpt;
 mod files;
 mod inference;
 mod inspect;
+mod observing;
 mod search;
 mod searching;
+mod statistics;
 mod stream;
 mod tensors;
 mod tuning;
@@ -28,7 +31,8 @@ use crate::profile::Repeats;
 use crate::quantize::Settings;
 use crate::runtime::FloatKernels;
 use crate::samples::{self, Encoded};
-use crate::session::{self, ErrorKind, ModelFile, OrderError};
+use crate::session::{self, ErrorKind, ModelFile};
+use crate::shards::CompletePasses;
 use crate::stats::Method;
 use crate::tensor::Tensor;
 use crate::tune::Tuning;
@@ -41,6 +45,7 @@ pub use control::{record_panic, stop_requested, watch_stop_requests};
 use control::SharedControl;
 use convert::{error, failure, from_js, settings_from_js, to_js};
 use files::{Sample, parts, read_with_checksum};
+use observing::Observing;
 use searching::Searching;
 
 /// Groups paths into samples.
@@ -71,6 +76,8 @@ pub struct ModelSession {
     comparing: Option<Comparing>,
     tuning: Option<(Tuning, Settings)>,
     searching: Option<Searching>,
+    statistics: Option<CompletePasses>,
+    observing: Option<Observing>,
 }
 
 #[wasm_bindgen(js_class = Session)]
@@ -93,6 +100,8 @@ impl ModelSession {
             comparing: None,
             tuning: None,
             searching: None,
+            statistics: None,
+            observing: None,
         })
     }
 
@@ -209,6 +218,7 @@ impl ModelSession {
         Reflect::set(&document, &"equalize".into(), &equalize)?;
         self.inner
             .equalize(settings_from_js(document.into())?.equalizes());
+        self.observing = None;
         self.inner.begin_calibration(samples).map_err(error)
     }
 
@@ -216,6 +226,9 @@ impl ModelSession {
     /// earlier sample failed, so that this one was not begun.
     #[wasm_bindgen(js_name = beginSample)]
     pub fn begin_sample(&mut self, sample: Sample) -> Result<bool, JsValue> {
+        if let Some(observing) = &mut self.observing {
+            observing.seen.add(&sample.encoded);
+        }
         let begun = self.inner.begin_sample(sample.encoded, &SharedControl);
         begun.map_err(error)
     }
@@ -308,51 +321,6 @@ impl ModelSession {
         Ok(result.into())
     }
 
-    /// Begins a comparison with a model that was quantized from this one. With `split`, the errors
-    /// of weights alone and of activations alone are measured, too, if possible.
-    #[wasm_bindgen(js_name = beginComparison)]
-    pub async fn begin_comparison(
-        &mut self,
-        quantized: web_sys::Blob,
-        split: bool,
-    ) -> Result<(), JsValue> {
-        self.comparing = None;
-        let name = "the quantized model";
-        let bytes = files::read(name, quantized).await?;
-        let quantized = session::Session::open(ModelFile::new(name, bytes)).map_err(error)?;
-        let runner = quantized.runner().map_err(error)?;
-        let mut comparing = self.inner.begin_comparison(&runner).map_err(error)?;
-        if split {
-            comparing.split();
-        }
-        self.comparing = Some(comparing);
-        Ok(())
-    }
-
-    /// Compares both models on one sample, an array of `{ path, blob }`s. `label` is its class
-    /// number, if known.
-    #[wasm_bindgen(js_name = compareSample)]
-    pub async fn compare_sample(
-        &mut self,
-        name: String,
-        files: Array,
-        settings: JsValue,
-        label: Option<u32>,
-    ) -> Result<(), JsValue> {
-        let inputs = self.decoded(&name, &files, settings).await?;
-        let comparing = self.comparing.as_mut().ok_or_else(not_comparing)?;
-        let label = label.map(|label| label as usize);
-        session::compare_sample(comparing, &inputs, label, &SharedControl).map_err(error)
-    }
-
-    /// Ends the comparison; its result goes into the report.
-    #[wasm_bindgen(js_name = finishComparison)]
-    pub fn finish_comparison(&mut self) -> Result<JsValue, JsValue> {
-        let found = self.comparing.take().ok_or_else(not_comparing)?.finish();
-        self.inner.finish_comparison(&found);
-        to_js(&found)
-    }
-
     /// Exports the measurements: `csv`, `trace`, `speedscope`, `modelExplorer` or `html`.
     pub fn export(&self, kind: JsValue) -> Result<String, JsValue> {
         let kind: session::Export = from_js(kind, "kind of file")?;
@@ -391,10 +359,6 @@ impl ModelSession {
         };
         self.inner.decode(&sample, &settings).map_err(error)
     }
-}
-
-fn not_comparing() -> JsValue {
-    error(OrderError::NotComparing.into())
 }
 
 /// The file of a small model. The worker runs the whole pipeline on it, so that the browser

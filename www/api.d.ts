@@ -4,7 +4,7 @@
  */
 
 import type {
-  Bits, CalibrationSummary, Layer, LayerReport, LayerTable, Memory, Metric, Preview, Rounding, SampleSettings, SearchResult, Settings,
+  Bits, CalibrationSummary, Layer, LayerReport, LayerTable, Memory, Metric, OutputKind, Preview, Rounding, SampleSettings, SearchResult, Settings,
   QuantizationSummary, StreamedOutcome, TensorSettings, TuningSummary,
 } from './types.js';
 
@@ -48,6 +48,17 @@ export interface CalibrateOptions {
   enough?: AbortSignal;
 }
 
+export interface ObserveOptions {
+  /** A name for these samples. Statistics of different names add up. */
+  source: string;
+  /** The complete statistics of the passes before, for settings that need several passes. */
+  statistics?: (File | NamedFile)[];
+  /** The settings that `quantize` will get. */
+  settings?: Settings;
+  samples?: SampleSettings;
+  signal?: AbortSignal;
+}
+
 export interface ForecastOptions {
   method?: string;
   samples?: SampleSettings;
@@ -85,6 +96,9 @@ export interface Result {
 export type Elements =
   | Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array
   | Uint8Array | Uint16Array | Uint32Array | BigUint64Array;
+
+/** Code for a model: the program that runs it, or `samples` for a script that writes samples. */
+export type SnippetKind = 'samples' | 'onnxruntime' | 'onnxruntime-web' | 'transformers.js';
 
 /** A value for the input of that name. */
 export interface InputTensor {
@@ -127,7 +141,69 @@ export interface Run {
   totals: Totals;
 }
 
+/** An output of both models for one sample. */
+export interface OutputPair {
+  kind: OutputKind;
+  float: OutputTensor;
+  quantized: OutputTensor;
+}
+
+/** Answers of both models for one sample. `boxes`: corners, score and class of each confident box. */
+export interface RawAnswers {
+  inputs: OutputTensor[];
+  outputs: OutputPair[];
+  boxes: [Float32Array, Float32Array] | null;
+}
+
+export interface RankedClass {
+  number: number;
+  /** The probability, or the score of a model whose scores are between 0 and 1. */
+  share: number;
+}
+
+/** A box as shares of the input's width and height. `paired`: the other model found it, too. */
+export interface FoundBox {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+  score: number;
+  number: number;
+  paired: boolean;
+}
+
+/** Parts of each answer. `apart`: how far the models are from each other; a larger number is farther. */
+interface Answered {
+  differs: boolean;
+  apart: number;
+  /** The values of the row, for models of tables. */
+  row?: number[];
+}
+
+/** `shares`: they are probabilities, and no other scores. */
+export type ClassesAnswer = Answered & { type: 'classes'; of: 'class' | 'token'; shares: boolean; float: RankedClass[]; quantized: RankedClass[] };
+/** `height`, `width`: those of the input. */
+export type BoxesAnswer = Answered & { type: 'boxes'; height: number; width: number; float: FoundBox[]; quantized: FoundBox[] };
+/** A class for each pixel, at a lower resolution. `binary`: there is one class, and the ground. */
+export type MaskAnswer = Answered & {
+  type: 'mask'; frame: { height: number; width: number }; height: number; width: number; float: Uint16Array; quantized: Uint16Array;
+  agreement: number; shares: { number: number; float: number; quantized: number }[]; binary: boolean;
+};
+export type VectorAnswer = Answered & { type: 'vector'; float: Float32Array; quantized: Float32Array };
+export type SoundAnswer = Answered & { type: 'sound'; float: Float32Array; quantized: Float32Array };
+/** `pixel`, `plane`: distances of the values of two pixels and of two channels. */
+export type PictureAnswer = Answered & { type: 'picture'; height: number; width: number; pixel: number; plane: number; float: Float32Array; quantized: Float32Array };
+/** The first values of each output. `why`: why there is nothing better to show. */
+export type NumbersAnswer = Answered & {
+  type: 'numbers'; why: string;
+  outputs: { name: string; shape: number[]; apart: number; float: number[]; quantized: number[]; steps: { same: number; of: number } | null }[];
+};
+export type Answer = ClassesAnswer | BoxesAnswer | MaskAnswer | VectorAnswer | SoundAnswer | PictureAnswer | NumbersAnswer;
+export type SampleAnswer = { sample: string; answer: Answer };
+
 export interface CompareOptions {
+  /** Also gives what both models answer for each of the first samples. */
+  answers?: boolean;
   /** Reading of the samples. */
   samples?: SampleSettings;
   /** Also measures the error of weights alone and of activations alone; two more runs a sample. */

@@ -14,16 +14,17 @@ import { absent } from './capabilities.js';
  *
  * @param {'threads' | 'baseline'} variant
  * @param {Record<string, string>} [_files] for the package
+ * @param {WebAssembly.Module} [compiled] the wasm, if another studio of the same page has compiled it
  * @returns {Promise<Wasm>}
  */
-export async function loadEngine(variant, _files) {
+export async function loadEngine(variant, _files, compiled) {
   const folder = new URL(`../pkg/${variant}/`, import.meta.url);
   const script = new URL('octet.js', folder).href;
   const module = /** @type {Wasm} */ (await import(script).catch(async (cause) => {
     const answer = await fetch(script, { method: 'HEAD' }).catch(() => null);
     throw answer?.status === 404 ? Object.assign(new Error(absent(variant)), { kind: 'load' }) : cause;
   }));
-  await module.default({ module_or_path: new URL('octet_bg.wasm', folder) });
+  await module.default({ module_or_path: compiled ?? new URL('octet_bg.wasm', folder) });
   return module;
 }
 

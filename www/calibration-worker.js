@@ -103,7 +103,7 @@ async function tune(open, all, settings, samples, report) {
  * @param {() => Promise<boolean>} enough asked before each sample but the first
  * @returns {Promise<number>} how many were run
  */
-async function feed(open, all, stage, report, enough) {
+export async function feed(open, all, stage, report, enough) {
   // The page reads the sample count from there, too.
   const control = loaded().control();
   Atomics.store(control, slot.done, 0);

@@ -4,10 +4,10 @@
  */
 
 import type {
-  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, StreamedPlan, TextSettings, UnusableSample, ValueDistribution,
+  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, SharedStatistics, StreamedPlan, TextSettings, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
-  Calibration, Decoded, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, Result, Run, RunOptions, SearchChoices, SearchOutcome, SeenValue, Shared, StreamedFiles, TokenizedTexts,
+  Calibration, Decoded, Elements, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, Result, Run, RunOptions, SampleAnswer, SearchChoices, SearchOutcome, SeenValue, Shared, SnippetKind, StreamedFiles, TokenizedTexts,
 } from './api.js';
 
 /** An open model. `wanted` lists external data files that are missing. */
@@ -42,7 +42,7 @@ interface Key {
 }
 
 export interface Calls {
-  start(args: { variant: 'threads' | 'baseline'; threads: number; files?: Record<string, string> }): { shared: Shared | null };
+  start(args: { variant: 'threads' | 'baseline'; threads: number; files?: Record<string, string>; lock?: string; module?: WebAssembly.Module }): { shared: Shared | null; locked: boolean };
   memory(args: {}): Memory;
   presets(args: {}): Record<string, ImageSettings>;
   group(args: { paths: string[] }): SampleRef[];
@@ -60,6 +60,8 @@ export interface Calls {
   check(args: Key & { files: NamedFile[]; settings: SampleSettings }): UnusableSample[];
   tensors(args: Key & { files: NamedFile[]; settings: SampleSettings }): OutputTensor[];
   demoSamples(args: Key & { count: number; seed: number }): NamedFile[];
+  tableRows(args: Key & { file: NamedFile }): NamedFile[];
+  snippet(args: Key & { kind: SnippetKind; file: string; image: ImageSettings | null }): string;
   forecast(args: Key & { files: NamedFile[]; method: string; samples: SampleSettings; settings: Settings }): Forecast;
   calibrate(args: Key & {
     files: NamedFile[]; method: string; rounding?: Rounding; equalize?: Settings['equalize']; tuning?: Settings; samples: SampleSettings;
@@ -69,22 +71,32 @@ export interface Calls {
     sample: (NamedFile | InputTensor)[]; samples: SampleSettings; runs: number; warmUp: number; floatKernels?: RunOptions['floatKernels'];
   }): Run;
   compare(args: Key & {
-    quantized: Blob; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; split: boolean;
-  }): Comparison;
+    quantized: Blob; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; split: boolean; answers: boolean;
+  }): Comparison & { answers: SampleAnswer[] };
   search(args: Key & {
     name: string; blob: Blob; attached: NamedFile[]; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; settings: Settings;
     calibration: { method: string; rounding: Rounding; equalize?: Settings['equalize'] }; options: SearchChoices;
   }): SearchOutcome;
   searchSettings(args: Key & { point: number }): Settings;
+  /** `data` are the files of the model's weights. */
+  readStatistics(args: Key & { statistics: NamedFile[]; data: NamedFile[] }): SharedStatistics;
+  calibrateByStatistics(args: Key & { statistics: NamedFile[]; data: NamedFile[]; settings: Settings }): Calibration;
+  observe(args: {
+    name: string; blob: Blob; files: NamedFile[]; source: string; samples: SampleSettings; settings: Settings; statistics: NamedFile[]; data: NamedFile[];
+  }): Blob;
   graph(args: Key): GraphView;
   distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): ValueDistribution | null;
   channels(args: Key & { weight: string }): ChannelRanges | null;
   openInference(args: Key & { name: string; blob: Blob; data: NamedFile[] }): ModelSummary;
-  infer(args: Key & { inputs: InputTensor[] }): OutputTensor[];
+  /** Null runs with the values that were written into the arrays of `stageInputs`. */
+  infer(args: Key & { inputs: InputTensor[] | null }): OutputTensor[];
+  /** Arrays in the memory that the worker shares. Empty if the inputs can't be written there. */
+  stageInputs(args: Key & { inputs: InputTensor[] }): { name: string; data: Elements }[];
   closeInference(args: Key): void;
   openStreamed(args: Key & { file: NamedFile }): { wanted: string[] };
   attachStreamed(args: Key & { files: NamedFile[] }): { card: ModelSummary };
-  planStreamed(args: StreamedJob): PlannedStream;
+  /** Without a place, it looks for no earlier conversion and takes no time. */
+  planStreamed(args: Omit<StreamedJob, 'place'> & { place: Place | null }): PlannedStream;
   convert(args: StreamedJob & { resume: boolean }): StreamedFiles;
   discardStreamed(args: StreamedJob): void;
   closeStreamed(args: Key): void;

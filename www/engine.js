@@ -16,6 +16,16 @@ const startup = 10_000;
 /** Interval in milliseconds at which shared memory is read during a call. */
 const glance = 100;
 
+/**
+ * A new name for the lock of a worker; none where the page has no locks.
+ *
+ * @returns {string | undefined}
+ */
+function lockName() {
+  const inBrowser = 'document' in globalThis || 'WorkerGlobalScope' in globalThis;
+  return inBrowser && globalThis.navigator?.locks ? `octet worker ${crypto.randomUUID()}` : undefined;
+}
+
 /** An error with a `kind` to act on. */
 export class OctetError extends Error {
   /** @param {Failure} failure */
@@ -37,6 +47,8 @@ export class OctetError extends Error {
 
 /** @typedef {{ signal?: AbortSignal, enough?: AbortSignal, gently?: AbortSignal, patience?: number, onProgress?: (progress: Progress) => void }} CallOptions `enough`: when it fires, the call ends early, with what it has; `gently`: it ends as on `signal`, but the worker is kept, however long its step takes; `patience`: milliseconds that the worker has to stop by itself on `signal` */
 
+/** @typedef {(variant: 'threads' | 'baseline') => Promise<WebAssembly.Module>} CompiledWasm */
+
 /** A worker. Once ended, it is not restarted. */
 export class Engine {
   /** @type {Map<number, Pending>} */
@@ -52,8 +64,17 @@ export class Engine {
   #begun = false;
   alive = true;
 
-  /** @param {'threads' | 'baseline'} variant @param {number} threads */
-  constructor(variant, threads) {
+  /** True if the worker shares its memory with this side. */
+  get sharesMemory() {
+    return this.#shared !== null;
+  }
+
+  /**
+   * @param {'threads' | 'baseline'} variant
+   * @param {number} threads
+   * @param {CompiledWasm} [compiled] where the compiled wasm comes from, if other engines share it
+   */
+  constructor(variant, threads, compiled) {
     this.worker = startWorker();
     this.worker.addEventListener('message', (event) => this.#answer(event.data));
     this.worker.addEventListener('error', (event) => {
@@ -61,7 +82,7 @@ export class Engine {
       const kind = this.#begun ? 'crash' : this.#late === undefined ? 'load' : 'threads';
       this.end(new OctetError({ kind, message: event.message || 'The worker could not be loaded.' }));
     });
-    this.started = this.#start(variant, threads);
+    this.started = this.#start(variant, threads, compiled);
     this.started.then(() => (this.#begun = true), () => {});
   }
 
@@ -73,14 +94,19 @@ export class Engine {
    *
    * @param {'threads' | 'baseline'} variant
    * @param {number} threads
+   * @param {CompiledWasm} [compiled]
    * @returns {Promise<void>}
    */
-  async #start(variant, threads) {
+  async #start(variant, threads, compiled) {
     const late = () => this.end(new OctetError({ kind: 'threads', message: `no answer within ${startup / 1000} s` }));
     const onProgress = () => (this.#late = setTimeout(late, startup));
     try {
-      const { shared } = await this.call('start', { variant, threads, files: files() }, { onProgress });
+      const lock = lockName();
+      // Without it the worker compiles by itself, and says what is missing.
+      const module = await compiled?.(variant).catch(() => undefined);
+      const { shared, locked } = await this.call('start', { variant, threads, files: files(), lock, ...(module && { module }) }, { onProgress });
       this.#shared = shared;
+      if (lock && locked) this.#outlive(lock);
     } catch (error) {
       this.end(error);
       throw error;
@@ -88,6 +114,17 @@ export class Engine {
       clearTimeout(this.#late);
       this.#late = undefined;
     }
+  }
+
+  /**
+   * Ends the calls of a worker that the browser ended. No event tells of that, but its lock is free
+   * then.
+   *
+   * @param {string} lock
+   */
+  #outlive(lock) {
+    const ended = () => this.end(new OctetError({ kind: 'crash', message: 'the browser ended its worker' }));
+    navigator.locks.request(lock, ended).catch(() => {}); // refused: then nothing tells of it
   }
 
   /**

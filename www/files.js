@@ -51,8 +51,23 @@ export const isModel = ({ path }) => /\.(onnx|ort|pb)$/i.test(path) && !/(^|\/)(
 /** @param {NamedFile} file */
 export const isPicture = ({ path }) => /\.(png|jpe?g)$/i.test(path);
 
+/** True for pictures that only the browser decodes. @param {NamedFile} file */
+export const otherPicture = ({ path }) => /\.(webp|bmp|gif|avif)$/i.test(path);
+
+/** True for files that can only be samples or belong to them. @param {NamedFile} file */
+export const isData = (file) => isPicture(file) || otherPicture(file) || isText(file) || isSound(file) || isTokenizer(file) || /\.(np[yz]|tokens|tsv)$|(^|\/)(in|out)put_\d+\.pb$/i.test(file.path);
+
 /** @param {NamedFile} file */
 export const isText = ({ path }) => /\.(txt|jsonl|csv)$/i.test(path);
+
+/** True for statistics that several people share. @param {NamedFile} file */
+export const isStatistics = ({ path }) => /\.stats$/i.test(path);
+
+/** @param {NamedFile} file */
+export const isSound = ({ path }) => /\.wav$/i.test(path);
+
+/** @param {NamedFile} file */
+export const isTable = ({ path }) => /\.csv$/i.test(path);
 
 /** True for the tokenizer of a model and its configuration. @param {NamedFile} file */
 export const isTokenizer = ({ path }) => /(^|\/)tokenizer(_config)?\.json$/.test(path);

@@ -5,6 +5,7 @@
 
 import { dropped, named } from './files.js';
 import { start } from './state/session.js';
+import { embedded, readOnly } from './state/surroundings.js';
 import { cancelOpening, take } from './features/model/open.js';
 import { keepForecast } from './features/run/forecast.js';
 import { cancel } from './features/run/run.js';
@@ -38,11 +39,12 @@ addEventListener('drop', async (event) => {
   event.preventDefault();
   depth = 0;
   mark(false);
+  if (readOnly.peek()) return;
   take(await dropped(event.dataTransfer));
 });
 addEventListener('paste', (event) => {
   const files = event.clipboardData?.files;
-  if (files && files.length > 0) take(named(files));
+  if (files && files.length > 0 && !readOnly.peek()) take(named(files));
 });
 addEventListener('keydown', (event) => {
   if (event.key !== 'Escape' || event.defaultPrevented) return;
@@ -51,9 +53,23 @@ addEventListener('keydown', (event) => {
 });
 addEventListener('keydown', undoByKeys);
 
+/** Settings in the fragment are those of the person, who has edited those of the link. */
+const edited = new URLSearchParams(location.hash.slice(1)).has('settings');
 followAddress();
 keepForecast();
 start().catch(() => {});
-findDemos();
-void startPersistence();
-void workOffline();
+void surround();
+
+/** Starts what depends on the place of the studio: commands of the page around, or storage and links. */
+async function surround() {
+  if (embedded) {
+    const { startEmbedded } = await import('./features/embed/embed.js');
+    return startEmbedded(edited);
+  }
+  findDemos();
+  void startPersistence();
+  void workOffline();
+  if (!/[?&](model|samples|settings)=/.test(location.search)) return;
+  const { followLink } = await import('./features/link/open-link.js');
+  await followLink(edited);
+}

@@ -8,7 +8,7 @@ import { OctetError, unlessAborted } from './engine.js';
 import { namedFile } from './files.js';
 import { defaultMethod, equalizes, needsMoments, needsSamples } from './settings-document.js';
 
-/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, UnusableSample, NamedFile, OutputTensor, Progress, Settings, Result, Run, RunOptions, SampleSettings, SearchOptions, SearchOutcome } from './types.js' */
+/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, UnusableSample, NamedFile, ObserveOptions, OutputTensor, Progress, Settings, Result, Run, RunOptions, SampleAnswer, SampleSettings, SearchOptions, SearchOutcome, SharedStatistics, SnippetKind } from './types.js' */
 /** @import { CallOptions, Engine } from './engine.js' */
 
 /** An open model. It outlives the worker: the file is kept and opened again when needed. */
@@ -125,6 +125,28 @@ export class Model {
   }
 
   /**
+   * The rows of a table as samples: a file for each, spread evenly over the table.
+   *
+   * @param {File | NamedFile} table
+   * @returns {Promise<NamedFile[]>}
+   */
+  async tableRows(table) {
+    return (await this.worker()).call('tableRows', { key: this.#key, file: namedFile(table) });
+  }
+
+  /**
+   * Code that runs a model which was quantized from this one.
+   *
+   * @param {SnippetKind} kind
+   * @param {string} file the name of the quantized model
+   * @param {ImageSettings | null} [image] preprocessing of images, in place of the proposed one
+   * @returns {Promise<string>}
+   */
+  async snippet(kind, file, image = null) {
+    return (await this.worker()).call('snippet', { key: this.#key, kind, file, image });
+  }
+
+  /**
    * Forecasts the cost of calibrating with these samples and quantizing, from the first sample. The
    * prepared model is kept for the calibration.
    *
@@ -154,6 +176,49 @@ export class Model {
     const summary = await engine.call('calibrate', args, { signal, enough, onProgress });
     this.#calibrated = engine;
     return summary;
+  }
+
+  /**
+   * Content of files of statistics together. Fails if they do not belong to this model, or together.
+   *
+   * @param {(File | NamedFile)[]} statistics files that `observe` or the command line wrote
+   * @returns {Promise<SharedStatistics>}
+   */
+  async statistics(statistics) {
+    return (await this.worker()).call('readStatistics', { key: this.#key, statistics: statistics.map(namedFile), data: this.#attached });
+  }
+
+  /**
+   * Calibrates with statistics in place of samples. The samples that they are from stay where they
+   * are.
+   *
+   * @param {(File | NamedFile)[]} statistics
+   * @param {Settings} [settings] those that `quantize` will get
+   * @param {CallOptions} [options]
+   * @returns {Promise<Calibration>}
+   */
+  async calibrateByStatistics(statistics, settings = {}, options = {}) {
+    const engine = await this.worker(options);
+    this.#calibrated = null;
+    const args = { key: this.#key, statistics: statistics.map(namedFile), data: this.#attached, settings };
+    const summary = await engine.call('calibrateByStatistics', args, options);
+    this.#calibrated = engine;
+    return summary;
+  }
+
+  /**
+   * Runs samples and returns what they showed as a file of statistics. It holds no sample, and the
+   * calibration stays as it is.
+   *
+   * @param {(File | NamedFile)[]} samples
+   * @param {ObserveOptions} options
+   * @param {(progress: Progress) => void} [onProgress]
+   * @returns {Promise<Blob>}
+   */
+  async observe(samples, { source, statistics = [], settings = {}, samples: reading = {}, signal }, onProgress) {
+    const engine = await this.worker({ signal, onProgress });
+    const args = { name: this.name, blob: this.#blob, files: samples.map(namedFile), source, samples: reading, settings, statistics: statistics.map(namedFile), data: this.#attached };
+    return engine.call('observe', args, { signal, onProgress });
   }
 
   /**
@@ -192,12 +257,12 @@ export class Model {
    * @param {(File | NamedFile)[]} data
    * @param {CompareOptions} [options]
    * @param {(progress: Progress) => void} [onProgress]
-   * @returns {Promise<Comparison>}
+   * @returns {Promise<Comparison & { answers: SampleAnswer[] }>} `answers`: empty unless they are asked for
    */
-  async compare(quantized, data, { samples = {}, labels = {}, split = false, signal, gently } = {}, onProgress) {
+  async compare(quantized, data, { samples = {}, labels = {}, split = false, answers = false, signal, gently } = {}, onProgress) {
     const engine = await this.worker({ signal, onProgress });
     const blob = quantized instanceof Blob ? quantized : new Blob([quantized]);
-    const args = { key: this.#key, quantized: blob, files: data.map(namedFile), samples, labels, split };
+    const args = { key: this.#key, quantized: blob, files: data.map(namedFile), samples, labels, split, answers };
     return engine.call('compare', args, { signal, gently, onProgress });
   }
 

@@ -22,7 +22,7 @@ import { Model } from './model.js';
 
 /** @import { GraphView, ImageSettings, InputTensor, Memory, NamedFile, Run, RunOptions, SampleRef, SeenValue, TextSettings, TokenizedTexts } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
-/** @import { CallOptions } from './engine.js' */
+/** @import { CallOptions, CompiledWasm } from './engine.js' */
 
 export { Model, OctetError, unlessAborted };
 
@@ -32,14 +32,22 @@ export class Octet {
   #engine;
   #threads;
   #onOneThread;
+  #compiled;
   #keys = 1;
 
-  /** @param {Capabilities} capabilities @param {number} threads @param {((why: string) => void) | undefined} onOneThread @private */
-  constructor(capabilities, threads, onOneThread) {
+  /**
+   * @param {Capabilities} capabilities
+   * @param {number} threads
+   * @param {((why: string) => void) | undefined} onOneThread
+   * @param {CompiledWasm | undefined} compiled
+   * @private
+   */
+  constructor(capabilities, threads, onOneThread, compiled) {
     /** Capabilities of this browser, with reasons. */
     this.capabilities = capabilities;
     this.#threads = threads;
     this.#onOneThread = onOneThread;
+    this.#compiled = compiled;
     this.#engine = this.#begin(threads);
   }
 
@@ -50,22 +58,23 @@ export class Octet {
    * @param {number} [options.threads] as many as there are cores where none is given
    * @param {'threads' | 'baseline'} [options.variant]
    * @param {(why: string) => void} [options.onOneThread] hears that several threads were wanted and did not start; set `threads` to try again
+   * @param {CompiledWasm} [options.compiled] gives the compiled wasm, if it is shared with other engines
    * @returns {Promise<Octet>}
    */
-  static async start({ threads, variant, onOneThread } = {}) {
+  static async start({ threads, variant, onOneThread, compiled } = {}) {
     const detected = detect();
     if (!detected.variant) throw new OctetError({ kind: 'load', message: detected.reason });
     const capabilities = variant && variant !== detected.variant
       ? { ...detected, variant, reason: `The ${variant} build was requested.`, threads: variant === 'baseline' ? 1 : detected.threads }
       : detected;
-    const octet = new Octet(capabilities, clamp(threads ?? capabilities.threads, capabilities.threads), onOneThread);
+    const octet = new Octet(capabilities, clamp(threads ?? capabilities.threads, capabilities.threads), onOneThread, compiled);
     await octet.engine();
     return octet;
   }
 
   /** @param {number} threads */
   #begin(threads) {
-    return new Engine(this.capabilities.variant ?? 'baseline', threads);
+    return new Engine(this.capabilities.variant ?? 'baseline', threads, this.#compiled);
   }
 
   /** Number of threads. Setting it ends the worker; the next call starts another. */

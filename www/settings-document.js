@@ -70,7 +70,7 @@ export const defaultMethod = 'auto';
  *
  * @param {Settings} document
  */
-export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : defaultMethod);
+export const passOf = ({ scheme = 'static', method }) => (scheme === 'static' && method?.startsWith('ort-') ? method : defaultMethod);
 
 /**
  * True if a calibration for the settings `before` does not serve `document`.
@@ -80,10 +80,27 @@ export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : def
  */
 export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before)
   || (tunes(document) && canonical(document) !== canonical(before))
-  || (passOf(document) !== defaultMethod && document.method !== before.method);
+  || (passOf(document) !== defaultMethod && passOf(document) !== passOf(before));
 
 /** @param {Settings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
+
+/**
+ * Sets the method explicitly; otherwise the method at the end of the calibration would apply.
+ *
+ * @param {Settings} document
+ * @returns {Settings}
+ */
+export const inFull = (document) => ((document.scheme ?? 'static') === 'static' ? { method: defaultMethod, ...document } : document);
+
+/**
+ * True if samples are used, if there are any. In half precision they show activations that are too
+ * large for it.
+ *
+ * @param {Settings} document
+ */
+export const takesSamples = (document) => needsSamples(document) || document.scheme === 'float16'
+  || (document.scheme === 'blocks' && document.blocks?.activations === 'float16');
 
 /** A short summary, for the run history. @param {Settings} document */
 export function inWords(document) {
@@ -118,14 +135,18 @@ export function inWords(document) {
  *
  * @param {string} model
  * @param {Settings} document
- * @param {{ random?: number, texts?: TextSettings }} [samples] how many random ones, in place of files;
- *   how texts become samples
+ * @param {{ random?: number, given?: boolean, statistics?: boolean, texts?: TextSettings, rate?: number }} [samples]
+ *   how many random ones, in place of files; true if there are files; true for merged statistics in
+ *   place of samples; how texts become samples; the rate of sound
  * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */
-export function commandLine(model, document, { random = 0, texts } = {}) {
+export function commandLine(model, document, { random = 0, given = false, statistics = false, texts, rate } = {}) {
   const parts = ['octet quantize', quoted(model.startsWith('-') ? `./${model}` : model)];
-  if (needsSamples(document)) {
+  if (needsSamples(document) && statistics) {
+    parts.push('--stats', 'MERGED.stats');
+  } else if (needsSamples(document) || (takesSamples(document) && given && random === 0)) {
     parts.push(...(random > 0 ? ['--demo', String(random)] : ['--samples', 'SAMPLES']));
+    if (rate) parts.push('--sample-rate', String(rate));
     if (texts?.fields?.length) parts.push('--text-field', quoted(texts.fields.join(',')));
     if (texts?.maxLength) parts.push('--max-length', String(texts.maxLength));
     if (texts?.count) parts.push('--texts', String(texts.count));

@@ -90,9 +90,9 @@ export class StreamedModel {
   }
 
   /**
-   * Plans a conversion, and looks for an earlier one at its place.
+   * Plans a conversion, and looks for an earlier one at its place, if there is one.
    *
-   * @param {StreamedChoice} choice
+   * @param {Omit<StreamedChoice, 'place'> & { place: Place | null }} choice
    * @param {CallOptions} [options]
    * @returns {Promise<PlannedStream>}
    */

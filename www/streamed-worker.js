@@ -110,7 +110,8 @@ export async function attachStreamed({ key, files }) {
 }
 
 /**
- * Plans a conversion, looks for an earlier one at the place, and converts some bytes for the time.
+ * Plans a conversion. With a place, it looks for an earlier one there, and converts some bytes for the
+ * time.
  *
  * @param {Arguments<'planStreamed'>} args
  */
@@ -118,6 +119,7 @@ export async function planStreamed({ key, settings, limit, place }) {
   const { core, source } = open(key);
   /** @type {StreamedPlan} */
   let plan = core.plan(settings, limit);
+  if (!place) return { plan, kept: null, misfit: '', finished: false, rate: 0 };
   const files = await resultFiles(place, plan);
   const texts = await files.journals();
   let [kept, misfit] = [/** @type {number | null} */ (null), ''];

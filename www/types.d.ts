@@ -5,6 +5,24 @@
 
 export * from './api.js';
 
+/** Form of the sound that a model takes. */
+export interface AudioForm {
+  /** Certainty of the rate. */
+  certainty: Certainty;
+  /** Number of values, if the model fixes it. */
+  length: number | null;
+  /** Proposed samples a second. */
+  rate: number;
+  /** Reason for the rate, as the end of a sentence. */
+  why: string;
+}
+
+/** Settings for reading sound. */
+export interface AudioSettings {
+  /** Samples a second that the model takes. */
+  rate?: number;
+}
+
 /**
  * Treatment of a sample that cannot be read or run.
  * - "skip": The sample is left out with its reason, and the run continues.
@@ -248,12 +266,31 @@ export type Export = 'csv' | 'trace' | 'speedscope' | 'modelExplorer' | 'html';
  * of AMD Quark where they mean the same.
  */
 export interface Finetune {
+  /** Scales of activations inside of a block are learned too (LSQ). */
+  activation_scales?: boolean;
   /** The algorithm. */
   algorithm?: FinetuneAlgorithm;
+  /** Samples of a step of a block. Default: 4. */
+  batch_size?: number;
   /** First and last exponent of the regulariser. Default: [20, 2]. */
   beta_range?: [number, number];
+  /**
+   * Layers learn in blocks, such as a residual block, where every operator of a block has a
+   * gradient. The other layers learn alone. It takes four samples at least.
+   */
+  blocks?: boolean;
   /** The most samples that are used. Default: all. */
   data_size?: number;
+  /**
+   * Steps in which scales and biases of the whole model learn from the float model's outputs,
+   * after all layers. Default: 0.
+   */
+  distillation?: number;
+  /**
+   * The share of a block's values that are rounded in a step; the others stay float. QDrop's
+   * authors take 0.5, for activations of few bits. Default: 1.
+   */
+  drop_ratio?: number;
   /** The seed of the positions. Default: 1705472343. */
   fixed_seed?: number;
   /** The rate of the optimizer. Default: 0.1, with `adaquant` 1e-5. */
@@ -519,7 +556,7 @@ export interface LayerError {
   weightsOnly: number | null;
 }
 
-/** A layer whose constants were learned. */
+/** A layer, a block or a model whose constants were learned. */
 export interface LayerReport {
   /** Mean squared error there, with the constants that were taken. */
   after: number;
@@ -527,11 +564,16 @@ export interface LayerReport {
   before: number;
   /** Mean squared error along the steps of the fine-tuning. */
   curve: number[];
-  /** Title of the layer. */
+  /** Title of the layer; of a block, those of its first and last layer. */
   layer: string;
   /** Its operator. */
   operator: string;
-  /** The proposal that was taken: `given`, `closed form` or `learned`. */
+  /** The kind of part. */
+  part: TunedPart;
+  /**
+   * The proposal that was taken: `given`, `closed form` or `learned`. `not possible` if the
+   * part has no gradient, or if there are fewer than four samples.
+   */
   taken: string;
 }
 
@@ -567,6 +609,8 @@ export interface LayerTable {
   layers: Layer[];
   /** Multiply-accumulate operations of all layers. */
   macs: number;
+  /** Number of threads that were available. */
+  maxThreads: number;
   /** Milliseconds of a run outside all layers, from the means: passing values on, and measuring. */
   outsideMs: number;
   /** Peak of live memory beyond those. */
@@ -581,6 +625,8 @@ export interface LayerTable {
   runs: number;
   /** Bytes of the outputs of all layers: the memory it would take to keep everything. */
   sumBytes: number;
+  /** Number of threads that most of the measured runs used, the fastest number by trial runs. */
+  threads: number;
   /** Time of a whole run in milliseconds. */
   total: TimingSummary;
   /** Number of warm-up runs before them. */
@@ -638,8 +684,12 @@ export type MixedBits = 'k_quant_mixed' | {
 export interface ModelSummary {
   /** True if the model contains quantized operators. */
   alreadyQuantized: boolean;
+  /** Form of sound, where sound can be the model's samples. */
+  audio: AudioForm | null;
   /** Size of the file in bytes. */
   bytes: number;
+  /** Numbers and names of classes, if the metadata state them. */
+  classNames: [number, string][];
   /** Attached files of external data. */
   dataFiles: DataFile[];
   /** Operators that stay float, each with its reason. */
@@ -664,13 +714,34 @@ export interface ModelSummary {
   producer: string;
   /** Number of nodes whose operator can be quantized. */
   quantizable: number;
+  /** True if rows of tables can be the model's samples. */
+  rows: boolean;
   /** SHA-256 of the file in hexadecimal. */
   sha256: string;
+  /** Task that the model is taken for. */
+  task: TaskGuess;
   /** Form of texts, where texts can be the model's samples. */
   texts: TextForm | null;
   /** Warnings to show before calibration. */
   warnings: string[];
 }
+
+/**
+ * Task of a model.
+ * - "classifier": A class for each image.
+ * - "detector": Boxes in an image.
+ * - "segmenter": A class for each pixel.
+ * - "image-to-image": Another image.
+ * - "image-encoder": A vector for each image.
+ * - "text-encoder": A vector for a text, or for each token.
+ * - "text-classifier": A class for a text, or for each token.
+ * - "language-model": The next token.
+ * - "speech": The words of speech.
+ * - "audio": Sound of another kind.
+ * - "table": Rows of a table.
+ * - "other": None of these, or not known.
+ */
+export type ModelTask = 'classifier' | 'detector' | 'segmenter' | 'image-to-image' | 'image-encoder' | 'text-encoder' | 'text-classifier' | 'language-model' | 'speech' | 'audio' | 'table' | 'other';
 
 /**
  * A remedy, from the settings or the samples.
@@ -925,6 +996,8 @@ export interface SampleRef {
 
 /** Settings for reading samples. */
 export interface SampleSettings {
+  /** Reading of sound. */
+  audio?: AudioSettings;
   /** Treatment of samples that cannot be read or run. */
   badSamples?: BadSamples;
   /** True for random demo data; the report then says so. */
@@ -941,7 +1014,7 @@ export interface SampleSettings {
  * - "dynamic": Weights in the file; activations at each inference. Needs no samples.
  * - "weights": Weights only, in 8 bits. Needs no samples.
  * - "blocks": Weights of MatMul and Gemm in blocks of 2, 4 or 8 bits.
- * - "float16": Half-precision floats; no integers. Needs no samples.
+ * - "float16": Half-precision floats; no integers. Samples are optional: they show too large values.
  */
 export type Scheme = 'static' | 'dynamic' | 'weights' | 'blocks' | 'float16';
 
@@ -1084,6 +1157,20 @@ export interface Settings {
   weights?: TensorSettings;
 }
 
+/** Content of a calibration's statistics, for the page. */
+export interface SharedStatistics {
+  /** True if the samples are random. */
+  demo: boolean;
+  /** Number of complete passes over the samples. */
+  passes: number;
+  /** Number of samples in all. */
+  samples: number;
+  /** Number of samples that were left out. */
+  skipped: number;
+  /** Names of the sources. */
+  sources: string[];
+}
+
 /** A sample that was left out, and the reason. */
 export interface Skipped {
   /** The problem, or a note that the user excluded it. */
@@ -1140,6 +1227,16 @@ export interface StreamedWeight {
   name: string;
   /** The shape in the source. */
   shape: number[];
+}
+
+/** Task that a model is taken for, with the reason. */
+export interface TaskGuess {
+  /** Certainty of it. */
+  certainty: Certainty;
+  /** The task. */
+  task: ModelTask;
+  /** Hints, as the end of a sentence. */
+  why: string;
 }
 
 /**
@@ -1267,6 +1364,14 @@ export interface TokenPreview {
   /** Its type: 1 in the second text of a pair. */
   typeId: number;
 }
+
+/**
+ * The part of a model that a report describes.
+ * - "layer": One layer.
+ * - "block": A block of layers, which learned together.
+ * - "model": The whole model, which learned from the outputs of the float model.
+ */
+export type TunedPart = 'layer' | 'block' | 'model';
 
 /** Result of a run. */
 export interface TuningSummary {

@@ -25,18 +25,41 @@ let wasmFiles;
 /** Models that run many times, with their plans. @type {Map<number, import('../pkg/threads/octet.js').Inference>} */
 const inferences = new Map();
 
+/** @param {number} key */
+function inference(key) {
+  const open = inferences.get(key);
+  if (!open) throw Object.assign(new Error('This session is closed: create another one.'), { kind: 'order' });
+  return open;
+}
+
 /** Searches; loaded with the first one. @type {Promise<typeof import('./search-worker.js')> | undefined} */
 let searching;
 const searches = () => (searching ??= import('./search-worker.js'));
 
+/** Shared statistics; loaded when they are first used. */
+const statistics = () => import('./statistics-worker.js');
+
 /** Models of any size; loaded when the first one is opened. */
 const streamed = () => import('./streamed-worker.js');
+
+/**
+ * Takes a lock that lasts as long as this worker. False if the browser grants none.
+ *
+ * @param {string} name
+ * @returns {Promise<boolean>}
+ */
+const holds = (name) => new Promise((tell) => {
+  scope.navigator.locks.request(name, () => {
+    tell(true);
+    return new Promise(() => {});
+  }).catch(() => tell(false));
+});
 
 /** @type {Handlers} */
 const calls = {
   async start(options, report) {
     wasmFiles = options.files;
-    const module = await loadEngine(options.variant, wasmFiles);
+    const module = await loadEngine(options.variant, wasmFiles, options.module);
     module.install();
     use(module);
     const pool = /** @type {{ initThreadPool?: (count: number) => Promise<unknown> }} */ (module);
@@ -51,7 +74,7 @@ const calls = {
     const shared = scope.crossOriginIsolated && options.variant === 'threads'
       ? { control: module.control(), panic: module.panicText() }
       : null;
-    return { shared };
+    return { shared, locked: options.lock !== undefined && await holds(options.lock) };
   },
 
   async open({ key, name, blob }, report) {
@@ -96,6 +119,14 @@ const calls = {
     return made.map(({ path, bytes }) => ({ path, blob: new Blob([bytes]) }));
   },
 
+  async tableRows({ key, file: { path, blob } }) {
+    /** @type {{ path: string, bytes: Uint8Array<ArrayBuffer> }[]} */
+    const made = await session(key).tableRows(path, blob);
+    return made.map(({ path: name, bytes }) => ({ path: name, blob: new Blob([bytes]) }));
+  },
+
+  snippet: ({ key, kind, file, image }) => session(key).snippet(kind, file, image),
+
   calibrate,
 
   forecast,
@@ -118,22 +149,14 @@ const calls = {
     return { outputs, layers, totals };
   },
 
-  async compare({ key, quantized, files, samples, labels, split }, report, enough) {
-    const open = session(key);
-    const all = samplesOf(files);
-    loaded().resetControl();
-    report({ stage: 'Comparing', done: 0, of: all.length, unit: 'samples', memory: memory() });
-    await open.beginComparison(quantized, split);
-    for (const [index, { name, files: parts }] of all.entries()) {
-      if (await enough()) throw stopped();
-      await open.compareSample(name, parts, samples, labels[name]);
-      report({ stage: 'Comparing', done: index + 1, of: all.length, unit: 'samples', memory: memory() });
-    }
-    return open.finishComparison();
-  },
+  compare: async (args, report, enough) => (await import('./comparison-worker.js')).compare(args, report, enough),
 
   search: async (args, report, enough) => (await searches()).search(args, report, enough),
   searchSettings: async (args) => (await searches()).searchSettings(args),
+
+  readStatistics: async (args) => (await statistics()).readStatistics(args),
+  calibrateByStatistics: async (args, report) => (await statistics()).calibrateByStatistics(args, report),
+  observe: async (args, report) => (await statistics()).observe(args, report),
 
   async openInference({ key, name, blob, data }) {
     const opened = await loaded().Inference.open(name, blob, data);
@@ -142,10 +165,11 @@ const calls = {
   },
 
   infer({ key, inputs }) {
-    const open = inferences.get(key);
-    if (!open) throw Object.assign(new Error('This session is closed: create another one.'), { kind: 'order' });
-    return open.run(inputs);
+    const open = inference(key);
+    return inputs ? open.run(inputs) : open.runStaged();
   },
+
+  stageInputs: ({ key, inputs }) => inference(key).stage(inputs),
 
   closeInference({ key }) {
     inferences.get(key)?.free();

@@ -41,6 +41,30 @@ pub(super) async fn parts(
     finish(begin(files)?, progress).await
 }
 
+/// The SHA-256 of one of some `{ path, blob }`s, slice by slice. The file may be in a folder.
+pub(super) async fn checksum(files: &Array, name: &str) -> Result<String, JsValue> {
+    for file in files.iter() {
+        let path = Reflect::get(&file, &"path".into())?
+            .as_string()
+            .unwrap_or_default();
+        if path != name && !path.ends_with(&format!("/{name}")) {
+            continue;
+        }
+        let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
+        let blob = Blob::from(blob);
+        let mut checksum = Checksum::new();
+        let mut start = 0;
+        while start < blob.size() {
+            let end = blob.size().min(start + SLICE);
+            checksum.add(&read(name, blob.slice(start, end).into()).await?);
+            start = end;
+        }
+        return Ok(checksum.finish());
+    }
+    let text = format!("the file {name} of the model's weights was not given; add it again");
+    Err(failure(ErrorKind::External, &text))
+}
+
 /// Reads the parts of `{ path, blob }`s that the check of a sample needs.
 pub(super) async fn file_starts(files: &Array) -> Result<Vec<FileStart>, JsValue> {
     let mut file_starts = Vec::with_capacity(files.length() as usize);

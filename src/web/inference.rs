@@ -9,6 +9,7 @@ use super::files::{parts, read};
 use super::tensors;
 use crate::samples::InputSpec;
 use crate::session::{self, ModelFile, Runner};
+use crate::tensor::Tensor;
 
 /// A model, float or quantized, with the plans of its runs.
 #[wasm_bindgen]
@@ -16,6 +17,8 @@ pub struct Inference {
     runner: Runner,
     inputs: Vec<InputSpec>,
     card: JsValue,
+    /// Inputs of the next run, in memory that the page writes.
+    staged: Vec<Tensor>,
 }
 
 #[wasm_bindgen]
@@ -36,6 +39,7 @@ impl Inference {
             runner: opened.runner().map_err(error)?,
             inputs: opened.input_specs(),
             card: to_js(opened.summary())?,
+            staged: Vec::new(),
         })
     }
 
@@ -49,5 +53,28 @@ impl Inference {
         let inputs = tensors::from_js(&inputs, &self.inputs)?;
         let outputs = self.runner.run(inputs, &SharedControl).map_err(error)?;
         tensors::to_js(&outputs)
+    }
+
+    /// Keeps these inputs for [`Inference::run_staged`] and returns them as `{ name, data }`s, whose
+    /// arrays are views of this memory. With shared memory, the page writes the inputs of later
+    /// runs there. Empty if an input has half precision, whose values have to be rounded.
+    pub fn stage(&mut self, inputs: Array) -> Result<Array, JsValue> {
+        self.staged.clear();
+        let views = Array::new();
+        if self.inputs.iter().any(|input| input.element.is_half()) {
+            return Ok(views);
+        }
+        self.staged = tensors::from_js(&inputs, &self.inputs)?;
+        for (input, tensor) in self.inputs.iter().zip(&self.staged) {
+            views.push(&tensors::view(&input.name, tensor)?);
+        }
+        Ok(views)
+    }
+
+    /// Runs once with the values in the memory of [`Inference::stage`].
+    #[wasm_bindgen(js_name = runStaged)]
+    pub fn run_staged(&self) -> Result<Array, JsValue> {
+        let outputs = self.runner.run(&self.staged[..], &SharedControl);
+        tensors::to_js(&outputs.map_err(error)?)
     }
 }

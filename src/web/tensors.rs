@@ -63,6 +63,28 @@ fn values(data: &JsValue) -> Option<Values> {
     None
 }
 
+/// `{ name, data }` of a tensor, whose typed array is a view of its memory. The tensor must not be
+/// changed or moved on this side while the view is used.
+pub(super) fn view(name: &str, tensor: &Tensor) -> Result<JsValue, JsValue> {
+    macro_rules! viewed {
+        ($($array:ident $kind:ident),*) => {
+            match tensor.values() {
+                // SAFETY: the caller keeps the tensor in place as long as the view is used.
+                $(Values::$kind(values) => unsafe { $array::view(values) }.into(),)*
+                Values::Bool(_) => JsValue::UNDEFINED,
+            }
+        };
+    }
+    let data: JsValue = viewed!(
+        Float32Array F32, Float64Array F64, Int8Array I8, Int16Array I16, Int32Array I32, BigInt64Array I64,
+        Uint8Array U8, Uint16Array U16, Uint32Array U32, BigUint64Array U64
+    );
+    let one = Object::new();
+    Reflect::set(&one, &"name".into(), &name.into())?;
+    Reflect::set(&one, &"data".into(), &data)?;
+    Ok(one.into())
+}
+
 /// Converts tensors into `{ name, element, shape, data }`s; booleans become bytes.
 pub(super) fn to_js(outputs: &[(String, Tensor)]) -> Result<Array, JsValue> {
     let all = Array::new();

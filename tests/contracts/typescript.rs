@@ -58,6 +58,7 @@ fn add_written(generator: &mut SchemaGenerator) {
     add::<octet::samples::Preview>(generator);
     add::<octet::samples::SampleRef>(generator);
     add::<octet::search::SearchResult>(generator);
+    add::<octet::shards::SharedStatistics>(generator);
     add::<octet::search::SearchProgress>(generator);
     add::<octet::tune::TuningSummary>(generator);
 }

@@ -70,7 +70,7 @@ inBrowsers('accessibility', (visit) => {
     await tab.waitForSelector('#split-table');
     await clean(visit, 'measured');
     // Every tab that is not opened above.
-    for (const { name } of features.filter(({ name, place }) => place === 'tab' && !['overview', 'layers'].includes(name))) {
+    for (const { name } of features.filter(({ name, place, onHub }) => place === 'tab' && !onHub && !['overview', 'layers'].includes(name))) {
       await tab.click(`#tab-${name}`);
       await tab.waitForSelector(`#panel-${name} > *`);
       if (name === 'graph') await tab.waitForSelector('.graph-picture .box');

@@ -44,7 +44,7 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
     const browser = await launch(name);
     try {
       const page = await browser.newPage();
-      page.setDefaultTimeout(60_000);
+      page.setDefaultTimeout(120_000);
       await page.goto(`http://localhost:${port}${path}`);
       // The page reloads itself once.
       await page.waitForFunction(() => crossOriginIsolated && navigator.serviceWorker.controller !== null);
@@ -60,6 +60,10 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
       // Workers get the policy from a header, as the page's meta tag does not reach them.
       const headers = await again.evaluate(async () => (await fetch('www/worker.js')).headers.get('content-security-policy'));
       assert.match(headers ?? '', /connect-src 'self'/);
+      // The other pages work offline, too, each with its own policy.
+      for (const [file, directive] of [['hub.html', /connect-src 'self' https:\/\/huggingface\.co/], ['embed.html', /frame-ancestors 'self'/], ['index.html', /connect-src 'self';.*frame-ancestors 'none'/]]) {
+        assert.match(await again.evaluate(async (name) => (await fetch(name)).headers.get('content-security-policy') ?? '', /** @type {string} */ (file)), /** @type {RegExp} */ (directive));
+      }
     } finally {
       await browser.close();
     }

@@ -45,4 +45,43 @@ inBrowsers('measuring', (visit) => {
     assert.ok(JSON.parse(found.trace).traceEvents.length > 5);
     assert.match(found.wrong, /`x` has 48 elements/);
   }));
+
+  test('a session writes the inputs of repeated runs into shared memory, with equal results', () => visit({}, async (visit) => {
+    const found = await visit.tab.evaluate(async (model) => {
+      const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
+      const octet = await Octet.start({ threads: 1 });
+      const session = await octet.createSession(new Uint8Array(model));
+      const input = (/** @type {number} */ seed, batch = 1) => ({ x: { shape: [batch, 3, 4, 4], data: new Float32Array(48 * batch).map((_, k) => ((k * 7 + seed * 5) % 19) / 9 - 1) } });
+      const run = async (/** @type {ReturnType<typeof input>} */ inputs) => [...(await session.run(inputs)).y.data];
+      const alone = async (/** @type {ReturnType<typeof input>} */ inputs) => {
+        const other = await octet.createSession(new Uint8Array(model));
+        const { y } = await other.run(inputs);
+        await other.close();
+        return [...y.data];
+      };
+      /** @type {[number[][], number[][]]} */
+      const [one, other] = [[], []];
+      for (const seed of [0, 1, 2, 3]) {
+        one.push(await run(input(seed)));
+        other.push(await alone(input(seed)));
+      }
+      // At once: only the first may use the shared memory.
+      one.push(...(await Promise.all([4, 5, 6].map((seed) => run(input(seed))))));
+      for (const seed of [4, 5, 6]) other.push(await alone(input(seed)));
+      // Another shape, and the first one again.
+      for (const [seed, batch] of [[7, 2], [8, 2], [9, 2], [10, 1], [11, 1]]) {
+        one.push(await run(input(seed, batch)));
+        other.push(await alone(input(seed, batch)));
+      }
+      const short = await session.run({ x: { shape: [1, 3, 4, 4], data: new Float32Array(7) } }).catch((/** @type {Error} */ error) => error.message);
+      one.push(await run(input(1)));
+      other.push(await alone(input(1)));
+      octet.close();
+      return { isolated: crossOriginIsolated, one, other, short };
+    }, [...convolution()]);
+    assert.ok(found.isolated);
+    assert.deepEqual(found.one, found.other);
+    assert.ok(new Set(found.one.map(String)).size > 8);
+    assert.match(found.short, /`x` has 7 elements/);
+  }));
 }, ['chromium']);

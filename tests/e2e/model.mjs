@@ -206,8 +206,83 @@ export function detector(metadata = {}) {
   return Buffer.concat([whole(1, 8), field(7, parts), field(8, whole(2, 13)), ...told]);
 }
 
-/** A PNG with coloured noise. @param {number} width @param {number} height @returns {Buffer} */
-export function png(width, height) {
+/**
+ * A classifier of four levels of the first channel, which it expects as 0 to 255: `x` [1, 3, 8, 8] to
+ * `y` [1, 4].
+ */
+export function levels() {
+  const centers = [32, 96, 160, 224];
+  // The nearest center has the largest 2cx - c².
+  const weights = [...centers.map((center) => 2 * center), ...new Array(8).fill(0)].map((value) => value / 1000);
+  return model([
+    node('GlobalAveragePool', 'pool', ['x'], 'p'), node('Flatten', 'flat', ['p'], 'f'),
+    node('MatMul', 'dense', ['f', 'w'], 'd'), node('Add', 'shift', ['d', 'b'], 'y'),
+  ], [tensor('w', float, [3, 4], [raw(weights)]), tensor('b', float, [4], [raw(centers.map((center) => -center * center / 1000))])], { x: [1, 3, 8, 8], y: [1, 4] });
+}
+
+/**
+ * A detector with boxes and logits apart, as DETR has them: `images` [1, 3, 64, 64] to four boxes, of
+ * which a cat and a dog are no ground. They move a little with the colours.
+ */
+export function boxesAndLogits() {
+  const boxes = [0.3, 0.3, 0.3, 0.4, 0.7, 0.6, 0.2, 0.5, 0.5, 0.5, 0.1, 0.1, 0.2, 0.8, 0.1, 0.1];
+  const logits = [4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 4];
+  const head = (/** @type {string} */ name, /** @type {number[]} */ values, /** @type {number} */ width) => ({
+    nodes: [node('MatMul', `${name}_dense`, ['f', `${name}_w`], `${name}_d`), node('Add', `${name}_add`, [`${name}_d`, `${name}_b`], `${name}_a`), node('Reshape', `${name}_rows`, [`${name}_a`, `${name}_shape`], name)],
+    constants: [tensor(`${name}_w`, float, [3, values.length], [raw(matrix(3, values.length, width).map((value) => value / 20))]), tensor(`${name}_b`, float, [values.length], [raw(values)]),
+      tensor(`${name}_shape`, int64, [3], [field(9, Buffer.from(new BigInt64Array([1n, 4n, BigInt(width)]).buffer))])],
+  });
+  const heads = [head('pred_boxes', boxes, 4), head('logits', logits, 3)];
+  const nodes = [node('GlobalAveragePool', 'pool', ['images'], 'p'), node('Flatten', 'flat', ['p'], 'f'), ...heads.flatMap((one) => one.nodes)];
+  const graph = [
+    ...nodes.map((one) => field(1, one)), field(2, 'g'), ...heads.flatMap((one) => one.constants).map((one) => field(5, one)),
+    field(11, port('images', [1, 3, 64, 64])), field(12, port('pred_boxes', [1, 4, 4])), field(12, port('logits', [1, 4, 3])),
+  ];
+  return Buffer.concat([whole(1, 8), field(7, graph), field(8, whole(2, 13)), field(14, [field(1, 'names'), field(2, "{0: 'cat', 1: 'dog'}")])]);
+}
+
+/** An encoder of texts: the mean of the vectors of the tokens. @param {number} words */
+export function textEncoder(words) {
+  const text = ['batch', 'length'];
+  const constants = [tensor('table', float, [words, 32], [raw(matrix(words, 32, 3))]), tensor('w', float, [32, 32], [raw(matrix(32, 32, 5))])];
+  const mean = [field(5, [field(1, 'axes'), whole(8, 1), whole(20, 7)]), field(5, [field(1, 'keepdims'), whole(3, 0), whole(20, 2)])];
+  const graph = [
+    ...[node('Gather', 'embed', ['table', 'input_ids'], 'e'), node('MatMul', 'dense', ['e', 'w'], 'd'), node('ReduceMean', 'mean', ['d'], 'sentence_embedding', mean)].map((one) => field(1, one)),
+    field(2, 'g'), ...constants.map((one) => field(5, one)),
+    ...['input_ids', 'attention_mask'].map((name) => field(11, port(name, text, int64))), field(12, port('sentence_embedding', ['batch', 32])),
+  ];
+  return Buffer.concat([whole(1, 8), field(7, graph), field(8, whole(2, 13))]);
+}
+
+/** A convolution over a waveform: `x` [1, 1, 16384] to `y` [1, 4, 2047]. */
+export const sound = () => model(
+  [node('Conv', 'conv', ['x', 'w'], 'c', [field(5, [field(1, 'strides'), whole(8, 8), whole(20, 7)])]), node('Relu', 'relu', ['c'], 'y')],
+  [tensor('w', float, [4, 1, 16], [raw(matrix(4, 16, 9))])], { x: [1, 1, 16384], y: [1, 4, 2047] });
+
+/** A WAV file of 16 bits. @param {number} rate @param {number} count @returns {Buffer} */
+export function wav(rate, count) {
+  const values = Int16Array.from({ length: count }, (_, at) => 20_000 * Math.sin((at * 2 * Math.PI * 440) / rate));
+  const header = Buffer.alloc(44);
+  header.write('RIFF');
+  header.writeUInt32LE(36 + 2 * count, 4);
+  header.write('WAVEfmt ', 8);
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(1, 20);
+  header.writeUInt16LE(1, 22);
+  header.writeUInt32LE(rate, 24);
+  header.writeUInt32LE(2 * rate, 28);
+  header.writeUInt16LE(2, 32);
+  header.writeUInt16LE(16, 34);
+  header.write('data', 36);
+  header.writeUInt32LE(2 * count, 40);
+  return Buffer.concat([header, Buffer.from(values.buffer)]);
+}
+
+/** Coloured noise, by place and channel. @param {number} x @param {number} y @param {number} channel */
+const noise = (x, y, channel) => ((3 * x + channel) * 5 + y * 3 + (((3 * x + channel) * y) % 7) * 20) % 256;
+
+/** A PNG, with coloured noise by default. @param {number} width @param {number} height @param {(x: number, y: number, channel: number) => number} pixel @returns {Buffer} */
+export function png(width, height, pixel = noise) {
   const chunk = (/** @type {string} */ kind, /** @type {Buffer} */ content) => {
     const body = Buffer.concat([Buffer.from(kind), content]);
     const ends = Buffer.alloc(8);
@@ -219,7 +294,7 @@ export function png(width, height) {
   header.writeUInt32BE(width);
   header.writeUInt32BE(height, 4);
   header.set([8, 2], 8);
-  const lines = Array.from({ length: height }, (_, y) => Buffer.from([0, ...Array.from({ length: 3 * width }, (_, x) => (x * 5 + y * 3 + ((x * y) % 7) * 20) % 256)]));
+  const lines = Array.from({ length: height }, (_, y) => Buffer.from([0, ...Array.from({ length: 3 * width }, (_, at) => pixel(Math.floor(at / 3), y, at % 3))]));
   return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), chunk('IHDR', header), chunk('IDAT', deflateSync(Buffer.concat(lines))), chunk('IEND', Buffer.alloc(0))]);
 }
 

@@ -7,7 +7,7 @@ import { features } from '../../www/features/list.js';
 import { convolution } from './model.mjs';
 import { inBrowsers } from './walk.mjs';
 
-const names = features.filter(({ onDemand, style, place }) => onDemand && style && place === 'tab').map(({ name }) => name);
+const names = features.filter(({ onDemand, style, place, onHub }) => onDemand && style && place === 'tab' && !onHub).map(({ name }) => name);
 /** Delay of style sheets in milliseconds: a panel without its style would be seen in that time. */
 const delay = 300;
 

@@ -5,13 +5,16 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { policy } from '../../scripts/serve.mjs';
+import { policy, policyOf } from '../../scripts/policies.mjs';
 import { inBrowsers, scratch } from './walk.mjs';
 
-test('index.html and the server carry the same policy', () => {
-  const inPage = /http-equiv="Content-Security-Policy"\s+content="([^"]+)"/.exec(readFileSync('index.html', 'utf8'))?.[1];
-  // Only a header can forbid framing, not a page.
-  assert.equal(`${inPage}; frame-ancestors 'none'`, policy);
+test('each page and the server carry the same policy', () => {
+  for (const name of ['index.html', 'embed.html', 'hub.html']) {
+    const inPage = /http-equiv="Content-Security-Policy"\s+content="([^"]+)"/.exec(readFileSync(name, 'utf8'))?.[1];
+    // Only a header can forbid framing, not a page.
+    assert.equal(`${inPage}; frame-ancestors ${name === 'embed.html' ? "'self'" : "'none'"}`, policyOf(name));
+  }
+  assert.equal(policyOf('index.html'), policy);
 });
 
 test('it allows no other origin, no inline script and no eval', () => {

@@ -71,7 +71,7 @@ inBrowsers('weights rounded together', (visit) => {
     });
     await settings('weights: {type: i4}\nfinetune: {algorithm: adaround, num_iterations: 200}\n');
     await visit.quantize();
-    await visit.says('#learned', /^The learned weights are (used|dropped)On samples that did not teach, the outputs have [\d.]+ dB[^]*4 layers from 8 samples/);
+    await visit.says('#learned', /^The learned weights are (used|dropped)On samples that did not teach, the outputs have [\d.]+ dB[^]*What was learned from 8 samples/);
     assert.equal(await tab.$$eval('#learned tbody tr', (found) => found.length), 4);
     const text = await visit.text('#learned table');
     assert.match(text, /dense0MatMul(learned|none, no gain)[\d.e-]+[\d.e-]+-?[\d.]+ dB/);

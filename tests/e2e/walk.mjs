@@ -93,7 +93,7 @@ async function running(name) {
   return browser;
 }
 
-/** @typedef {{ plain?: boolean, demo?: string, mounts?: Record<string, string>, older?: boolean }} Options of server and browser */
+/** @typedef {{ plain?: boolean, demo?: string, hub?: string, embedders?: string[], mounts?: Record<string, string>, older?: boolean }} Options of server and browser */
 /** @typedef {(options: Options, walk: (visit: Visit) => Promise<void>) => Promise<void>} Begin */
 
 /**

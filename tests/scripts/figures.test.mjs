@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { bytes } from '../../www/library/format.js';
 import { headlineOutput, judged, metricsOf, judgedOutputs } from '../../www/features/result/outputs.js';
 import { compareTimes, changed, compareAccuracy, runsDiffer, sharesDiffer, timesDiffer } from '../../www/features/result/significance.js';
-import { layerTimes, timesByNode } from '../../www/features/result/layer-times.js';
+import { layerTimes, timesByNode, usedThreads } from '../../www/features/result/layer-times.js';
 import { changedOperators, worksOn } from '../../www/features/settings/scheme-words.js';
 
 /** @import { OutputError, OutputKind } from '../../www/types.js' */
@@ -94,6 +94,13 @@ test('the layers of a run add up to the one figure that is told of it', () => {
   const byNode = timesByNode(layerTimes(run), layerTimes(run));
   assert.equal(byNode.a.floatMs, byNode.a.intMs);
   assert.equal(byNode.a.ownKb, 2000);
+});
+
+test('the time of both models comes with their threads', () => {
+  const [one, two] = [1, 2].map((threads) => ({ threads, maxThreads: 2 }));
+  assert.equal(usedThreads(two, two), 'both on 2 threads');
+  assert.equal(usedThreads(one, two), 'on 2 threads, float on 1 of 2 threads');
+  assert.equal(usedThreads({ threads: 1, maxThreads: 1 }, { threads: 1, maxThreads: 1 }), 'both on 1 thread');
 });
 
 test('what an operator works on is called what it is', () => {

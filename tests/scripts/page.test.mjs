@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, posix } from 'node:path';
 import { test } from 'node:test';
-import { filesOf, imported, modulesAtStart, stylesAtStart, written } from '../../scripts/preload.mjs';
+import { gzipSync } from 'node:zlib';
+import { filesOf, imported, modulesAtStart, pages, stylesAtStart, written } from '../../scripts/preload.mjs';
 import { features } from '../../www/features/list.js';
 
 const files = readdirSync('www', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js')).map((name) => `www/${name}`);
@@ -51,18 +52,20 @@ const folderOf = (file) => (file === 'www/main.js' ? file : dirname(file));
 
 /** The layer of a module; it imports from its own layer and from those before. @param {string} file */
 function layerOf(file) {
-  const layers = [/^www\/library\//, /^www\/[^/]+$/, /^www\/state\//, /^www\/features\/[^/]+\//, /^www\/features\/list\.js$/, /^www\/studio\//];
+  const layers = [/^www\/(library|answers)\//, /^www\/[^/]+$/, /^www\/state\//, /^www\/features\/[^/]+\//, /^www\/features\/list\.js$/, /^www\/studio\//];
   return file === 'www/main.js' ? layers.length : layers.findIndex((layer) => layer.test(file));
 }
 
-test('index.html asks at once for every module and style sheet that loads at start, and no other', () => {
-  const page = readFileSync('index.html', 'utf8');
-  assert.equal(page, written(page), 'node scripts/preload.mjs writes the list');
-  const preloaded = [...page.matchAll(/<link rel="modulepreload" href="([^"]+)"/g)].map(([, file]) => file);
-  assert.deepEqual(preloaded, modulesAtStart());
-  const linked = [...page.matchAll(/<link rel="stylesheet" href="([^"]+)"/g)].map(([, file]) => file);
-  assert.deepEqual(linked, stylesAtStart());
-  assert.deepEqual([...linked, ...preloaded].filter((file) => !existsSync(file)), []);
+test('index.html and the other pages ask at once for every module and style sheet that loads at start, and no other', () => {
+  for (const name of pages) {
+    const page = readFileSync(name, 'utf8');
+    assert.equal(page, written(page), 'node scripts/preload.mjs writes the list');
+    const preloaded = [...page.matchAll(/<link rel="modulepreload" href="([^"]+)"/g)].map(([, file]) => file);
+    assert.deepEqual(preloaded, modulesAtStart());
+    const linked = [...page.matchAll(/<link rel="stylesheet" href="([^"]+)"/g)].map(([, file]) => file);
+    assert.deepEqual(linked, stylesAtStart());
+    assert.deepEqual([...linked, ...preloaded].filter((file) => !existsSync(file)), []);
+  }
 });
 
 test('every folder of features is listed once, with what it holds', () => {
@@ -82,14 +85,14 @@ test('what loads on demand is not loaded at start', () => {
   assert.ok(onDemand.length > 0);
   for (const { name } of onDemand) assert.ok(!modulesAtStart().includes(filesOf(name).view), `${name} is imported at start`);
   // A part has no load of its own: its style is linked, so its importers must be there at start.
-  for (const { name } of features.filter(({ load }) => !load)) {
+  for (const { name } of features.filter(({ load, onDemand }) => !load && !onDemand)) {
     assert.ok(modulesAtStart().some((file) => file.startsWith(`www/features/${name}/`)), `no panel at start imports ${name}`);
   }
 });
 
 test('every module is reached from the entry or from a worker', () => {
   const views = features.filter(({ load }) => load).map(({ name }) => filesOf(name).view);
-  const left = ['www/main.js', 'www/worker.js', 'www/features/graph/layout-worker.js', 'www/features/runtime/runtime-worker.js', ...views];
+  const left = ['www/main.js', 'www/element.js', 'www/worker.js', 'www/features/graph/layout-worker.js', 'www/features/runtime/runtime-worker.js', ...views];
   /** @type {Set<string>} */
   const reached = new Set();
   for (let file; (file = left.pop());) {
@@ -116,4 +119,10 @@ test('imports go from the studio down to the library, without a circle', () => {
     folders.set(from, new Set([...(folders.get(from) ?? []), ...others]));
   }
   assert.deepEqual(circle(folders), []);
+});
+
+test('the modules that load at start have at most 150 kB gzipped', () => {
+  const sizes = modulesAtStart().map((file) => gzipSync(readFileSync(file), { level: 9 }).length);
+  const sum = sizes.reduce((all, size) => all + size, 0);
+  assert.ok(sizes.length > 50 && sum <= 150_000, `${sum} bytes`);
 });

@@ -21,7 +21,7 @@
  * - `side`: the sidebar; `run`: the foot of the sidebar, always in sight
  * - `tab`: a tab; `aside`: beside the tabs where a layer can be selected
  * - `foot`: the foot of the studio
- * - `part`: inside panels that import it; it loads with them, at start
+ * - `part`: inside panels that import it; it loads with them, at start, or when it is first opened
  *
  * @typedef {'element' | 'welcome' | 'large' | 'side' | 'run' | 'tab' | 'aside' | 'foot' | 'part'} Place
  */
@@ -35,6 +35,7 @@
  * @property {boolean} [onDemand] for a tab, an aside or a view that loads when it is first shown
  * @property {boolean} [style] for a folder with a `style.css`
  * @property {boolean} [selects] for a tab where a layer can be selected
+ * @property {boolean} [onHub] for a tab of `hub.html` alone; without a model it is above the welcome
  */
 
 /** @type {Feature[]} */
@@ -52,9 +53,15 @@ export const features = [
   { name: 'timeline', place: 'tab', title: 'Timeline', load: () => import('./timeline/view.js'), onDemand: true, style: true },
   { name: 'search', place: 'tab', title: 'Search', load: () => import('./search/view.js'), onDemand: true, style: true },
   { name: 'compare', place: 'tab', title: 'Compare', load: () => import('./compare/view.js'), onDemand: true, style: true },
+  { name: 'download', place: 'tab', title: 'Download', load: () => import('./download/view.js'), onDemand: true, style: true },
   { name: 'runtime', place: 'tab', title: 'Real runtime', load: () => import('./runtime/view.js'), onDemand: true, style: true },
+  { name: 'hub', place: 'tab', title: 'Hugging Face', load: () => import('./hub/view.js'), onDemand: true, style: true, onHub: true },
   { name: 'inspector', place: 'aside', load: () => import('./inspector/view.js'), onDemand: true, style: true },
   { name: 'status', place: 'foot', load: () => import('./status/view.js'), style: true },
   { name: 'result', place: 'part', style: true },
+  { name: 'predictions', place: 'part', onDemand: true, style: true },
+  { name: 'sharing', place: 'part', onDemand: true },
+  { name: 'link', place: 'part', onDemand: true },
+  { name: 'embed', place: 'part', onDemand: true },
   { name: 'storage', place: 'part' },
 ];

@@ -10,8 +10,8 @@ const table = Uint32Array.from({ length: 256 }, (_, index) => {
   return value;
 });
 
-/** @param {Uint8Array} bytes */
-function checksum(bytes) {
+/** CRC-32. @param {Uint8Array} bytes */
+export function checksum(bytes) {
   let value = 0xffffffff;
   for (const byte of bytes) value = table[(value ^ byte) & 255] ^ (value >>> 8);
   return (value ^ 0xffffffff) >>> 0;

@@ -7,7 +7,7 @@
 import { detect } from '../capabilities.js';
 import { computed, signal } from '../library/signals.js';
 
-/** @import { Calibration, Comparison, Forecast, LayerReport, Memory, NamedFile, Progress, Settings, Result, Run as Timed, SampleRef, QuantizationSummary, TextSettings } from '../types.js' */
+/** @import { Calibration, Comparison, Forecast, LayerReport, Memory, NamedFile, Progress, Settings, Result, Run as Timed, SampleAnswer, SampleRef, QuantizationSummary, SharedStatistics, TextSettings } from '../types.js' */
 /** @import { Model } from '../octet.js' */
 /** @import { StreamedModel } from '../streamed-model.js' */
 
@@ -51,6 +51,7 @@ import { computed, signal } from '../library/signals.js';
  * @property {number} threads
  * @property {string} preset
  * @property {Record<string, any>} image
+ * @property {number} [rate] samples of sound a second, in place of those that are proposed
  */
 
 export const capabilities = detect();
@@ -97,6 +98,14 @@ export const modelChanged = signal(0);
 /** @type {Samples} */
 export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [], textFiles: [], textNotes: [], skipped: [], characters: [] };
 export const samples = signal(noSamples);
+/** Data that came before the model. @type {import('../library/signals.js').Signal<NamedFile[]>} */
+export const waiting = signal(/** @type {NamedFile[]} */ ([]));
+/**
+ * Statistics of other people's samples, from which the ranges follow in place of the samples.
+ *
+ * @type {import('../library/signals.js').Signal<{ files: NamedFile[], summary: SharedStatistics } | null>}
+ */
+export const statistics = signal(/** @type {any} */ (null));
 /** Description of random samples. */
 export const randomData = 'Random demo data: for trying Octet out, not for real use.';
 /** @type {import('../library/signals.js').Signal<PageSettings>} */
@@ -126,9 +135,10 @@ export const done = signal(/** @type {any} */ (null));
  */
 export const report = signal('');
 /**
- * The comparison with the float model; `id` is that of the result in `runHistory`.
+ * The comparison with the float model, with what both models answer; `id` is that of the result in
+ * `runHistory`.
  *
- * @type {import('../library/signals.js').Signal<{ id: number, found: Comparison } | null>}
+ * @type {import('../library/signals.js').Signal<{ id: number, found: Comparison & { answers: SampleAnswer[] } } | null>}
  */
 export const comparison = signal(/** @type {any} */ (null));
 /**
@@ -154,4 +164,9 @@ export const phase = computed(() => (run.value && !run.value.quick ? 'running' :
 export function imageSettings() {
   const { preset, image } = settings.peek();
   return { ...presets.peek()[preset], ...image };
+}
+
+/** The current reading of samples. */
+export function sampleSettings() {
+  return { image: imageSettings(), audio: { rate: settings.peek().rate ?? model.peek()?.card.audio?.rate ?? 16000 } };
 }

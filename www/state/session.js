@@ -5,12 +5,19 @@ import { Octet } from '../octet.js';
 import { batch } from '../library/signals.js';
 import { say } from './messages.js';
 import { engine, presets, settings } from './page.js';
+import { embedded } from './surroundings.js';
+
+/** Studios in frames of one page share the compiled wasm. @param {'threads' | 'baseline'} variant */
+const compiled = async (variant) => {
+  const { compiledModule } = await import('../compiled-module.js');
+  return compiledModule(variant);
+};
 
 /** @type {Promise<Octet> | null} */
 let starting = null;
 /** Starts the worker once. @returns {Promise<Octet>} */
 export function start() {
-  starting ??= Octet.start({ threads: settings.peek().threads, onOneThread }).then(
+  starting ??= Octet.start({ threads: settings.peek().threads, onOneThread, ...(embedded && { compiled }) }).then(
     async (octet) => {
       presets.value = await octet.presets();
       engine.value = { ...engine.peek(), state: 'ready', message: '' };

@@ -1,8 +1,9 @@
 // @ts-check
 /** Loads the features of the list: some at start, the others with their style when first shown. */
 
-import { h } from '../library/dom.js';
 import { features } from '../features/list.js';
+import { styled } from '../library/style-sheet.js';
+import { hubAddress, shownPanels } from '../state/surroundings.js';
 
 /** @import { Feature, Panel } from '../features/list.js' */
 
@@ -26,8 +27,14 @@ function shown(name) {
   return view();
 }
 
-/** The features of a place, in the order of the list. @param {Feature['place']} place */
-export const at = (place) => features.filter((feature) => feature.place === place);
+/** True for a feature that this page has and that is not left out. @param {Feature} feature */
+const isShown = ({ name, place, onHub }) => (!onHub || hubAddress !== '') && (!chosen.includes(place) || (shownPanels.value?.includes(name) ?? true));
+
+/** Places whose panels can be chosen. @type {Feature['place'][]} */
+const chosen = ['side', 'run', 'tab', 'foot'];
+
+/** The features of a place that are shown, in the order of the list. @param {Feature['place']} place */
+export const at = (place) => features.filter((feature) => feature.place === place && isShown(feature));
 
 /** The panels of a place, whose features load at start. @param {Feature['place']} place */
 export const panels = (place) => at(place).map(({ name }) => shown(name));
@@ -41,22 +48,8 @@ export const panels = (place) => at(place).map(({ name }) => shown(name));
 export function panel({ name, load, style }) {
   if (views.has(name)) return shown(name);
   // The style is there before the panel, so that it is never seen without.
-  return Promise.all([load?.(), style && styled(name)]).then(([loaded]) => {
+  return Promise.all([load?.(), style && styled(new URL(`../features/${name}/style.css`, import.meta.url))]).then(([loaded]) => {
     keep(name, loaded);
     return shown(name);
   });
-}
-
-/** Adds the style sheet of a feature to the page. @param {string} name @returns {Promise<void>} */
-function styled(name) {
-  const link = h('link', { rel: 'stylesheet', href: new URL(`../features/${name}/style.css`, import.meta.url).href });
-  const loaded = new Promise((resolve, reject) => {
-    link.addEventListener('load', () => resolve(undefined));
-    link.addEventListener('error', () => {
-      link.remove();
-      reject(new Error('its style sheet did not load'));
-    });
-  });
-  document.head.append(link);
-  return loaded;
 }

@@ -9,6 +9,7 @@ import { computed, effect, signal, untracked } from '../library/signals.js';
 import { builtWhenShown, tabs } from '../library/tabs.js';
 import { problem } from '../state/messages.js';
 import { large, model, opening, phase, selected, tab } from '../state/page.js';
+import { readOnly, shownPanels } from '../state/surroundings.js';
 import { openingPanel } from '../features/model/opening.js';
 import { problemPanel } from '../features/status/problem.js';
 import { at, loadAtStart, panel, panels } from './panels.js';
@@ -22,7 +23,9 @@ class Studio extends HTMLElement {
       h('div', { class: 'problems' }, () => problem.value && problemPanel(problem.value)),
       builtWhenShown(h('div', { class: 'whole', hidden: () => !isLarge.value }), () => isLarge.value, () => panel(at('large')[0])),
       h('div', { class: 'whole', hidden: () => isLarge.value }, () => {
-        if (!hasModel.value) return isOpening.value ? [h('h1', { class: 'unseen' }, 'Opening a model'), openingPanel()] : panels('welcome');
+        // Another choice of panels builds the regions anew.
+        void shownPanels.value;
+        if (!hasModel.value) return isOpening.value ? [h('h1', { class: 'unseen' }, 'Opening a model'), openingPanel()] : welcome();
         return untracked(() => regions(isOpening));
       }),
     );
@@ -39,12 +42,19 @@ class Studio extends HTMLElement {
         ready: before === 'running' ? '#run' : '[data-focus=ready]',
       };
       // A new run or model is shown on the overview.
-      if (now === 'running' || now === 'opening') tab.value = 'overview';
+      if ((now === 'running' || now === 'opening') && at('tab').some(({ name }) => name === 'overview')) tab.value = 'overview';
       const target = targets[now];
       if (before !== '' && target) go(target);
       before = now;
     });
   }
+}
+
+/** Without a model: the search of a hub, if this page has one, and the welcome. In a read-only studio its page opens the models. */
+function welcome() {
+  if (readOnly.value) return h('p', { class: 'boot' }, 'No model is open yet. The page around opens it.');
+  const hubs = at('tab').filter(({ onHub }) => onHub);
+  return [...hubs.map((feature) => builtWhenShown(h('div', { class: 'hub-place' }), () => true, () => panel(feature))), ...panels('welcome')];
 }
 
 /** The panels of the sidebar in words. */
@@ -56,6 +66,9 @@ function sideTitle() {
 /** @param {{ readonly value: boolean }} isOpening */
 function regions(isOpening) {
   const titles = sideTitle();
+  const hasSide = at('side').length + at('run').length > 0;
+  const tabsShown = at('tab');
+  if (!tabsShown.some(({ name }) => name === tab.peek())) tab.value = tabsShown[0]?.name ?? '';
   /** True if the left region is open on narrow screens. */
   const sheet = signal(false);
   const toggle = h('button', {
@@ -73,16 +86,17 @@ function regions(isOpening) {
   });
   /** True if the open tab can select a layer. */
   const selects = computed(() => at('tab').some(({ name, selects: can }) => can && name === tab.value));
-  return h('div', { class: () => `studio phase-${phase.value}`, 'data-tab': () => tab.value },
+  return h('div', { class: () => `studio phase-${phase.value}${hasSide ? '' : ' without-side'}`, 'data-tab': () => tab.value },
     h('h1', { class: 'unseen' }, () => `${model.value?.name ?? ''} in the studio`),
-    h('div', { class: 'side' },
-      toggle,
-      h('div', { class: 'sheet-body', id: 'left', 'data-open': () => sheet.value, onkeydown: escape }, ...panels('side')),
+    hasSide && h('div', { class: 'side' },
+      at('side').length > 0 && toggle,
+      // A read-only studio shows the controls of its files and settings, disabled.
+      h('fieldset', { class: 'sheet-body', id: 'left', 'data-open': () => sheet.value, disabled: () => readOnly.value, onkeydown: escape }, ...panels('side')),
       ...panels('run'),
     ),
     h('div', { class: 'centre' },
       h('div', {}, () => isOpening.value && openingPanel()),
-      ...tabs('Views', tab, at('tab').map((feature) => [feature.name, feature.title ?? feature.name, () => panel(feature)])),
+      ...tabs('Views', tab, tabsShown.map((feature) => [feature.name, feature.title ?? feature.name, () => panel(feature)])),
     ),
     ...at('aside').map((feature) => builtWhenShown(
       h('aside', { class: 'right', 'aria-label': 'The selected layer', hidden: () => selected.value === '' || !selects.value }), () => selects.value, () => panel(feature))),

@@ -10,10 +10,11 @@ import * as tokenizer from '../../../pkg/tokenizer/tokenizer.js';
  *
  * @param {'threads' | 'baseline'} variant
  * @param {Record<string, string>} files addresses of the wasm files
+ * @param {WebAssembly.Module} [compiled] the wasm, if another studio of the same page has compiled it
  */
-export async function loadEngine(variant, files) {
+export async function loadEngine(variant, files, compiled) {
   const module = variant === 'threads' ? threads : baseline;
-  await module.default({ module_or_path: fetch(files[variant]) });
+  await module.default({ module_or_path: compiled ?? fetch(files[variant]) });
   return module;
 }
 

@@ -9,7 +9,7 @@
  * All work happens in a worker that the calls share. `startEngine` chooses its threads.
  */
 
-import { needsSamples } from '../../../www/settings-document.js';
+import { needsSamples, takesSamples } from '../../../www/settings-document.js';
 import { startEngine } from './engine.js';
 import { sampleFiles } from './samples.js';
 
@@ -59,8 +59,8 @@ export class OpenModel {
    * @returns {Promise<Result>}
    */
   async quantize(settings = {}, samples = [], { method, samples: reading, onProgress, signal } = {}) {
-    if (needsSamples(settings)) {
-      const files = this.#files(samples);
+    const files = takesSamples(settings) ? this.#files(samples) : [];
+    if (needsSamples(settings) || files.length > 0) {
       await this.#model.calibrate(files, { method, rounding: settings.rounding, equalize: settings.equalize, samples: reading, signal }, onProgress);
     }
     return this.#model.quantize(settings, { signal, onProgress });

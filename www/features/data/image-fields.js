@@ -6,22 +6,14 @@
 
 import { h } from '../../library/dom.js';
 import { choice } from '../../library/fields.js';
-import { presets, run, settings } from '../../state/page.js';
+import { table } from '../../library/table.js';
+import { presets, run, samples, settings } from '../../state/page.js';
 import { asChosen, asProposed, hasPictures, proposal, withoutValues } from './image-settings.js';
-import { setPreprocessing } from './samples.js';
+import { presetNames } from './preprocessings.js';
+import { setPreprocessing, tryPreprocessings } from './samples.js';
+import { trial } from './state.js';
 
 /** @import { Reason } from '../../types.js' */
-
-/** Names of the presets; the engine defines their values. */
-const names = /** @type {Record<string, string>} */ ({
-  imagenet: 'ImageNet (PyTorch, timm)',
-  unit: '0 to 1 (YOLO and others)',
-  signed: '−1 to 1 (ViT, Inception)',
-  clip: 'CLIP, BLIP',
-  lite: 'EfficientNet-Lite',
-  caffe: 'Caffe (BGR, mean subtracted)',
-  raw: '0 to 255, unscaled',
-});
 
 const ways = [
   ['shorter', 'Resize the shorter side, crop the center'], ['exact', 'Stretch'], ['letterbox', 'Letterbox (grey padding)'], ['none', 'No resizing'],
@@ -46,7 +38,7 @@ export function pictureSettings() {
     size(),
     choice('Resize', 'resize', () => image('resize') ?? 'shorter', ways, (resize) => setImage({ resize, shorterSide: undefined })),
     h('div', { hidden: () => image('resize') !== 'letterbox' }, number('Padding, 0 to 255', 'pad', () => image('pad'), (pad) => setImage({ pad: within(pad, 0, 255) }), { min: 0, max: 255, step: 1 })),
-    choice('Values', 'preset', () => (presets.value, settings.value.preset), () => Object.keys(presets.value).map((key) => [key, names[key] ?? key]),
+    choice('Values', 'preset', () => (presets.value, settings.value.preset), () => Object.keys(presets.value).map((key) => [key, presetNames[key] ?? key]),
       (preset) => setPreprocessing({ preset, image: withoutValues(settings.peek().image) })),
     h('details', {},
       h('summary', {}, 'Channels, mean and standard deviation'),
@@ -58,6 +50,7 @@ export function pictureSettings() {
       h('p', { class: 'note' }, 'A pixel becomes (pixel × scale − mean) ÷ standard deviation.'),
     ),
     reasons(),
+    byLabels(),
   );
 }
 
@@ -92,7 +85,7 @@ function size() {
 function reasons() {
   return h('div', { class: 'gap', hidden: () => !proposal.value },
     h('details', { id: 'proposal' },
-      h('summary', {}, () => (asProposed.value ? 'As proposed for this model' : 'Changed; the proposal for this model')),
+      h('summary', {}, () => (asProposed.value ? 'As proposed for this model' : byTrial() ? 'Chosen by the labels; the proposal for this model' : 'Changed; the proposal for this model')),
       h('ul', {}, () => (proposal.value?.reasons ?? []).map(({ of, certainty, why }) => h('li', {}, `${parts[of]}: ${why} (${certainties[certainty]}).`)))),
     h('button', {
       type: 'button', class: 'small', id: 'as-proposed', hidden: () => asProposed.value,
@@ -101,6 +94,27 @@ function reasons() {
         if (proposed) setPreprocessing(asChosen(proposed));
       },
     }, 'Restore the proposal'));
+}
+
+/** True if the settings are those that the labels chose. */
+function byTrial() {
+  const taken = trial.value?.taken;
+  const { preset, image } = settings.value;
+  return taken !== undefined && taken.preset === preset && JSON.stringify(taken.image) === JSON.stringify(image);
+}
+
+/** The outcome of the trial with the labels, with all that were tried, and the button for another. */
+function byLabels() {
+  const possible = () => samples.value.labels.size > 1 && !samples.value.source && trial.value?.state !== 'running';
+  return h('div', { class: 'gap', id: 'trial', hidden: () => !trial.value && !possible() },
+    h('p', { class: 'note' }, () => (trial.value?.state === 'running' ? 'The usual preprocessings are being tried with the labels.' : trial.value?.text ?? '')),
+    () => {
+      const { tried = [] } = trial.value ?? {};
+      return tried.length > 0 && h('details', {},
+        h('summary', {}, `All ${tried.length} that were tried`),
+        table(['Preprocessing', 'Right', 'Pictures'], tried.map(({ name, right, of }) => [name, String(right), String(of)]), [1, 2]));
+    },
+    h('button', { type: 'button', class: 'small', id: 'try-labels', hidden: () => !possible(), onclick: () => void tryPreprocessings({ again: true }) }, 'Try the usual ones with the labels'));
 }
 
 /** @param {number} value @param {number} least @param {number} most */

@@ -5,14 +5,12 @@
  */
 
 import { isPicture } from '../../files.js';
-import { needsSamples } from '../../settings-document.js';
 import { computed } from '../../library/signals.js';
 import { model, modelChanged, presets, samples, settings } from '../../state/page.js';
+import { valueKeys } from './preprocessings.js';
+import { usesSamples } from './state.js';
 
-/** @import { Proposal } from '../../types.js' */
-
-/** Keys that a preset sets. */
-const values = ['order', 'scale', 'mean', 'std'];
+/** @import { Proposal, Settings } from '../../types.js' */
 
 /** Keys with another name in the document. @type {Record<string, string>} */
 const written = { shorterSide: 'shorter_side' };
@@ -56,7 +54,7 @@ export const asProposed = computed(() => {
  * @param {Record<string, any>} image
  */
 export function withoutValues(image) {
-  return Object.fromEntries(Object.entries(image).filter(([key]) => !values.includes(key)));
+  return Object.fromEntries(Object.entries(image).filter(([key]) => !valueKeys.includes(key)));
 }
 
 /**
@@ -81,13 +79,15 @@ export function chosenOf(images) {
 /**
  * The complete preprocessing as a document's `images`, so that no proposal fills a gap. Empty
  * without image samples.
+ *
+ * @param {Settings} document
  */
-export const explicitImages = computed(() => {
-  const { document, preset, image } = settings.value;
-  if (!hasPictures.value || !needsSamples(document)) return {};
+export function explicitImagesOf(document) {
+  const { preset, image } = settings.value;
+  if (!hasPictures.value || !usesSamples(document)) return {};
   const entries = Object.entries({ ...presets.value[preset], ...image }).filter(([, value]) => value !== undefined && value !== null);
   return { images: Object.fromEntries(entries.map(([key, value]) => [written[key] ?? key, short(value)])) };
-});
+}
 
 /** Numbers without the digits beyond single precision. @param {any} value @returns {any} */
 const short = (value) => (Array.isArray(value) ? value.map(short) : typeof value === 'number' ? single(value) : value);

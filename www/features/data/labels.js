@@ -98,11 +98,12 @@ export function labelled(refs, files, classes) {
   });
   const list = files.find((file) => isList(file.path) && !pairs.some(({ path }) => path === file.path));
   const names = list ? listOf(list.text) : [];
+  const listed = new Map(names.map((name, number) => /** @type {[string, string]} */ ([String(number), name])));
   const used = [...pairs.map(({ path }) => path), ...(list ? [list.path] : [])];
   const folders = new Map(refs.map((ref) => [ref.name, folderOf(ref)]));
   const byFolder = pairs.length === 0 && new Set(folders.values()).size > 1 && ![...folders.values()].includes('');
   if (pairs.length === 0 && !byFolder) {
-    return { ...unlabelled, used, failure: list ? `${list.path} lists class names, but no file says which class a sample has: add a file with lines “sample, class”, or put the samples into one folder per class.` : '' };
+    return { ...unlabelled, used, names: listed, failure: list ? `${list.path} lists class names, but no file says which class a sample has: add a file with lines “sample, class”, or put the samples into one folder per class.` : '' };
   }
   const labelOf = byFolder ? folders : new Map(pairs.flatMap(({ result }) => [...result]));
   const from = byFolder ? 'the folders' : pairs.map(({ path }) => path).join(', ');
@@ -129,10 +130,10 @@ export function labelled(refs, files, classes) {
   if (beyond !== undefined) return { ...unlabelled, used, failure: `Class ${beyond} in ${from} does not exist: the model has ${classes} classes, numbered from 0. The labels are not used.` };
   return {
     labels: new Map([...labelOf].map(([name, label]) => [name, numbers.get(label) ?? ''])),
-    names: new Map([...numbers].flatMap(([label, number]) => {
+    names: new Map([...listed, ...[...numbers].flatMap(([label, number]) => {
       const name = names[Number(number)] ?? (whole.test(label) ? '' : label);
-      return name ? [[number, name]] : [];
-    })),
+      return name ? [/** @type {[string, string]} */ ([number, name])] : [];
+    })]),
     source: `${labelOf.size} of ${refs.length} samples have a label, from ${from}${order}.`,
     failure: '',
     used,

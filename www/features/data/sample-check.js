@@ -8,7 +8,7 @@ import { isPicture } from '../../files.js';
 import { plural } from '../../library/format.js';
 import { batch } from '../../library/signals.js';
 import { aborted, say, sentence } from '../../state/messages.js';
-import { imageSettings, model, randomData, run, samples } from '../../state/page.js';
+import { model, randomData, run, sampleSettings, samples } from '../../state/page.js';
 import { preview, unusable } from './state.js';
 
 /** @import { UnusableSample, NamedFile, SampleRef } from '../../types.js' */
@@ -50,7 +50,7 @@ async function showFirst(open, still) {
     const parts = filesOf(first);
     const picture = parts.find(isPicture)?.blob ?? null;
     try {
-      const decoded = await open.preview(parts, { image: imageSettings() });
+      const decoded = await open.preview(parts, sampleSettings());
       if (still()) preview.value = { decoded, failure: '', picture, name: first.name };
       return;
     } catch (error) {
@@ -75,7 +75,7 @@ async function checkAll(open, still) {
     if (!still() || run.peek()) return;
     const files = refs.slice(at, at + portion).flatMap(filesOf);
     try {
-      const list = await open.check(files, { image: imageSettings() });
+      const list = await open.check(files, sampleSettings());
       if (still()) note(list);
     } catch {
       return; // whatever it is, the run says it

@@ -3,7 +3,7 @@
 
 import { h } from '../../library/dom.js';
 import { choice } from '../../library/fields.js';
-import { run, samples, textSettings } from '../../state/page.js';
+import { model, run, samples, textSettings } from '../../state/page.js';
 import { addSamples } from './samples.js';
 import { hasTexts } from './texts.js';
 
@@ -25,7 +25,7 @@ const whole = (/** @type {string} */ text) => (/^[1-9]\d*$/.test(text) ? Number(
 
 /** The settings of texts, shown beside the first one. */
 export function textFields() {
-  return h('fieldset', { disabled: busy, hidden: () => !hasTexts(samples.value.textFiles), id: 'text-settings' },
+  return h('fieldset', { disabled: busy, hidden: () => !hasTexts(samples.value.textFiles) || model.value?.card.rows === true, id: 'text-settings' },
     h('legend', {}, 'Texts'),
     field('Field or column', 'text-field', () => textSettings.value.fields?.join(', ') ?? '', (text) => set({ fields: text.split(',').map((name) => name.trim()).filter(Boolean) }), { placeholder: 'text; two make pairs' }),
     choice('A text is', 'text-unit', () => textSettings.value.unit ?? 'lines', [['lines', 'a line'], ['paragraphs', 'a paragraph']], (unit) => set({ unit: /** @type {TextSettings['unit']} */ (unit) })),

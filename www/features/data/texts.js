@@ -1,14 +1,30 @@
 // @ts-check
-/** Texts as samples: they wait for the tokenizer of the model, which makes a sample of each. */
+/**
+ * Texts and tables as samples. Texts wait for the tokenizer of the model, which makes a sample of
+ * each; a table gives a sample for each row.
+ */
 
-import { baseName, isText } from '../../files.js';
+import { baseName, isTable, isText } from '../../files.js';
 import { model, textSettings } from '../../state/page.js';
 
 /** @import { NamedFile } from '../../types.js' */
-/** @import { Octet } from '../../octet.js' */
+/** @import { Model, Octet } from '../../octet.js' */
 
 /** True if the files hold texts. @param {NamedFile[]} files */
 export const hasTexts = (files) => files.some(isText);
+
+/**
+ * Splits tables into rows.
+ *
+ * @param {Model} open
+ * @param {NamedFile[]} files
+ * @returns {Promise<{ files: NamedFile[], notes: string[] }>} a file for each row, and sentences for people
+ */
+export async function tabled(open, files) {
+  const rows = await Promise.all(files.filter(isTable).map((file) => open.tableRows(file)));
+  const others = files.filter((file) => !isTable(file)).map(({ path }) => `${path} is no table: this model takes .csv files.`);
+  return { files: rows.flat(), notes: others };
+}
 
 /**
  * Tokenizes texts.

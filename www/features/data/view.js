@@ -10,8 +10,10 @@ import { pick } from '../../library/file-picker.js';
 import { bytes, plural, real } from '../../library/format.js';
 import { computed } from '../../library/signals.js';
 import { table } from '../../library/table.js';
-import { model, modelChanged, run, samples } from '../../state/page.js';
+import { model, modelChanged, randomData, run, samples, statistics } from '../../state/page.js';
+import { fittingSamples } from './tasks.js';
 import { pictureSettings } from './image-fields.js';
+import { soundFields, waveform } from './sound-fields.js';
 import { addRandomSamples, addSamples, clearSamples, removeSample } from './samples.js';
 import { preview } from './state.js';
 import { textFields, tokenList } from './text-fields.js';
@@ -21,7 +23,7 @@ import { skippedList, unusableList } from './unusable-samples.js';
 
 const shown = 100;
 /** Endings of samples, labels and tokenizers. */
-const accept = '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt,.jsonl,.json,.tokens';
+const accept = '.npy,.npz,.pb,.png,.jpg,.jpeg,.webp,.bmp,.gif,.avif,.wav,.csv,.tsv,.txt,.jsonl,.json,.tokens';
 /** Keeps the list open when it is drawn again. */
 let namesOpen = false;
 const busy = () => run.value !== null;
@@ -35,7 +37,9 @@ export function view() {
       const texts = textNotes.map((text) => h('p', { class: 'callout fair text-note' }, text));
       if (refs.length === 0 && skipped.length > 0) return h('p', { class: 'note' }, 'All samples are left out. Use some again, or add others.');
       if (refs.length === 0) {
-        return [...texts, h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, test_data_set folders, or texts (.txt, .jsonl, .csv) with tokenizer.json. 10 to 100 representative samples are enough. With labels (one folder per class, or a .csv or .txt with lines “sample, class”) the accuracy is measured, too.')];
+        modelChanged.value;
+        const fitting = model.value ? fittingSamples(model.value.card) : '';
+        return [...texts, fitting && h('p', { id: 'fitting-samples' }, h('strong', {}, 'For this model: '), fitting), h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, .wav, test_data_set folders, tables (.csv), or texts (.txt, .jsonl, .csv) with tokenizer.json. 10 to 100 representative samples are enough. With labels (one folder per class, or a .csv or .txt with lines “sample, class”) the accuracy is measured, too.')];
       }
       const size = files.reduce((sum, file) => sum + file.blob.size, 0);
       return [
@@ -52,6 +56,14 @@ export function view() {
         ),
       ];
     },
+    () => {
+      const shared = statistics.value?.summary;
+      if (!shared) return null;
+      const { samples: count, sources, skipped, demo } = shared;
+      return h('div', { class: 'callout', id: 'statistics-note' },
+        h('p', {}, h('strong', {}, `Statistics of ${plural(count, 'sample')}`), ` from ${plural(sources.length, 'source')} (${sources.join(', ')})${skipped > 0 ? `, ${skipped} left out` : ''}. The ranges follow from them.${demo ? ` ${randomData}` : ''}${samples.value.refs.length > 0 ? ' The samples of this page only measure the result.' : ''}`),
+        h('button', { type: 'button', class: 'small', disabled: busy, onclick: async () => (await import('../sharing/statistics.js')).removeStatistics() }, 'Remove statistics'));
+    },
     unusableList,
     skippedList,
     h('div', { class: 'row' },
@@ -60,7 +72,15 @@ export function view() {
       h('button', { type: 'button', class: 'quiet', id: 'random-samples', hidden: () => samples.value.refs.length > 0 || !model.value || model.value.wanted.length > 0, disabled: busy, onclick: () => void addRandomSamples() }, 'Try with random data'),
       h('button', { type: 'button', class: 'quiet', hidden: () => samples.value.refs.length + samples.value.skipped.length === 0, disabled: busy, onclick: clearSamples }, 'Remove all'),
     ),
+    sharing(),
   );
+}
+
+/** Actions that share a calibration; they load when they are first opened. */
+function sharing() {
+  const inside = h('div', {});
+  const load = async () => inside.childElementCount === 0 && inside.append(...(await import('../sharing/view.js')).view());
+  return h('details', { id: 'sharing', ontoggle: load }, h('summary', {}, 'Share a calibration'), inside);
 }
 
 /**
@@ -87,7 +107,7 @@ function invitation() {
 function sample() {
   return h('section', { class: 'panel', 'aria-labelledby': 'sample-title' },
     h('h2', { id: 'sample-title' }, 'The first sample, as the model sees it'),
-    h('div', { class: 'sample' }, h('div', {}, () => decoded()), pictureSettings(), textFields()),
+    h('div', { class: 'sample' }, h('div', {}, () => decoded()), pictureSettings(), soundFields(), textFields()),
   );
 }
 
@@ -98,7 +118,7 @@ function decoded() {
   return [
     h('p', { class: 'note' }, now.name),
     now.failure && h('p', { class: 'callout bad' }, now.failure),
-    h('div', { class: 'pictures' }, now.picture && original(now.picture), seen(previews[0], first)),
+    h('div', { class: 'pictures' }, now.picture && original(now.picture), /\.wav$/i.test(now.name) && first ? heard(first) : seen(previews[0], first)),
     ...previews.flatMap((one) => (one.tokens.length > 0 ? [tokenList(one.tokens)] : [])),
     previews.length > 0 && table(
       ['Input', 'Type', 'Shape', 'Min', 'Max', 'Mean', 'Std'],
@@ -117,6 +137,12 @@ function original(picture) {
   const address = URL.createObjectURL(picture);
   const free = () => URL.revokeObjectURL(address);
   return h('figure', {}, h('img', { src: address, alt: 'The file of the first sample', onload: free, onerror: free }), h('figcaption', {}, 'The file'));
+}
+
+/** @param {Float32Array} values */
+function heard(values) {
+  const canvas = waveform(values);
+  return canvas && h('figure', {}, canvas, h('figcaption', {}, 'The waveform'));
 }
 
 /** @param {Preview | undefined} described @param {Float32Array | null} values */

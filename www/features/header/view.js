@@ -4,6 +4,7 @@
 import { h } from '../../library/dom.js';
 import { effect, signal } from '../../library/signals.js';
 import { abilities, capabilities, engine, settings } from '../../state/page.js';
+import { hubAddress } from '../../state/surroundings.js';
 import { deleteStored } from '../storage/persistence.js';
 
 const themes = [
@@ -16,7 +17,7 @@ class Header extends HTMLElement {
   connectedCallback() {
     this.append(
       h('header', { class: 'bar' },
-        h('a', { class: 'brand', href: './' }, h('img', { src: new URL('../../icon.svg', import.meta.url).href, alt: '', width: 28, height: 28 }), h('span', {}, 'Octet')),
+        h('a', { class: 'brand', href: hubAddress ? 'hub.html' : './' }, h('img', { src: new URL('../../icon.svg', import.meta.url).href, alt: '', width: 28, height: 28 }), h('span', {}, 'Octet')),
         h('span', { class: 'tagline' }, 'ONNX models to int8, in this page'),
         h('span', { class: 'spring' }),
         privacy(),
@@ -27,12 +28,27 @@ class Header extends HTMLElement {
   }
 }
 
+/** On the page of a hub, what that one sees. The worker with samples and results is sealed there, too. */
+function hubPrivacy() {
+  const { host } = new URL(hubAddress);
+  return h('details', { class: 'menu', name: 'menu' },
+    h('summary', {}, h('span', { class: 'dot fair', 'aria-hidden': 'true' }), `Reads from ${host}`),
+    h('div', { class: 'sheet' },
+      h('p', {}, `This page may read from ${host} and the hosts that it sends files from. They see your search and which files you load. Your own models, samples and results are sent nowhere.`),
+      h('p', {}, 'The worker that has them carries the policy ', h('code', {}, "connect-src 'self'"), '. So does ', h('a', { href: './' }, 'the main page'), ' as a whole, which can reach no other site.'),
+      h('div', { class: 'row' }, h('button', { type: 'button', id: 'forget', onclick: () => void deleteStored() }, 'Forget everything')),
+    ),
+  );
+}
+
 function privacy() {
+  if (hubAddress) return hubPrivacy();
   return h('details', { class: 'menu', name: 'menu' },
     h('summary', {}, h('span', { class: 'dot good', 'aria-hidden': 'true' }), 'Nothing leaves this machine'),
     h('div', { class: 'sheet' },
       h('p', {}, 'Your model and your samples are read by this page and go nowhere else. There is no upload, no account and no analytics.'),
       h('p', {}, 'You can check it: the page and its worker carry the policy ', h('code', {}, "connect-src 'self'"), ', under which the browser refuses to send anything to another site. The network tab of the developer tools stays empty during a run.'),
+      h('p', {}, 'The search of Hugging Face is therefore ', h('a', { href: 'hub.html' }, 'a page of its own'), '.'),
       h('p', {}, 'So that a reload loses nothing, this browser keeps the model, the samples, the settings and the last result in its own storage, on this machine.'),
       h('div', { class: 'row' }, h('button', { type: 'button', id: 'forget', onclick: () => void deleteStored() }, 'Forget everything')),
     ),

@@ -1,17 +1,18 @@
 // @ts-check
 /** Opens models, adds their external data, and gives every file that is dropped to its panel. */
 
-import { baseName, isModel, isPicture } from '../../files.js';
+import { baseName, isData, isModel, isPicture, isStatistics } from '../../files.js';
 import { OctetError, unlessAborted } from '../../octet.js';
 import { plural } from '../../library/format.js';
 import { batch } from '../../library/signals.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { fail, problem, say } from '../../state/messages.js';
-import { comparison, converting, done, large, model, modelChanged, opening, run, runHistory, selected, settings, timing } from '../../state/page.js';
+import { comparison, converting, done, large, model, modelChanged, opening, run, runHistory, selected, settings, statistics, timing, waiting } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { asChosen } from '../data/image-settings.js';
 import { checkSamples } from '../data/sample-check.js';
-import { addSamples, relabel } from '../data/samples.js';
+import { addSamples, relabel, tryPreprocessings } from '../data/samples.js';
+import { chosenByHand, trial } from '../data/state.js';
 
 /** @import { NamedFile } from '../../types.js' */
 
@@ -34,7 +35,9 @@ export async function take(files) {
   const wanted = new Set(model.peek()?.wanted ?? []);
   const beside = files.filter(({ path }) => wanted.has(path) || wanted.has(baseName(path)));
   const models = files.filter((file) => isModel(file) && !beside.includes(file));
-  const rest = files.filter((file) => !beside.includes(file) && !models.includes(file));
+  const others = files.filter((file) => !beside.includes(file) && !models.includes(file));
+  const rest = others.filter((file) => !isStatistics(file));
+  const shared = others.filter(isStatistics);
   if (beside.length > 0) return attach(beside);
   if (models.length > 0) {
     const weights = rest.filter((file) => !isPicture(file) && !/\.np[yz]$/i.test(file.path));
@@ -46,15 +49,61 @@ export async function take(files) {
     if (data.length > 0) await attach(data);
     const left = rest.filter((file) => !data.includes(file));
     if (now && left.length > 0) await addSamples(left);
+    if (now && shared.length > 0) await addStatistics(shared);
     return;
   }
+  if (shared.length > 0) await addStatistics(shared);
+  if (rest.length === 0) return;
   const inPieces = large.peek();
   if (inPieces) return inPieces.add(rest);
   if (!model.peek()) {
+    if (rest.every(isData)) return wait(rest);
     // Opening an unknown file fails with an explanation.
     return open(rest[0]);
   }
   return addSamples(rest);
+}
+
+/** Keeps data until the model comes. @param {NamedFile[]} files */
+function wait(files) {
+  problem.value = null;
+  waiting.value = [...waiting.peek().filter((old) => !files.some(({ path }) => path === old.path)), ...files];
+  say(`${plural(waiting.peek().length, 'file')} of data kept: now open the model.`);
+}
+
+/** Adds the data that came before the model. */
+async function addWaiting() {
+  const files = waiting.peek();
+  waiting.value = [];
+  if (files.length > 0) await addSamples(files);
+}
+
+/** @param {NamedFile[]} files */
+const addStatistics = async (files) => (await import('../sharing/statistics.js')).addStatistics(files);
+
+/**
+ * Shows downloads that come before an opening; *Cancel* ends them. The caller opens what they give.
+ *
+ * @template T
+ * @param {string} name
+ * @param {(signal: AbortSignal, onProgress: (progress: import('../../types.js').Progress) => void) => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function downloading(name, work) {
+  loading?.abort();
+  const mine = (loading = new AbortController());
+  problem.value = null;
+  opening.value = { name, progress: { stage: 'Downloading' } };
+  try {
+    return await work(mine.signal, (progress) => {
+      if (loading === mine) opening.value = { name, progress };
+    });
+  } catch (error) {
+    if (loading === mine) opening.value = null;
+    throw error;
+  } finally {
+    if (loading === mine) loading = null;
+  }
 }
 
 /** @param {NamedFile} file */
@@ -86,6 +135,10 @@ export async function open({ path, blob }) {
       modelChanged.value += 1;
       const proposed = opened.card.pictures;
       if (proposed) settings.value = { ...settings.peek(), ...asChosen(proposed) };
+      const { rate: _, ...kept } = settings.peek();
+      settings.value = kept;
+      chosenByHand.value = false;
+      trial.value = null;
       done.value = null;
       opening.value = null;
       clearForModel();
@@ -93,6 +146,8 @@ export async function open({ path, blob }) {
     say(`${name} is open: ${plural(opened.card.parameters, 'parameter')}.`);
     await relabel();
     await checkSamples();
+    void tryPreprocessings();
+    if (opened.wanted.length === 0) await addWaiting();
   } catch (error) {
     if (loading !== mine) return;
     if (error instanceof OctetError && error.kind === 'memory') return openInPieces({ path, blob }, []);
@@ -131,6 +186,7 @@ function clearForModel() {
   runHistory.value = [];
   comparison.value = null;
   timing.value = null;
+  statistics.value = null;
   selected.value = '';
   const { by_node, by_name, tensors, float, ...document } = settings.peek().document;
   if (by_node || by_name || tensors || float) settings.value = { ...settings.peek(), document };
@@ -166,6 +222,7 @@ async function attach(files) {
   beside = [];
   modelChanged.value += 1;
   await checkSamples();
+  await addWaiting();
 }
 /** @type {NamedFile[]} external data attached so far, while more is missing */
 let beside = [];

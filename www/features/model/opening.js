@@ -17,6 +17,7 @@ export function openingPanel() {
     h('p', { class: 'note' }, () => {
       const { stage = '', done = 0, of = 0, unit } = opening.value?.progress ?? {};
       if (unit !== 'bytes') return stage;
+      if (/^Downloading/.test(stage)) return `${stage}: ${bytes(done)}${of > 0 ? ` of ${bytes(of)}` : ''}`;
       return done < of ? `${bytes(done)} of ${bytes(of)}` : `${bytes(of)} read; parsing the graph`;
     }),
     h('div', { class: 'row' }, h('button', { type: 'button', class: 'quiet', onclick: cancelOpening }, 'Cancel')),

@@ -6,8 +6,11 @@ import { h } from '../../library/dom.js';
 import { pick } from '../../library/file-picker.js';
 import { bytes, count, plural } from '../../library/format.js';
 import { fact, table } from '../../library/table.js';
+import { signal } from '../../library/signals.js';
 import { model, modelChanged, run } from '../../state/page.js';
+import { embedded, linkOfModel } from '../../state/surroundings.js';
 import { take } from './open.js';
+import { taskName, taskSentence } from '../data/tasks.js';
 
 const busy = () => run.value !== null;
 
@@ -21,11 +24,22 @@ export function view() {
       const { card } = open;
       return [
         h('p', { class: 'file' }, h('strong', {}, card.name)),
-        h('p', { class: 'note' }, `${bytes(whole(card))}, ${plural(card.parameters, 'parameter')}`),
+        h('p', { class: 'note' }, [taskName(card), bytes(whole(card)), plural(card.parameters, 'parameter')].filter(Boolean).join(', ')),
       ];
     },
     h('div', { class: 'row' }, ...pick('Open another model', { id: 'choose-model', accept: '.onnx', multiple: true, disabled: busy }, (files) => take(named(files)))),
+    () => !embedded && linkOfModel() && copying(),
   );
+}
+
+/** A model that came by a link is passed on by one. */
+function copying() {
+  const failure = signal('');
+  const copy = async () => (failure.value = await (await import('./copy-link.js')).copyLink());
+  return h('div', { class: 'gap' },
+    h('div', { class: 'row' }, h('button', { type: 'button', class: 'quiet', id: 'copy-link', onclick: copy }, 'Copy the link')),
+    h('p', { class: 'note' }, 'It names the files of the link on this server, with the settings as they are now. Samples that you add are not part of it.'),
+    h('p', { class: 'callout bad', role: 'alert', hidden: () => !failure.value }, () => failure.value));
 }
 
 /** Asks for the external data files by name. */
@@ -50,6 +64,7 @@ export function modelCard() {
   return h('section', { class: 'panel', 'aria-labelledby': 'card-title' },
     h('h2', { id: 'card-title' }, 'Model details'),
     ...card.warnings.map((text) => h('p', { class: 'callout fair' }, text)),
+    h('p', { id: 'task' }, taskSentence(card)),
     h('dl', { class: 'facts' },
       ...fact('Size', bytes(whole(card))),
       ...fact('Parameters', count(card.parameters)),

@@ -11,6 +11,7 @@ import { sentence } from '../../state/messages.js';
 import { comparison, measuring, run, runHistory, samples, timing } from '../../state/page.js';
 import { chooseOutput, measureBoth } from './measure.js';
 import { recognized } from './ocr.js';
+import { usedThreads } from './layer-times.js';
 import { headlineOutput, judged, judgedOutputs, kindNames } from './outputs.js';
 import { changed, compareTimes, runsDiffer, sharesDiffer } from './significance.js';
 import { chosenOutput } from './state.js';
@@ -100,7 +101,7 @@ function latency(done) {
   const said = compareTimes(quantized, float);
   const change = against(done, (one) => one.metrics.ms, { text: milliseconds, moreIsBetter: false, differ: (_, __, one, other) => runsDiffer(one.metrics, other.metrics) });
   return headline('Inference time', milliseconds(quantized.median), `${milliseconds(float.median)} in float: ${said.text}`,
-    `10 to 90 %: ${milliseconds(quantized.p10)} to ${milliseconds(quantized.p90)}; float ${milliseconds(float.p10)} to ${milliseconds(float.p90)}`, change, said.kind === 'bad' ? 'bad' : '');
+    `10 to 90 %: ${milliseconds(quantized.p10)} to ${milliseconds(quantized.p90)}; float ${milliseconds(float.p10)} to ${milliseconds(float.p90)}; ${usedThreads(now.float.totals, now.quantized.totals)}`, change, said.kind === 'bad' ? 'bad' : '');
 }
 
 /**

@@ -1,6 +1,8 @@
 // @ts-check
 /** Times of layers, scaled so that they add up to the time of the run. Pure. */
 
+import { plural } from '../../library/format.js';
+
 /** @import { Run as Timed } from '../../types.js' */
 /** @import { Figures } from './figures.js' */
 
@@ -38,4 +40,16 @@ export function timesByNode(float, quantized) {
     };
   }
   return result;
+}
+
+/**
+ * The numbers of threads on which both models ran, in words. Each uses the number that is fastest
+ * for it at present.
+ *
+ * @param {Pick<Timed['totals'], 'threads' | 'maxThreads'>} float
+ * @param {Pick<Timed['totals'], 'threads' | 'maxThreads'>} quantized
+ */
+export function usedThreads(float, quantized) {
+  const on = (/** @type {typeof float} */ { threads, maxThreads }) => (threads < maxThreads ? `${threads} of ${maxThreads} threads` : plural(threads, 'thread'));
+  return on(float) === on(quantized) ? `both on ${on(float)}` : `on ${on(quantized)}, float on ${on(float)}`;
 }

@@ -7,7 +7,7 @@
 import { batch } from '../../library/signals.js';
 import { inBackground } from '../../state/background-task.js';
 import { say, sentence } from '../../state/messages.js';
-import { comparison, done, imageSettings, measuring, model, report, run, runHistory, samples, timing } from '../../state/page.js';
+import { comparison, done, measuring, model, report, run, runHistory, sampleSettings, samples, timing } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { finished, inSession, replaced } from '../run/run.js';
 import { errorsByNode, mergeFigures } from './figures.js';
@@ -59,7 +59,7 @@ export async function measureError({ split = false } = {}) {
     const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
     const mine = await inSession();
     gently.throwIfAborted();
-    const found = await open.compare(shown.result.file, files, { samples: { image: imageSettings() }, labels: numbers, split, gently }, onProgress);
+    const found = await open.compare(shown.result.file, files, { samples: sampleSettings(), labels: numbers, split, answers: true, gently }, onProgress);
     // From now on the report contains the comparison.
     const reported = mine ? await open.report() : report.peek();
     gently.throwIfAborted();
@@ -101,7 +101,7 @@ export async function measureTime() {
   if (!open || !shown || refs.length === 0) return;
   const sample = files.filter((file) => refs[0].parts.includes(file.path));
   const error = await inBackground('Timing both models', async (gently) => {
-    const options = { samples: { image: imageSettings() }, runs: timed, warmUp: before, gently };
+    const options = { samples: sampleSettings(), runs: timed, warmUp: before, gently };
     const float = await open.run(sample, options);
     gently.throwIfAborted();
     const octet = await start();

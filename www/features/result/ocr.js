@@ -7,7 +7,7 @@
 import { effect, signal } from '../../library/signals.js';
 import { inBackground } from '../../state/background-task.js';
 import { fail, say } from '../../state/messages.js';
-import { done, imageSettings, model, samples } from '../../state/page.js';
+import { done, model, sampleSettings, samples } from '../../state/page.js';
 import { start } from '../../state/session.js';
 
 /** @import { Decoded, OutputTensor } from '../../types.js' */
@@ -51,7 +51,7 @@ export async function readLines() {
   const { files, refs, characters } = samples.peek();
   if (!open || !shown || characters.length === 0) return;
   const error = await inBackground('Reading text with both models', async (gently, onProgress) => {
-    const options = { samples: { image: imageSettings() }, runs: 1, warmUp: 0, gently };
+    const options = { samples: sampleSettings(), runs: 1, warmUp: 0, gently };
     const octet = await start();
     const quantized = await octet.open(shown.result.file);
     /** @type {Line[]} */

@@ -7,8 +7,9 @@ import { download, save } from '../../library/download.js';
 import { bytes, count, duration, plural, real } from '../../library/format.js';
 import { fact, table } from '../../library/table.js';
 import { fail } from '../../state/messages.js';
-import { model, report, run, tab } from '../../state/page.js';
+import { comparison, done, model, report, run, tab } from '../../state/page.js';
 import { leftOut } from '../data/unusable-samples.js';
+import { predictions } from '../predictions/place.js';
 import { forecastAndActual } from '../run/forecast-view.js';
 import { learned } from '../run/learned-layers.js';
 import { inSession, quantize } from '../run/run.js';
@@ -50,12 +51,14 @@ export function resultPanel(done) {
     h('div', { class: 'row downloads' },
       download(() => done.result.file, 'application/octet-stream', fileName, 'Download model', 'primary'),
       download(() => report.value, 'text/yaml', `${stem}.yaml`, 'Download report', ''),
+      h('button', { type: 'button', class: 'quiet', id: 'to-download', onclick: () => (tab.value = 'download') }, 'Names, settings, command and code'),
       h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'View the layers'),
     ),
     moreFiles(stem),
     h('dl', { class: 'facts', id: 'result-facts' },
       ...fact(works.title, h('span', {}, changed.text, changed.more && h('span', { class: 'note more' }, changed.more))), ...fact('Calibrated on', samples), ...fact('Quantization time', duration(done.took)),
       ...(memory ? fact('Peak memory', bytes(memory.peak)) : [])),
+    predictions(done),
     () => recognizedText(done),
     accuracy(done),
     latency(done),
@@ -94,12 +97,20 @@ function moreFiles(stem) {
       onclick: async () => {
         try {
           await inSession();
-          save(await /** @type {import('../../octet.js').Model} */ (model.peek()).export(kind), type, `${stem}.${ending}`);
+          const written = await /** @type {import('../../octet.js').Model} */ (model.peek()).export(kind);
+          save(kind === 'html' ? await withAnswers(written) : written, type, `${stem}.${ending}`);
         } catch (error) {
           fail(`${text} could not be created`, error, 'Measure the time first (again after a reload): most of these files hold measurements.');
         }
       } }, text))),
     h('p', { class: 'note' }, 'For an offline browser, Perfetto, speedscope.app, spreadsheets and Model Explorer. They contain what has been measured so far.'));
+}
+
+/** The HTML report with some of the predictions, if there are any. @param {string} report */
+async function withAnswers(report) {
+  const now = comparison.peek();
+  if (now?.id !== done.peek()?.id || !now?.found.answers.length) return report;
+  return (await import('../predictions/report.js')).withPredictions(report, now.found.answers);
 }
 
 /** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes @param {ReturnType<typeof worksOn>} works */

@@ -5,11 +5,10 @@
  * alternative.
  */
 
-import { needsSamples } from '../../settings-document.js';
 import { effect, untracked } from '../../library/signals.js';
 import { aborted, sentence } from '../../state/messages.js';
-import { done, engine, imageSettings, model, modelChanged, opening, run, samples, settings } from '../../state/page.js';
-import { preview, unusable } from '../data/state.js';
+import { done, engine, model, modelChanged, opening, run, sampleSettings, samples, settings } from '../../state/page.js';
+import { preview, trial, unusable, usesSamples } from '../data/state.js';
 import { forecast } from './state.js';
 
 /** Time in milliseconds without changes before a forecast is requested. */
@@ -23,7 +22,7 @@ function ready() {
   const { files, refs } = samples.value;
   if (!open || opening.value || run.value || done.value || engine.value.state !== 'ready') return null;
   if (open.wanted.length > 0 || open.card.alreadyQuantized || refs.length === 0 || !preview.value?.decoded) return null;
-  if (!needsSamples(document)) return null;
+  if (!usesSamples(document) || trial.value?.state === 'running') return null;
   // Unusable samples are left out.
   const bad = new Set(unusable.value.flatMap((one) => refs.find((ref) => ref.name === one.sample)?.parts ?? []));
   const good = files.filter((file) => !bad.has(file.path));
@@ -55,7 +54,7 @@ export function keepForecast() {
 async function ask({ open, good }, still) {
   const { document } = settings.peek();
   try {
-    const told = await open.forecast(good, { method: document.method, samples: { image: imageSettings() }, settings: document });
+    const told = await open.forecast(good, { method: document.method, samples: sampleSettings(), settings: document });
     if (still()) forecast.value = { told, failure: '' };
   } catch (error) {
     if (still() && !aborted(error)) forecast.value = { told: null, failure: sentence(/** @type {Error} */ (error).message) };

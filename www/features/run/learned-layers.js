@@ -20,7 +20,7 @@ const behind = 12;
 const rows = 8;
 
 /** Words for the proposal that was taken. @type {Record<string, string>} */
-const proposals = { given: 'none, no gain', 'closed form': 'closed form', learned: 'learned' };
+const proposals = { given: 'none, no gain', 'not possible': 'none, not possible here', 'closed form': 'closed form', learned: 'learned' };
 
 /** The part of the progress that is about layers; empty while there are none. */
 export function learnedSoFar() {
@@ -63,18 +63,28 @@ const layersTable = (layers) => table(['Layer', 'Operator', 'Taken', 'Error befo
   h('code', {}, layer.layer), layer.operator, proposals[layer.taken] ?? layer.taken, real(layer.before), real(layer.after), `${gained(layer).toFixed(1)} dB`,
 ]), [3, 4, 5]);
 
+/** Counts the parts of each kind that changed: "2 of 7 layers and 1 of 2 blocks changed". @param {LayerReport[]} layers */
+function changed(layers) {
+  const kinds = Object.entries({ layer: 'layer', block: 'block', model: 'distillation' });
+  const told = kinds.flatMap(([kind, word]) => {
+    const own = layers.filter(({ part }) => part === kind);
+    const gaining = own.filter(({ taken }) => taken !== 'given' && taken !== 'not possible').length;
+    return own.length ? [`${count(gaining)} of ${plural(own.length, word)}`] : [];
+  });
+  return `${told.join(' and ')} changed`;
+}
+
 /** The verdict on what a run learned, and its layers. @param {TuningSummary} summary */
 export function learned({ layers, judgement, samples }) {
-  const changed = layers.filter(({ taken }) => taken !== 'given').length;
   const [title, kind] = !judgement ? ['Learned, not judged', 'fair'] : judgement.taken ? ['The learned weights are used', 'good'] : ['The learned weights are dropped', 'fair'];
   const words = !judgement
-    ? `${count(changed)} of ${plural(layers.length, 'layer')} changed. With four samples or more, some of them would judge the whole model.`
+    ? `${changed(layers)}. With four samples or more, some of them would judge the whole model.`
     : judgement.taken
-      ? `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB in place of ${judgement.before.toFixed(1)}. ${count(changed)} of ${plural(layers.length, 'layer')} changed.`
+      ? `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB in place of ${judgement.before.toFixed(1)}. ${changed(layers)}.`
       : `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB with them and ${judgement.before.toFixed(1)} without. More samples may help.`;
   return h('section', { class: 'gap', id: 'learned', 'aria-labelledby': 'learned-title' },
     h('div', { class: `callout ${kind}` }, h('h3', { id: 'learned-title' }, title), h('p', {}, words)),
-    h('details', {}, h('summary', {}, `Learning of ${plural(layers.length, 'layer')} from ${plural(samples, 'sample')}`),
+    h('details', {}, h('summary', {}, `What was learned from ${plural(samples, 'sample')}`),
       layersTable(layers),
       h('p', { class: 'note' }, 'Mean squared errors of the layers’ outputs, at positions that did not teach.')));
 }

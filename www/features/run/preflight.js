@@ -9,7 +9,7 @@ import { h } from '../../library/dom.js';
 import { count, plural, real } from '../../library/format.js';
 import { model, modelChanged, randomData, samples, settings } from '../../state/page.js';
 import { asProposed, hasPictures, proposal } from '../data/image-settings.js';
-import { preview, unusable } from '../data/state.js';
+import { preview, trial, unusable, usesSamples } from '../data/state.js';
 import { forecastView } from './forecast-view.js';
 
 /** @import { ModelSummary } from '../../types.js' */
@@ -69,7 +69,7 @@ function settingsFindings() {
 function sampleFindings() {
   const { refs, source, labels, labelFailure } = samples.value;
   const good = refs.length - unusable.value.length;
-  const needed = needsSamples(settings.value.document);
+  const [needed, used] = [needsSamples(settings.value.document), usesSamples(settings.value.document)];
   /** @type {Finding[]} */
   const findings = [];
   if (refs.length === 0) return needed ? [{ level: 'fair', text: 'There are no samples yet: add 10 to 100 representative ones.' }] : [];
@@ -77,6 +77,7 @@ function sampleFindings() {
   else if (needed && good < few) findings.push({ level: 'fair', text: `Only ${plural(good, 'sample')}: larger values than these have will be clipped. 10 to 100 are better.` });
   else findings.push({ level: 'good', text: `${plural(good, 'sample')}.` });
   if (good < refs.length) findings.push({ level: 'fair', text: `${count(refs.length - good)} of ${plural(refs.length, 'sample')} can’t be used with the current preprocessing; see Data for reasons and fixes.` });
+  if (used && !needed) findings.push({ level: 'good', text: 'The samples show activations that are too large for half precision; what computes them stays float32.' });
   findings.push(...guessFindings());
   if (labelFailure) findings.push({ level: 'fair', text: labelFailure });
   else if (labels.size > 0) findings.push({ level: 'good', text: `${plural(labels.size, 'label')}: the accuracy will be measured.` });
@@ -92,6 +93,8 @@ function sampleFindings() {
 /** @returns {Finding[]} what of the way images are read nobody knows */
 function guessFindings() {
   const guessed = (proposal.value?.reasons ?? []).filter(({ certainty }) => certainty === 'guess').map(({ of }) => ({ size: 'size', resize: 'resize', values: 'values', layout: 'layout' })[of]);
+  const { text = '', tried = [], clear } = trial.value ?? {};
+  if (hasPictures.value && tried.length > 0) return [{ level: clear ? 'good' : 'fair', text }];
   if (!hasPictures.value || !asProposed.value || guessed.length === 0) return [];
   return [{ level: 'fair', text: `The proposed preprocessing is partly a guess (${guessed.join(', ')}): compare it with the preprocessing used in training.` }];
 }

@@ -4,14 +4,15 @@
  * any time. Results are cached while the page is open, so going back to one is instant.
  */
 
-import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain, tunes } from '../../settings-document.js';
+import { canonical, equalizes, inFull, needsMoments, needsSamples, passOf, runsAgain, tunes } from '../../settings-document.js';
 import { bytes, duration } from '../../library/format.js';
 import { batch, effect } from '../../library/signals.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { aborted, fail, problem, say } from '../../state/messages.js';
-import { comparison, done, imageSettings, model, randomData, report, run, runHistory, samples, settings, timing } from '../../state/page.js';
+import { comparison, done, model, randomData, report, run, runHistory, sampleSettings, samples, settings, statistics, timing } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { setAside } from '../data/sample-check.js';
+import { usesSamples } from '../data/state.js';
 import { blocked, forecast } from './state.js';
 
 /** @import { Calibration, NamedFile, Progress, Settings } from '../../types.js' */
@@ -43,7 +44,7 @@ effect(() => {
 effect(() => {
   const [shown, reported, compared, timed] = [done.value, report.value, comparison.value, timing.value];
   if (!shown) return;
-  const before = results.get(shown.id) ?? { files: samples.peek().files, reading: reading(), comparison: null, timing: null };
+  const before = results.get(shown.id) ?? { files: observed(), reading: reading(), comparison: null, timing: null };
   results.set(shown.id, {
     ...before, done: shown, report: reported, comparison: compared?.id === shown.id ? compared : before.comparison, timing: timed?.id === shown.id ? timed : before.timing,
   });
@@ -54,7 +55,10 @@ effect(() => {
   }
 });
 
-const reading = () => JSON.stringify(imageSettings());
+/** Files that the ranges follow from: statistics, or samples. Compared by identity. */
+const observed = () => (statistics.value ?? samples.value).files;
+
+const reading = () => JSON.stringify(sampleSettings());
 
 /**
  * The cached result of these settings and the loaded samples.
@@ -63,9 +67,9 @@ const reading = () => JSON.stringify(imageSettings());
  */
 function cachedResult(document) {
   const wanted = canonical(inFull(document));
-  const [{ files }, read] = [samples.peek(), reading()];
+  const [files, read] = [observed(), reading()];
   return [...results.values()].reverse().find(({ done: one, ...from }) => canonical(inFull(one.document)) === wanted
-    && (!one.calibration || (from.files === files && from.reading === read)));
+    && (one.calibration ? from.files === files && from.reading === read : !usesSamples(document)));
 }
 
 /**
@@ -92,10 +96,12 @@ export function show(document) {
 export function stale() {
   const shown = done.value;
   if (!shown) return false;
-  const [{ document }, { files, refs }] = [settings.value, samples.value];
+  const { document } = settings.value;
+  const files = observed();
   if (canonical(shown.document) !== canonical(document)) return true;
   const from = results.get(shown.id);
-  return Boolean(shown.calibration && from && refs.length > 0 && (from.files !== files || from.reading !== reading()));
+  if (!shown.calibration) return usesSamples(document);
+  return Boolean(from && files.length > 0 && (from.files !== files || from.reading !== reading()));
 }
 
 /**
@@ -107,7 +113,7 @@ export function stale() {
 export async function inSession() {
   const [open, shown] = [model.peek(), done.peek()];
   if (!open || !shown) return false;
-  const can = !needsSamples(shown.document) || calibrationServes(shown.document, true);
+  const can = !shown.calibration || calibrationServes(shown.document, true);
   if (!can) return false;
   if (sessionResult.id === shown.id && sessionResult.home === open.home && sessionResult.of === open) return true;
   await open.quantize(inFull(shown.document));
@@ -115,13 +121,10 @@ export async function inSession() {
   return true;
 }
 
-/**
- * Sets the method explicitly; otherwise the method at the end of the calibration would apply.
- *
- * @param {Settings} document
- * @returns {Settings}
- */
-const inFull = (document) => ((document.scheme ?? 'static') === 'static' ? { method: defaultMethod, ...document } : document);
+/** Says that the worker's session makes something else than the result, whose report it then lacks. */
+export function releaseSession() {
+  sessionResult = { id: 0, home: null, of: null };
+}
 
 /** @type {AbortController | null} */
 let running = null;
@@ -145,7 +148,7 @@ export function calibrationServes(document, quick = false) {
   if (!calibration) return false;
   const { model: of, files, reading: read, summary } = calibration;
   const all = summary.samples + summary.skipped.length === summary.given;
-  const same = of === model.peek() && of.calibrated && files === samples.peek().files && read === reading();
+  const same = of === model.peek() && of.calibrated && files === observed() && read === reading();
   return same && (quick || all) && !runsAgain(document, calibration.document);
 }
 
@@ -162,8 +165,8 @@ export async function quantize({ quick = false } = {}) {
   const { files, source } = samples.peek();
   const demo = source === randomData;
   const { document } = settings.peek();
-  const needed = needsSamples(document);
-  const image = imageSettings();
+  const needed = usesSamples(document);
+  const read = sampleSettings();
   const started = performance.now();
   const former = done.peek();
   let made = false;
@@ -193,11 +196,12 @@ export async function quantize({ quick = false } = {}) {
     const told = runs ? (forecast.peek()?.told ?? null) : null;
     if (runs) {
       enough = new AbortController();
+      const shared = statistics.peek();
       const skipped = samples.peek().skipped.map(({ sample, reason }) => ({ sample, reason }));
-      const summary = await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, samples: { image, demo, skipped }, signal, enough: enough.signal }, onProgress);
+      const summary = shared ? await open.calibrateByStatistics(shared.files, inFull(document), { signal, onProgress }) : await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, samples: { ...read, demo, skipped }, signal, enough: enough.signal }, onProgress);
       // Samples that failed are removed, so a comparison has only those that ran.
-      const left = setAside(summary.skipped);
-      calibration = { model: open, files: left, reading: JSON.stringify(image), document, summary };
+      const left = shared ? shared.files : setAside(summary.skipped);
+      calibration = { model: open, files: left, reading: JSON.stringify(read), document, summary };
     }
     const summary = needed && calibration ? calibration.summary : null;
     const { model: _, report: reported, ...result } = await open.quantize(inFull(document), { signal, onProgress });

@@ -3,8 +3,8 @@
 
 import { needsSamples } from '../../settings-document.js';
 import { computed, signal } from '../../library/signals.js';
-import { engine, model, modelChanged, opening, run, samples, settings } from '../../state/page.js';
-import { unusable } from '../data/state.js';
+import { engine, model, modelChanged, opening, run, samples, settings, statistics } from '../../state/page.js';
+import { trial, unusable, usesSamples } from '../data/state.js';
 
 /** @import { Forecast } from '../../types.js' */
 
@@ -24,7 +24,11 @@ export const blocked = computed(() => {
   if (opening.value || !open) return opening.value ? 'The model is still being read.' : 'Open a model first.';
   if (open.wanted.length > 0) return `Add the model’s external data first: ${open.wanted.join(', ')}.`;
   if (open.card.alreadyQuantized) return 'This model is already quantized; open the float model it was made from.';
-  if (!needsSamples(settings.value.document)) return '';
+  const { document } = settings.value;
+  if (!usesSamples(document)) return '';
+  if (statistics.value) return '';
+  if (forecast.value?.told?.refusal && !needsSamples(document)) return `${forecast.value.told.refusal} These settings also work without samples.`;
+  if (trial.value?.state === 'running') return 'The preprocessings are being tried with the labels. Cancel keeps the one that is set.';
   if (samples.value.refs.length === 0) return 'Add at least one sample: calibration needs it to measure ranges.';
   if (forecast.value?.told?.refusal) return forecast.value.told.refusal;
   const [bad] = unusable.value;

@@ -1,11 +1,12 @@
 // @ts-check
 /** The button that starts a run, and the progress of a run. */
 
-import { inWords, needsSamples } from '../../settings-document.js';
+import { inWords } from '../../settings-document.js';
 import { h } from '../../library/dom.js';
 import { bytes, duration, plural, timeLeft } from '../../library/format.js';
 import { effect, signal } from '../../library/signals.js';
 import { done, run, settings } from '../../state/page.js';
+import { usesSamples } from '../data/state.js';
 import { liveRanges } from './live-ranges.js';
 import { learnedSoFar } from './learned-layers.js';
 import { curve } from './memory-curve.js';
@@ -19,7 +20,7 @@ export function view() {
     h('button', {
       type: 'button', id: 'run', class: 'primary wide', 'aria-disabled': () => (blocked.value ? 'true' : null), 'aria-describedby': 'run-why',
       onclick: () => blocked.peek() || quantize(),
-    }, () => (done.value ? 'Quantize again' : needsSamples(settings.value.document) ? 'Calibrate and quantize' : 'Quantize')),
+    }, () => (done.value ? 'Quantize again' : usesSamples(settings.value.document) ? 'Calibrate and quantize' : 'Quantize')),
     h('p', { class: 'note', id: 'run-why' }, () => blocked.value || `${inWords(settings.value.document).replace(/^./, (letter) => letter.toUpperCase())}. Your file is not changed.`),
   );
 }

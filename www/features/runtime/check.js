@@ -6,7 +6,7 @@
 
 import { inBackground } from '../../state/background-task.js';
 import { say, sentence } from '../../state/messages.js';
-import { comparison, done, imageSettings, model, samples, settings } from '../../state/page.js';
+import { comparison, done, model, sampleSettings, samples, settings } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { firstWrongNode, form } from './bisect.js';
 import { added, compared, decibels, middle, nothing } from './measures.js';
@@ -62,7 +62,7 @@ export async function checkResult() {
     /** @type {OutputTensor[][]} */
     const inputs = [];
     for (const { parts } of taken) {
-      inputs.push(await open.tensors(files.filter(({ path }) => parts.includes(path)), { image: imageSettings() }));
+      inputs.push(await open.tensors(files.filter(({ path }) => parts.includes(path)), sampleSettings()));
       gently.throwIfAborted();
     }
     const known = await inOctet(octet, models, inputs, gently);

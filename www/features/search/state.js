@@ -5,7 +5,7 @@ import { canonical, inWords } from '../../settings-document.js';
 import { computed, effect, signal } from '../../library/signals.js';
 import { inBackground } from '../../state/background-task.js';
 import { say, sentence } from '../../state/messages.js';
-import { imageSettings, model, randomData, run, samples, settings } from '../../state/page.js';
+import { model, randomData, run, sampleSettings, samples, settings } from '../../state/page.js';
 import { adopt } from '../settings/undo.js';
 import { budgets, budgetText } from './budget.js';
 
@@ -74,15 +74,15 @@ export async function search() {
   // A taken point fixes types. The next search starts where the one before started.
   const base = before && canonical(current) === taken ? before.base : current;
   const { amount, unit } = amounts.peek()[kind.peek()];
-  const image = imageSettings();
+  const read = sampleSettings();
   const choices = { weightBits: weightBits.peek(), activationBits: activationBits.peek(), profile: profile.peek() || unit === 'ms' };
-  const key = canonical({ base, image, choices });
+  const key = canonical({ base, read, choices });
   const given = file.peek()?.text ?? (before?.key === key ? before.found.sensitivities : undefined);
   failure.value = '';
   searching.value = true;
   const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
   const error = await inBackground('Searching under the budget', async (gently, onProgress) => {
-    const options = { ...choices, budget: budgetText(kind.peek(), amount, unit), sensitivities: given, samples: { image, demo: source === randomData }, labels: numbers, settings: base, gently };
+    const options = { ...choices, budget: budgetText(kind.peek(), amount, unit), sensitivities: given, samples: { ...read, demo: source === randomData }, labels: numbers, settings: base, gently };
     const found = await open.search(files, options, onProgress);
     gently.throwIfAborted();
     outcome.value = { found, base, key: file.peek() ? '' : key, reused: given !== undefined };

@@ -4,22 +4,39 @@
  * explained.
  */
 
-import { canonical, commandLine } from '../../settings-document.js';
+import { canonical } from '../../settings-document.js';
 import { h } from '../../library/dom.js';
 import { save } from '../../library/download.js';
 import { effect, signal } from '../../library/signals.js';
-import { parse, write, YamlError } from '../../library/yaml.js';
+import { write } from '../../library/yaml.js';
 import { say } from '../../state/messages.js';
-import { model, randomData, run, samples, settings, textSettings } from '../../state/page.js';
-import { chosenOf, explicitImages, wholeDocument } from '../data/image-settings.js';
-import { setPreprocessing } from '../data/samples.js';
+import { model, run, settings } from '../../state/page.js';
+import { wholeDocument } from '../data/image-settings.js';
+import { commandOf, copied } from './command.js';
 import { redoable, undoable } from './state.js';
 import { adopt, redo, undo } from './undo.js';
+import { applyImages, readDocument } from './whole-document.js';
 
 const busy = () => run.value !== null && !run.value.quick;
 
 /** @param {any} document */
 const yaml = (document) => write(document) || '# all defaults\n';
+
+/** The command line for the settings. */
+const command = () => commandOf(settings.value.document);
+
+/** The buttons of undo, redo and the command line. */
+export function documentSteps() {
+  const failure = signal('');
+  const copy = async () => (failure.value = await copied('The command line', command()));
+  return h('div', { class: 'gap' },
+    h('div', { class: 'row' },
+      h('button', { type: 'button', class: 'small', id: 'undo', disabled: () => busy() || undoable.value.length === 0, onclick: undo }, 'Undo'),
+      h('button', { type: 'button', class: 'small', id: 'redo', disabled: () => busy() || redoable.value.length === 0, onclick: redo }, 'Redo'),
+      h('button', { type: 'button', class: 'small', id: 'copy-command', onclick: copy }, 'Copy as a command line'),
+    ),
+    h('p', { class: 'callout bad', role: 'alert', hidden: () => !failure.value }, () => failure.value));
+}
 
 export function documentEditor() {
   const failure = signal('');
@@ -33,11 +50,8 @@ export function documentEditor() {
   });
   const apply = () => {
     try {
-      const whole = parse(text.value);
-      if (whole === null || typeof whole !== 'object' || Array.isArray(whole)) throw new YamlError(1, 'the document must be `key: value` lines');
-      const { images, ...document } = /** @type {any} */ (whole);
-      if (images && typeof images === 'object' && !Array.isArray(images)) setPreprocessing(chosenOf(images));
-      else if (images) throw new YamlError(1, '`images` must be keys with values');
+      const { document, images } = readDocument(text.value);
+      applyImages(images);
       failure.value = '';
       if (canonical(document) === canonical(settings.peek().document)) say('The settings are unchanged.');
       else say('The settings are applied.');
@@ -47,28 +61,9 @@ export function documentEditor() {
       say(failure.value);
     }
   };
-  /** @param {string} what @param {string} content */
-  const copy = async (what, content) => {
-    try {
-      await navigator.clipboard.writeText(content);
-      say(`${what} copied.`);
-    } catch {
-      failure.value = `The browser does not allow copying; here it is: ${content}`;
-    }
-  };
   const name = () => model.value?.name ?? 'model.onnx';
   const stem = () => name().replace(/\.onnx$/i, '');
-  const command = () => {
-    const { refs, source, textFiles } = samples.value;
-    const texts = textFiles.length > 0 ? textSettings.value : undefined;
-    return commandLine(name(), { ...settings.value.document, ...explicitImages.value }, { random: source === randomData ? refs.length : 0, texts });
-  };
   return h('div', { class: 'gap' },
-    h('div', { class: 'row' },
-      h('button', { type: 'button', class: 'small', id: 'undo', disabled: () => busy() || undoable.value.length === 0, onclick: undo }, 'Undo'),
-      h('button', { type: 'button', class: 'small', id: 'redo', disabled: () => busy() || redoable.value.length === 0, onclick: redo }, 'Redo'),
-      h('button', { type: 'button', class: 'small', id: 'copy-command', onclick: () => copy('The command line', command()) }, 'Copy as a command line'),
-    ),
     h('details', { id: 'advanced' },
       h('summary', {}, 'All settings as a document'),
       h('label', { class: 'field' }, h('span', {}, 'YAML or JSON'), text),

@@ -4,10 +4,12 @@
  * serves the change, a new result is made at once. Otherwise the page offers the button.
  */
 
-import { canonical, needsSamples, put } from '../../settings-document.js';
+import { canonical, put } from '../../settings-document.js';
 import { batch, effect } from '../../library/signals.js';
 import { say } from '../../state/messages.js';
 import { done, run, settings } from '../../state/page.js';
+import { readOnly } from '../../state/surroundings.js';
+import { usesSamples } from '../data/state.js';
 import { calibrationServes, quantize, show, stale } from '../run/run.js';
 import { blocked } from '../run/state.js';
 import { redoable, undoable } from './state.js';
@@ -33,9 +35,10 @@ let waiting = false;
  * at once.
  *
  * @param {Settings} document
- * @param {{ now?: boolean }} [how] `now`: without waiting for more changes
+ * @param {{ now?: boolean, byOwner?: boolean }} [how] `now`: without waiting for more changes; `byOwner`: a read-only studio takes it, too
  */
-export function adopt(document, { now = false } = {}) {
+export function adopt(document, { now = false, byOwner = false } = {}) {
+  if (readOnly.peek() && !byOwner) return say('The settings of this studio cannot be changed here.');
   const before = settings.peek().document;
   if (canonical(before) === canonical(document)) return;
   batch(() => {
@@ -66,7 +69,7 @@ export const redo = () => step(redoable, undoable, 'Redone.');
 /** @param {typeof undoable} from @param {typeof undoable} to @param {string} said */
 function step(from, to, said) {
   const document = from.peek().at(-1);
-  if (!document || (run.peek() && !run.peek()?.quick)) return;
+  if (!document || readOnly.peek() || (run.peek() && !run.peek()?.quick)) return;
   batch(() => {
     from.value = from.peek().slice(0, -1);
     to.value = [...to.peek(), settings.peek().document].slice(-steps);
@@ -96,7 +99,7 @@ function again() {
   }
   const { document } = settings.peek();
   if (!done.peek() || !stale() || show(document) || blocked.peek()) return;
-  if (!needsSamples(document) || calibrationServes(document, true)) void quantize({ quick: true });
+  if (!usesSamples(document) || calibrationServes(document, true)) void quantize({ quick: true });
 }
 
 effect(() => {
@@ -106,7 +109,7 @@ effect(() => {
 });
 
 /** True if the current settings need a new calibration. */
-export const wantsRun = () => stale() && needsSamples(settings.value.document) && !calibrationServes(settings.value.document, true);
+export const wantsRun = () => stale() && usesSamples(settings.value.document) && !calibrationServes(settings.value.document, true);
 
 /**
  * Ctrl+Z, and Ctrl+Shift+Z or Ctrl+Y. Text fields keep their own undo.

@@ -5,9 +5,11 @@ import { methods } from '../../methods.js';
 import { canonical, defaultMethod, get } from '../../settings-document.js';
 import { h } from '../../library/dom.js';
 import { choice } from '../../library/fields.js';
+import { effect } from '../../library/signals.js';
 import { abilities, capabilities, run, settings } from '../../state/page.js';
 import { setThreads } from '../../state/session.js';
-import { documentEditor } from './document-editor.js';
+import { documentEditor, documentSteps } from './document-editor.js';
+import { goalCards, servesGoal } from './goals-view.js';
 import { adopt, change } from './undo.js';
 
 /** @import { Path } from '../../settings-document.js' */
@@ -21,7 +23,7 @@ const schemes = [
   ['dynamic', 'Dynamic, at run time', 'Activations are quantized at each inference. Needs no samples; for transformers and LSTMs on CPUs.'],
   ['weights', 'Weights only, 8 bits', 'Needs no samples. A quarter of the size, computed in float.'],
   ['blocks', 'Block-wise weights', '2 to 8 bits, for the large matrices of language models. Needs no samples, except with gptq and awq.'],
-  ['float16', 'Half precision', 'Needs no samples. Half the size, no integers.'],
+  ['float16', 'Half precision', 'Half the size, no integers. Needs no samples; with some, activations that are too large for it stay float32.'],
 ];
 /** @type {[string, string][]} */
 const formats = [
@@ -54,9 +56,19 @@ const setValue = (path, value, otherwise) => change(path, value === otherwise ? 
 const scheme = () => /** @type {string} */ (valueAt(['scheme'], 'static'));
 
 export function view() {
-  const isStatic = () => scheme() === 'static';
   return h('section', { class: 'panel', 'aria-labelledby': 'settings-title' },
     h('h2', { id: 'settings-title' }, 'Settings'),
+    goalCards(),
+    documentSteps(),
+    advanced(),
+  );
+}
+
+/** Every setting, for those who look for one, and for settings that serve no goal. */
+function advanced() {
+  const isStatic = () => scheme() === 'static';
+  const whole = h('details', { id: 'advanced-settings', open: !servesGoal.peek() },
+    h('summary', {}, 'Advanced'),
     h('fieldset', { disabled: busy },
       h('legend', { class: 'unseen' }, 'Quantization'),
       choice('Preset', 'whole', () => careful.find(([, , document]) => canonical(document) === canonical(settings.value.document))?.[0] ?? '',
@@ -91,6 +103,11 @@ export function view() {
     ),
     documentEditor(),
   );
+  // Settings that no card shows must be in sight.
+  effect(() => {
+    if (!servesGoal.value) whole.open = true;
+  });
+  return whole;
 }
 
 /** @param {string} id @param {string} text @param {string} note @param {Path} path @param {boolean} otherwise */

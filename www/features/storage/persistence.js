@@ -7,7 +7,9 @@
 import { batch, effect, signal } from '../../library/signals.js';
 import { say } from '../../state/messages.js';
 import { done, model, modelChanged, presets, report, runHistory, samples, settings } from '../../state/page.js';
+import { linkOfModel } from '../../state/surroundings.js';
 import { addSamples } from '../data/samples.js';
+import { chosenByHand } from '../data/state.js';
 import { open as openModel, take } from '../model/open.js';
 import { removeKeptResults } from './kept-results.js';
 
@@ -57,10 +59,40 @@ async function ask(mode, work) {
 /** True if storing failed: refused by the browser, or no space. Reported once. */
 let refused = false;
 
+/** This tab; the stored data belongs to the tab that worked last. */
+const tab = `${Date.now()} ${Math.random()}`;
+/** Everything that this tab has stored. @type {Map<string, unknown>} */
+const own = new Map();
+
+/**
+ * Stores a value of this tab; where another tab has worked meanwhile, all values of this one take
+ * the place of its data.
+ *
+ * @param {string} key
+ * @returns {Promise<void>}
+ */
+async function keep(key) {
+  const transaction = (await database()).transaction(store, 'readwrite');
+  const all = transaction.objectStore(store);
+  const put = (/** @type {string} */ name) => void (own.get(name) === null ? all.delete(name) : all.put(own.get(name), name));
+  const owner = all.get('tab');
+  owner.onsuccess = () => {
+    if (owner.result === tab) return put(key);
+    all.clear();
+    all.put(tab, 'tab');
+    for (const name of own.keys()) put(name);
+  };
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onerror = transaction.onabort = () => reject(transaction.error);
+  });
+}
+
 /** @param {string} key @param {unknown} value */
 function storeValue(key, value) {
   if (refused) return;
-  ask('readwrite', (all) => /** @type {IDBRequest<any>} */ (value === null ? all.delete(key) : all.put(value, key))).catch(() => {
+  own.set(key, value);
+  keep(key).catch(() => {
     if (!refused) say('This browser cannot store data for the next visit; downloads are not affected.');
     refused = true;
   });
@@ -79,16 +111,17 @@ export async function startPersistence() {
     refused = true;
     return;
   }
-  // Until a model is open, the stored data stays.
-  const begun = () => model.value !== null;
+  // Until a model is open, the stored data stays. A link brings its model again, so what was stored
+  // before it stays, too.
+  const begun = () => model.value !== null && linkOfModel() === null;
   effect(() => {
     modelChanged.value;
     const now = model.value;
-    if (now && size(now.files) <= most) storeValue('model', { name: now.name, files: now.files });
+    if (now && begun()) storeValue('model', size(now.files) <= most ? { name: now.name, files: now.files } : null);
   });
   effect(() => {
-    const { document, preset, image } = settings.value;
-    if (begun()) storeValue('settings', { document, preset, image });
+    const { document, preset, image, rate } = settings.value;
+    if (begun()) storeValue('settings', { document, preset, image, rate });
   });
   effect(() => {
     const { files: used, skipped, source, labels, names, labelFiles, characters } = samples.value;
@@ -118,6 +151,7 @@ export async function restore() {
   else await openModel(file.files[0]);
   if (!model.peek()) return;
   batch(() => {
+    if (choices) chosenByHand.value = true;
     if (choices) settings.value = { ...settings.peek(), ...choices, preset: choices.preset && choices.preset in presets.peek() ? choices.preset : settings.peek().preset };
     // Older entries have no figures by node.
     if (list) runHistory.value = list.map((one) => ({ ...one, layers: one.layers ?? {} }));
@@ -137,6 +171,7 @@ export async function restore() {
 
 /** Deletes all stored data; the open model stays open. */
 export async function deleteStored() {
+  own.clear();
   try {
     await ask('readwrite', (all) => all.clear());
     localStorage.clear();

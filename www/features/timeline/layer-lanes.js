@@ -8,7 +8,7 @@ import { h, svg } from '../../library/dom.js';
 import { bytes, count, milliseconds, percent, plural } from '../../library/format.js';
 import { table } from '../../library/table.js';
 import { done, measuring, run, samples, selected, timing } from '../../state/page.js';
-import { layerTimes } from '../result/layer-times.js';
+import { layerTimes, usedThreads } from '../result/layer-times.js';
 import { measureTime } from '../result/measure.js';
 
 /** @import { Run } from '../../types.js' */
@@ -29,7 +29,7 @@ export function layerLanes() {
       if (now?.id !== done.value.id) {
         return h('div', { class: 'row' },
           h('button', { type: 'button', id: 'time-layers', disabled: () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0, onclick: () => void measureTime() }, 'Time the layers'),
-          h('span', { class: 'note' }, 'Both models run on the first sample, on one thread, layer by layer.'));
+          h('span', { class: 'note' }, 'Both models run on the first sample, layer by layer.'));
       }
       return pictures(now.float, now.quantized);
     },
@@ -44,7 +44,7 @@ function pictures(float, quantized) {
   return [
     picture('Float model', both[0], float.totals, span, peak),
     picture('Quantized model', both[1], quantized.totals, span, peak),
-    h('p', { class: 'note' }, `Median of ${plural(float.totals.runs, 'run')}, as on the overview. The width of a bar is the layer’s share of the time; grey layers only convert number formats. Below: live memory after each layer, without file, weights and plan.`),
+    h('p', { class: 'note' }, `Median of ${plural(float.totals.runs, 'run')}, as on the overview, ${usedThreads(float.totals, quantized.totals)}. The width of a bar is the layer’s share of the time; grey layers only convert number formats. Below: live memory after each layer, without file, weights and plan.`),
   ];
 }
 

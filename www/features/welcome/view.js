@@ -8,7 +8,8 @@ import { named } from '../../files.js';
 import { h } from '../../library/dom.js';
 import { pick } from '../../library/file-picker.js';
 import { bytes, plural } from '../../library/format.js';
-import { capabilities, engine } from '../../state/page.js';
+import { capabilities, engine, waiting } from '../../state/page.js';
+import { embedded, hubAddress } from '../../state/surroundings.js';
 import { take } from '../model/open.js';
 import { findKeptResults, keptResults, removeKeptResults } from '../storage/kept-results.js';
 import { deleteStored, restore, stored } from '../storage/persistence.js';
@@ -18,11 +19,13 @@ export function view() {
   void findKeptResults();
   return h('div', { class: 'welcome' },
     h('h1', {}, 'Shrink an ONNX model to a quarter of its size'),
-    h('p', { class: 'lead' }, 'Octet quantizes float models to int8 with your own data, in this page. Nothing to install, nothing is sent anywhere.'),
+    h('p', { class: 'lead' }, `Octet quantizes float models to int8 with your own data, in this page. Nothing to install${embedded ? '' : hubAddress ? ', nothing of yours is sent' : ', nothing is sent anywhere'}.`),
     h('div', { class: 'drop' },
       h('p', { class: 'drop-title' }, 'Drop an .onnx file here'),
       h('div', { class: 'row centred' }, ...pick('Choose a model', { class: 'primary', id: 'choose-model', accept: '.onnx', multiple: true }, (files) => take(named(files)))),
       h('p', { class: 'note' }, 'If its weights are in files beside it, choose them together with it.'),
+      () => waiting.value.length > 0 && h('p', { id: 'waiting', role: 'status' }, `${plural(waiting.value.length, 'file')} of data kept. They become samples when the model is here.`),
+      !embedded && !hubAddress && h('p', { class: 'note' }, 'This page reaches no other site. ', h('a', { href: 'hub.html', id: 'to-hub' }, 'Another page searches Hugging Face'), '.'),
     ),
     () => stored.value && h('div', { class: 'panel asks row spread', id: 'stored' },
       h('p', {}, h('strong', {}, stored.value.name), h('span', { class: 'note' }, ` ${bytes(stored.value.bytes)}, kept in this browser from your last visit`)),
