@@ -151,7 +151,7 @@ inBrowsers('accessibility', (visit) => {
       const line = document.querySelector('octet-status [role=status]');
       if (line) new MutationObserver(() => heard.push(line.textContent ?? '')).observe(line, { childList: true, characterData: true, subtree: true });
     });
-    await tab.click('#run');
+    await visit.start();
     await tab.waitForSelector('#enough:not([aria-disabled])');
     await clean(visit, 'calibrating');
     assert.match(await visit.text('#progress-title'), /Calibrating/, 'the run ended before all of it was looked at');

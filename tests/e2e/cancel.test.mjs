@@ -38,7 +38,7 @@ inBrowsers('cancel', (visit) => {
       await visit.ready(many);
       const took = [];
       for (const moment of moments) {
-        await visit.tab.click('#run');
+        await visit.start();
         await visit.says('#progress-title', /Calibrating/);
         await new Promise((next) => setTimeout(next, moment));
         took.push(await cancel(visit));
@@ -48,7 +48,7 @@ inBrowsers('cancel', (visit) => {
       // Before the samples: if cancelling ended the worker, another is still starting and opening
       // the model.
       for (const moment of moments) {
-        await visit.tab.click('#run');
+        await visit.start();
         await visit.tab.waitForSelector('#cancel');
         await new Promise((next) => setTimeout(next, moment / 3));
         took.push(await cancel(visit));
@@ -64,7 +64,7 @@ inBrowsers('cancel', (visit) => {
   test('a calibration is stopped and what it has seen is used; the next run sees all', () => visit({}, async (visit) => {
     const { tab } = visit;
     await visit.ready(many);
-    await tab.click('#run');
+    await visit.start();
     await tab.waitForSelector('#enough:not([aria-disabled])');
     await tab.click('#enough');
     await visit.finished();
@@ -87,7 +87,7 @@ inBrowsers('cancel', (visit) => {
       const note = () => document.querySelectorAll('#cancel, #enough').forEach((button) => places.add(button.getBoundingClientRect().top));
       new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
     });
-    await tab.click('#run');
+    await visit.start();
     await visit.says('#progress-title', /Calibrating/);
     await tab.waitForSelector('svg.ranges');
     await visit.finished();
@@ -97,7 +97,7 @@ inBrowsers('cancel', (visit) => {
     const before = await visit.shown();
     await tab.select('#rounding', 'gptq');
     await visit.says('#changed', /need a new calibration/);
-    await tab.click('#run');
+    await visit.start();
     await visit.says('#progress-title', /Calibrating/);
     await cancel(visit);
     await visit.shows(before);

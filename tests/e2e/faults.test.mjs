@@ -69,7 +69,7 @@ inBrowsers('faults of the browser', (visit, name) => {
     for (const call of ['calibrate', 'quantize']) {
       await tab.select('#method', model ? 'minmax' : 'entropy');
       await endAt(call);
-      await tab.click('#run');
+      await visit.start();
       await said();
       // The result before is still here.
       if (model) assert.deepEqual(await visit.downloaded('.onnx'), model);
@@ -107,8 +107,7 @@ inBrowsers('faults of the browser', (visit, name) => {
     writeFileSync(large, npy(new Float32Array(3 * side * side).fill(0.5), [1, 3, side, side]));
     await visit.choose('choose-samples', large);
     await visit.says('#left', /2 samples/);
-    await tab.waitForSelector('#run:not([disabled])');
-    await tab.click('#run');
+    await visit.start();
     await visit.says('.problem', /memory/i);
     assert.deepEqual(await visit.downloaded('.onnx'), model, 'the result before is still here');
     await visit.press('Close');
@@ -124,7 +123,7 @@ inBrowsers('faults of the browser', (visit, name) => {
     test('a tab that is frozen in a run goes on when it is thawed', () => visit({}, async (visit) => {
       const { tab } = visit;
       await visit.ready(12);
-      await tab.click('#run');
+      await visit.start();
       await visit.says('#progress-title', /Calibrating/);
       const devtools = await tab.createCDPSession();
       await devtools.send('Page.setWebLifecycleState', { state: 'frozen' });

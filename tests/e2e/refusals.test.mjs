@@ -74,7 +74,7 @@ inBrowsers('what cannot be used', (visit) => {
       await visit.drop({ 'odd.onnx': unknownOperator(), 'good.npy': good });
       await visit.says('.file', /odd\.onnx/);
       await visit.says('#run-why', /Your file is not changed/);
-      await visit.tab.click('#run');
+      await visit.start();
       await visit.says('.problem h2', /The run stopped/);
       holds(await visit.text('.problem .message'), [/Frobnicate/, /frob\b/, /export it with standard/]);
     });

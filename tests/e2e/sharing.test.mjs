@@ -87,7 +87,7 @@ inBrowsers('a shared calibration', (visit, browser) => {
     const first = await saved(visit, 'ann');
     await visit.drop({ 'first.stats': first });
     await visit.says('#statistics-note', /5 samples/);
-    await visit.tab.click('#run');
+    await visit.start();
     await visit.says('.problem .message', /need another pass over the samples .*gram-matrices/);
     const second = await saved(visit, 'ann');
     await visit.drop({ 'second.stats': second });

@@ -47,7 +47,7 @@ inBrowsers('threads', (visit, name) => {
     test('an engine that stops is started again, on one thread when asked; nothing is lost', () => visit({}, async (visit) => {
       const { tab } = visit;
       await visit.ready(48);
-      await tab.click('#run');
+      await visit.start();
       await visit.says('#progress-title', /Calibrating/);
       // Ranges are shown as they arrive.
       await visit.says('.ranges + figcaption', /Ranges of \d+ tensors so far; the widest is .+ to /);

@@ -222,9 +222,15 @@ export class Visit {
     await this.tab.waitForFunction(found, {}, selector, words.source, words.flags);
   }
 
+  /** Starts a run as soon as the page allows one. */
+  async start() {
+    await this.tab.waitForSelector('#run:not([aria-disabled])');
+    await this.tab.click('#run');
+  }
+
   /** Starts a run and waits for its successful end. */
   async quantize() {
-    await this.tab.click('#run');
+    await this.start();
     await this.finished();
   }
 
