@@ -31,11 +31,11 @@ use crate::profile::Repeats;
 use crate::quantize::Settings;
 use crate::runtime::FloatKernels;
 use crate::samples::{self, Encoded};
+use crate::session::TuningRun;
 use crate::session::{self, ErrorKind, ModelFile};
 use crate::shards::CompletePasses;
 use crate::stats::Method;
 use crate::tensor::Tensor;
-use crate::tune::Tuning;
 
 #[cfg(feature = "threads")]
 pub use wasm_bindgen_rayon::init_thread_pool;
@@ -74,7 +74,7 @@ pub fn image_presets() -> Result<JsValue, JsValue> {
 pub struct ModelSession {
     inner: session::Session,
     comparing: Option<Comparing>,
-    tuning: Option<(Tuning, Settings)>,
+    tuning: Option<TuningRun>,
     searching: Option<Searching>,
     statistics: Option<CompletePasses>,
     observing: Option<Observing>,

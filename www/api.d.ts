@@ -37,6 +37,11 @@ export interface CalibrateOptions {
    * same settings.
    */
   tuning?: Settings;
+  /**
+   * Keeps the weights that have learned in the private file system of the page's origin. A later
+   * call with the same model, settings and samples goes on from there.
+   */
+  journal?: boolean;
   /** The rounding of weights that `quantize` will use. `gptq` runs the samples once more. */
   rounding?: Rounding;
   /** The equalization that `quantize` will use. It runs the samples once more. */
@@ -78,6 +83,8 @@ export interface Progress {
   unit?: string;
   /** The layer that has just learned its constants. */
   layer?: LayerReport;
+  /** Layers that a run before had learned, whose journal this one goes on from. */
+  resumed?: number;
   /** Ranges of activations so far; absent where nothing changed. */
   ranges?: SeenRange[];
   memory?: Memory;

@@ -29,13 +29,13 @@ const interval = 100;
  * @param {() => Promise<boolean>} enough
  * @returns {Promise<Calibration>}
  */
-export async function calibrate({ key, files, tuning, ...how }, report, enough) {
+export async function calibrate({ key, files, tuning, journal, ...how }, report, enough) {
   const open = session(key);
   const all = samplesOf(files);
   loaded().resetControl();
   report({ stage: 'Preparing the model', memory: memory() });
   const { seen, summary } = await calibrateSession(open, all, how, report, enough);
-  const tuned = tuning ? await tune(open, all.slice(0, seen), tuning, how.samples, report) : null;
+  const tuned = tuning ? await tune(open, all.slice(0, seen), { settings: tuning, samples: how.samples, journal }, report) : null;
   return { ...summary, given: all.length, tuned };
 }
 
@@ -72,24 +72,31 @@ export async function forecast({ key, files, method, samples, settings }) {
  *
  * @param {Session} open
  * @param {Sample[]} all
- * @param {Settings} settings
- * @param {SampleSettings} samples
+ * @param {{ settings: Settings, samples: SampleSettings, journal?: boolean }} how
  * @param {Report} report
  * @returns {Promise<TuningSummary>}
  */
-async function tune(open, all, settings, samples, report) {
+async function tune(open, all, { settings, samples, journal: keeps }, report) {
   report({ stage: 'Preparing the fine-tuning', memory: memory() });
   const layers = open.beginTuning(settings);
   const most = typeof settings.finetune === 'object' ? settings.finetune?.data_size ?? all.length : all.length;
   for (const { name, files } of all.slice(0, most)) await open.addTuningSample(name, files, samples);
   Atomics.store(loaded().control(), slot.done, 0);
-  let done = 0;
-  const progress = () => ({ stage: 'Fine-tuning', done, of: layers, unit: 'layers', memory: memory() });
-  report(progress());
-  return open.tune((/** @type {LayerReport} */ layer) => {
-    done += 1;
-    report({ ...progress(), layer });
-  });
+  const journal = keeps ? await (await import('./tuning-journal.js')).openJournal() : null;
+  try {
+    const [resumed, whole] = journal ? open.resumeTuning(journal.read()) : [0, 0];
+    journal?.begin(open.tuningJournal(), whole);
+    let done = 0;
+    const progress = () => ({ stage: 'Fine-tuning', done, of: layers, unit: 'layers', memory: memory(), resumed });
+    report(progress());
+    const told = (/** @type {LayerReport} */ layer) => {
+      done += 1;
+      report({ ...progress(), layer });
+    };
+    return open.tune(told, (/** @type {Uint8Array<ArrayBuffer>} */ record) => journal?.add(record));
+  } finally {
+    journal?.close();
+  }
 }
 
 /**

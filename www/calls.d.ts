@@ -64,7 +64,7 @@ export interface Calls {
   snippet(args: Key & { kind: SnippetKind; file: string; image: ImageSettings | null }): string;
   forecast(args: Key & { files: NamedFile[]; method: string; samples: SampleSettings; settings: Settings }): Forecast;
   calibrate(args: Key & {
-    files: NamedFile[]; method: string; rounding?: Rounding; equalize?: Settings['equalize']; tuning?: Settings; samples: SampleSettings;
+    files: NamedFile[]; method: string; rounding?: Rounding; equalize?: Settings['equalize']; tuning?: Settings; journal?: boolean; samples: SampleSettings;
   }): Calibration;
   quantize(args: Key & { settings: Settings }): Result & { memory: Memory };
   run(args: Key & {

@@ -169,10 +169,10 @@ export class Model {
    * @returns {Promise<Calibration>}
    */
   async calibrate(samples, options = {}, onProgress) {
-    const { method = 'auto', rounding, equalize, tuning, samples: reading = {}, signal, enough } = options;
+    const { method = 'auto', rounding, equalize, tuning, journal, samples: reading = {}, signal, enough } = options;
     const engine = await this.worker({ signal, onProgress });
     this.#calibrated = null;
-    const args = { key: this.#key, files: samples.map(namedFile), method, rounding, equalize, tuning, samples: reading };
+    const args = { key: this.#key, files: samples.map(namedFile), method, rounding, equalize, tuning, journal, samples: reading };
     const summary = await engine.call('calibrate', args, { signal, enough, onProgress });
     this.#calibrated = engine;
     return summary;

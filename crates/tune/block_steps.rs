@@ -11,10 +11,11 @@ use crate::blocks::{
     BlockLearner, BlockProgram, BlockSolution, LearnedKinds, SampleValues, is_judge,
 };
 use crate::frontier::MarkedCut;
+use crate::learned_part::{GIVEN, LayerReport, NOT_POSSIBLE, TunedPart};
 use crate::operators::moves;
 use crate::options::TuneAlgorithm;
 use crate::segments::is_repeated;
-use crate::tuning::{GAIN, GIVEN, LayerReport, NOT_POSSIBLE, TunedPart, Tuning};
+use crate::tuning::{GAIN, Tuning};
 
 /// The settings of a block's steps.
 struct BlockSteps {

@@ -5,9 +5,10 @@ use octet_onnx::schema::TensorProto;
 use crate::TuneError;
 use crate::closed_form::{Freedom, solve_layer};
 use crate::learn::learn;
+use crate::learned_part::{GIVEN, LayerReport, TunedPart};
 use crate::problem::{LayerProblem, positions_within};
 use crate::solution::Solution;
-use crate::tuning::{GAIN, GIVEN, LayerReport, TunedPart, Tuning};
+use crate::tuning::{GAIN, Tuning};
 
 impl Tuning {
     /// The constants of a layer.

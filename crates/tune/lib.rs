@@ -18,6 +18,7 @@ mod judge;
 mod layer_run;
 mod layers;
 mod learn;
+mod learned_part;
 mod operators;
 mod options;
 mod problem;
@@ -27,8 +28,9 @@ mod solution;
 mod store;
 mod tuning;
 
+pub use learned_part::{LayerReport, LearnedPart, TunedPart};
 pub use options::{FrontierPlace, TuneAlgorithm, TuneOptions};
-pub use tuning::{Judgement, LayerReport, TuneForecast, Tuned, TunedPart, Tuning, TuningSummary};
+pub use tuning::{Judgement, TuneForecast, Tuned, Tuning, TuningSummary};
 
 use octet_onnx::tensor::TensorError;
 use octet_runtime::EngineError;

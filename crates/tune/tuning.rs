@@ -1,5 +1,6 @@
 //! A run over the layers of a model.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use octet_graph::Model;
@@ -12,6 +13,7 @@ use crate::TuneError;
 use crate::block_run::PlannedBlock;
 use crate::frontier::{Frontier, MarkedCut};
 use crate::layers::{TunedLayer, layers};
+use crate::learned_part::{LayerReport, LearnedPart};
 use crate::options::{FrontierPlace, TuneOptions};
 use crate::problem::positions_within;
 use crate::store::Store;
@@ -20,63 +22,6 @@ use crate::store::Store;
 const JUDGED: usize = 4;
 /// A proposal must lower the error by this share.
 pub(crate) const GAIN: f64 = 1e-3;
-/// [`LayerReport::taken`] without a gain, and where nothing could learn.
-pub(crate) const GIVEN: &str = "given";
-pub(crate) const NOT_POSSIBLE: &str = "not possible";
-
-/// The part of a model that a report describes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum TunedPart {
-    /// One layer.
-    #[default]
-    Layer,
-    /// A block of layers, which learned together.
-    Block,
-    /// The whole model, which learned from the outputs of the float model.
-    Model,
-}
-
-/// A layer, a block or a model whose constants were learned.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LayerReport {
-    /// The kind of part.
-    pub part: TunedPart,
-    /// Title of the layer; of a block, those of its first and last layer.
-    pub layer: String,
-    /// Its operator.
-    pub operator: String,
-    /// The proposal that was taken: `given`, `closed form` or `learned`. `not possible` if the
-    /// part has no gradient, or if there are fewer than four samples.
-    pub taken: String,
-    /// Mean squared error at positions that did not teach, before.
-    pub before: f64,
-    /// Mean squared error there, with the constants that were taken.
-    pub after: f64,
-    /// Mean squared error along the steps of the fine-tuning.
-    pub curve: Vec<f64>,
-}
-
-impl LayerReport {
-    /// True if learned constants were taken.
-    pub fn is_changed(&self) -> bool {
-        ![GIVEN, NOT_POSSIBLE].contains(&self.taken.as_str())
-    }
-
-    pub(crate) fn unchanged() -> LayerReport {
-        LayerReport {
-            part: TunedPart::Layer,
-            layer: String::new(),
-            operator: String::new(),
-            taken: GIVEN.into(),
-            before: 0.0,
-            after: 0.0,
-            curve: Vec::new(),
-        }
-    }
-}
-
 /// The error of the whole model on samples that did not teach.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -139,6 +84,8 @@ pub struct Tuning {
     pub(crate) judges: Vec<Vec<Tensor>>,
     /// The shapes of the inputs of each sample.
     pub(crate) shapes: Vec<Vec<Vec<usize>>>,
+    /// The first parts, which learned in a run that was stopped.
+    known: VecDeque<LearnedPart>,
 }
 
 /// A place where the frontiers stop.
@@ -186,6 +133,7 @@ impl Tuning {
             blocks: None,
             judges: Vec::new(),
             shapes: Vec::new(),
+            known: VecDeque::new(),
         })
     }
 
@@ -234,11 +182,27 @@ impl Tuning {
         Ok(())
     }
 
-    /// Learns layer by layer. `done` receives each layer with its place. `stop` is asked in each
+    /// Takes over the first parts of a run with the same model, settings and samples.
+    pub fn resume(&mut self, parts: Vec<LearnedPart>) {
+        self.known = parts.into();
+    }
+
+    /// The next part: one that is known, or one that learns now.
+    fn next_part(
+        &mut self,
+        learn: impl FnOnce(&Tuning) -> Result<(Vec<TensorProto>, LayerReport), TuneError>,
+    ) -> Result<LearnedPart, TuneError> {
+        match self.known.pop_front() {
+            Some(part) => Ok(part),
+            None => learn(self).map(LearnedPart::from),
+        }
+    }
+
+    /// Learns layer by layer. `done` receives each part with its place. `stop` is asked in each
     /// step.
     pub fn run(
         mut self,
-        mut done: impl FnMut(usize, &LayerReport),
+        mut done: impl FnMut(usize, &LearnedPart),
         stop_asked: &(dyn Fn() -> bool + Sync),
     ) -> Result<Tuned, TuneError> {
         if self.shapes.is_empty() {
@@ -274,12 +238,14 @@ impl Tuning {
                 Some(block) if usable[block] => (Some(block), None),
                 other => (None, other),
             };
-            told.extend(left.map(|block| self.left_block(block)));
+            if let Some(block) = left {
+                told.push(self.next_part(|run| Ok((Vec::new(), run.left_block(block))))?);
+            }
             let ended = ended.and_then(|block| begun.take().map(|marks| (block, marks)));
             if let Some((block, marks)) = ended {
-                let (constants, report) = self.block(block, &marks, stop_asked)?;
-                if !constants.is_empty() {
-                    all.take(&mut self.quantized, constants);
+                let part = self.next_part(|run| run.block(block, &marks, stop_asked))?;
+                if !part.constants.is_empty() {
+                    all.take(&mut self.quantized, &part.constants);
                     self.read_input_scales()?;
                     self.integers.rewind(&marks[1], &self.store);
                     while self.integers.passed() <= place {
@@ -288,24 +254,24 @@ impl Tuning {
                     }
                 }
                 marks.into_iter().for_each(|cut| cut.release(&self.store));
-                told.push(report);
+                told.push(part);
             }
             if stop.begins.is_some_and(|block| usable[block]) {
                 begun = Some(both(&self));
             }
             if let Some(layer) = stop.layer.filter(|&layer| self.learns_alone(layer)) {
-                let (constants, report) = self.layer(layer, stop_asked)?;
-                all.take(&mut self.quantized, constants);
-                told.push(report);
+                let part = self.next_part(|run| run.layer(layer, stop_asked))?;
+                all.take(&mut self.quantized, &part.constants);
+                told.push(part);
             }
             if let Some(first) = first.as_ref().filter(|_| place + 1 == stops.len()) {
-                let (constants, report) = self.distil(first, stop_asked)?;
-                all.take(&mut self.quantized, constants);
-                told.push(report);
+                let part = self.next_part(|run| run.distil(first, stop_asked))?;
+                all.take(&mut self.quantized, &part.constants);
+                told.push(part);
             }
-            for report in told {
-                done(reports.len(), &report);
-                reports.push(report);
+            for part in told {
+                done(reports.len(), &part);
+                reports.push(part.report);
             }
         }
         let judgement = self.judge(&before, stop_asked)?;
@@ -329,11 +295,11 @@ impl Tuning {
 struct Constants(Vec<TensorProto>);
 
 impl Constants {
-    fn take(&mut self, model: &mut Model, constants: Vec<TensorProto>) {
+    fn take(&mut self, model: &mut Model, constants: &[TensorProto]) {
         for constant in constants {
             self.0.retain(|known| known.name != constant.name);
             model.graph.initializers.insert(constant.clone());
-            self.0.push(constant);
+            self.0.push(constant.clone());
         }
     }
 }

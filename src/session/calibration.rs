@@ -129,7 +129,7 @@ impl Session {
             for sample in samples {
                 tuning.add(self.decode(sample, decoding)?)?;
             }
-            self.tune(tuning, settings, &())?;
+            self.tune(tuning, &())?;
         }
         Ok(done)
     }

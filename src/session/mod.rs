@@ -44,6 +44,7 @@ mod stored_profile;
 mod streamed;
 mod streamed_report;
 mod tuning;
+mod tuning_journal;
 mod warm_up;
 
 use std::collections::BTreeMap;
@@ -75,6 +76,7 @@ use stored_profile::StoredProfile;
 pub use streamed::{RESTARTED, StreamedModel, StreamedPlan};
 pub use streamed_report::{StreamedOutcome, StreamedResult, StreamedWeight};
 use tuning::LearnedConstants;
+pub use tuning::{ResumedParts, TuningRun};
 pub use warm_up::warm_up;
 
 pub use crate::broken_invariant::BrokenInvariant;

@@ -33,6 +33,10 @@ pub trait ProgressMonitor: Sync {
         false
     }
 
+    /// Receives the record of each part that has learned, for the run's journal
+    /// ([`TuningRun::journal`](super::TuningRun::journal)).
+    fn learned(&self, _record: &[u8]) {}
+
     /// Called when a started sample has ended, with or without an error.
     fn ended(&self) {}
 }

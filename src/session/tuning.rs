@@ -3,17 +3,22 @@
 
 use std::path::Path;
 
+use prost::Message;
+
 use super::error::{Error, OrderError};
 use super::progress::{Event, ProgressMonitor};
+use super::source::Checksum;
+use super::tuning_journal::{header, is_journal, parts as parts_of, record};
 use super::{Session, warm_up};
+use crate::onnx::in_memory::Tensor;
 use crate::onnx::schema::TensorProto;
 use crate::profile::RunStep;
 use crate::quantize::{
     Finetune, FinetuneAlgorithm, LEARNED_OPERATORS, Rounding, Settings, before_learning,
 };
 use crate::tune::{
-    FrontierPlace, LayerReport, TuneAlgorithm, TuneError, TuneOptions, Tuned, TunedPart, Tuning,
-    TuningSummary,
+    FrontierPlace, LayerReport, LearnedPart, TuneAlgorithm, TuneError, TuneForecast, TuneOptions,
+    Tuned, TunedPart, Tuning, TuningSummary,
 };
 
 /// AMD Quark's seed.
@@ -150,11 +155,73 @@ fn options(settings: &Settings) -> TuneOptions {
     }
 }
 
+/// A run that learns constants: the caller adds samples, then calls [`Session::tune`].
+pub struct TuningRun {
+    tuning: Tuning,
+    settings: Settings,
+    /// Of everything that the constants depend on.
+    key: Checksum,
+    /// Parts that a journal gave.
+    known: usize,
+}
+
+/// The outcome of [`TuningRun::resume`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumedParts {
+    /// Number of parts that need not learn again.
+    pub parts: usize,
+    /// Bytes of the journal that are whole. What follows must be cut off before records are added.
+    pub bytes: usize,
+}
+
+impl TuningRun {
+    /// The number of layers that will be learned.
+    pub fn layers(&self) -> usize {
+        self.tuning.layers().count()
+    }
+
+    /// The memory of the layer that needs most.
+    pub fn forecast(&self) -> Option<TuneForecast> {
+        self.tuning.forecast()
+    }
+
+    /// Adds a sample.
+    pub fn add(&mut self, inputs: Vec<Tensor>) -> Result<(), Error> {
+        for input in &inputs {
+            let message = TensorProto::from_tensor("", input);
+            self.key.add(&message.encode_to_vec());
+        }
+        Ok(self.tuning.add(inputs)?)
+    }
+
+    /// The beginning of a journal of this run, after all samples. [`ProgressMonitor::learned`]
+    /// receives its records.
+    pub fn journal(&self) -> Vec<u8> {
+        header(&self.key.clone().bytes())
+    }
+
+    /// True if a file begins as a journal does.
+    pub fn is_journal(file: &[u8]) -> bool {
+        is_journal(file)
+    }
+
+    /// Takes over the parts of a journal, after all samples. One of another model, other settings
+    /// or other samples gives none.
+    pub fn resume(&mut self, journal: &[u8]) -> ResumedParts {
+        let (parts, bytes) = parts_of(journal, &self.key.clone().bytes());
+        self.known = parts.len();
+        self.tuning.resume(parts);
+        ResumedParts {
+            parts: self.known,
+            bytes,
+        }
+    }
+}
+
 impl Session {
-    /// Begins to learn the constants of these settings: see [`Settings::tunes`]. The caller adds
-    /// samples and then calls [`Session::tune`]. `folder` holds a file of values if the settings
-    /// ask for one.
-    pub fn begin_tuning(&mut self, settings: &Settings, folder: &Path) -> Result<Tuning, Error> {
+    /// Begins to learn the constants of these settings: see [`Settings::tunes`]. `folder` holds a
+    /// file of values if the settings ask for one.
+    pub fn begin_tuning(&mut self, settings: &Settings, folder: &Path) -> Result<TuningRun, Error> {
         warm_up::ensure_isa_chosen();
         self.learned.clear();
         self.journal.profiler.resume();
@@ -164,28 +231,43 @@ impl Session {
         let ranges = ranges.ok_or(OrderError::NotCalibrated)?;
         let model = ready.model_for(settings, Some(ranges))?;
         let quantized = before_learning(model, settings, ranges.activation_ranges())?;
-        Ok(Tuning::new(
-            model.clone(),
-            quantized,
-            options(settings),
-            folder,
-        )?)
+        let mut key = Checksum::new();
+        key.add(env!("CARGO_PKG_VERSION").as_bytes());
+        key.add(self.opened.summary.sha256.as_bytes());
+        key.add(&serde_json::to_vec(settings).unwrap_or_default());
+        for constant in quantized.graph.initializers.iter() {
+            key.add(&constant.encode_to_vec());
+        }
+        Ok(TuningRun {
+            tuning: Tuning::new(model.clone(), quantized, options(settings), folder)?,
+            settings: settings.clone(),
+            key,
+            known: 0,
+        })
     }
 
     /// Learns the constants, and keeps them for [`Session::quantize`] with these settings.
     pub fn tune(
         &mut self,
-        tuning: Tuning,
-        settings: &Settings,
+        run: TuningRun,
         monitor: &dyn ProgressMonitor,
     ) -> Result<TuningSummary, Error> {
         self.journal.profiler.begin(RunStep::Tuning);
+        let TuningRun {
+            tuning,
+            settings,
+            known,
+            ..
+        } = run;
         let of = tuning.reports();
-        let done = |place: usize, report: &LayerReport| {
+        let done = |place: usize, part: &LearnedPart| {
+            if place >= known {
+                monitor.learned(&record(part));
+            }
             monitor.event(&Event::Layer {
                 done: place + 1,
                 of,
-                report: report.clone(),
+                report: part.report.clone(),
             });
         };
         let tuned = tuning.run(done, &|| monitor.cancelled());
@@ -193,7 +275,7 @@ impl Session {
         let tuned = tuned?;
         self.journal.report.tuned(&tuned.summary);
         let summary = tuned.summary.clone();
-        self.learned = LearnedConstants(Some((settings.clone(), tuned)));
+        self.learned = LearnedConstants(Some((settings, tuned)));
         Ok(summary)
     }
 }

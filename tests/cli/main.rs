@@ -10,6 +10,7 @@ mod conventions;
 mod doctor;
 mod example;
 mod files;
+mod journal;
 mod models;
 mod notes;
 mod photos;

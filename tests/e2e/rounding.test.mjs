@@ -81,11 +81,44 @@ inBrowsers('weights rounded together', (visit) => {
 
     // Steps for minutes: the run ends only because it is cancelled.
     await settings('weights: {type: i4}\nfinetune: {algorithm: adaround, num_iterations: 5000000}\n');
-    await tab.click('#run');
+    await visit.start();
     await visit.says('#progress-title', /Fine-tuning/);
     await tab.click('#cancel');
     await visit.says('#changed', /need a new calibration/);
     assert.match(await visit.text('#learned'), /learned weights are/, 'the result before is kept');
+  }));
+
+  test('a reload in mid-run loses no layer that has learned: the next run goes on, with the same result', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    const rows = [0, 1, 2, 3, 4, 5, 6, 7].map((index) => npy(new Float32Array(32).map((_, k) => Math.sin(index * 3 + k / 5) + ((k * 7 + index) % 5) / 20), [1, 32]));
+    const { model } = dense({ layers: 4, side: 32 });
+    await visit.quantized(model, rows);
+    const settings = { weights: { type: 'i4' }, finetune: { algorithm: 'adaround', num_iterations: 20_000 } };
+    await tab.$eval('#document', (area, written) => (/** @type {HTMLTextAreaElement} */ (area).value = written), JSON.stringify(settings));
+    await tab.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
+    await visit.says('#changed', /need a new calibration/);
+    await visit.start();
+    await visit.says('#learned-so-far tbody', /dense/);
+    await tab.goto(visit.server?.url ?? '');
+    await tab.waitForSelector('#restore');
+    await tab.click('#restore');
+    await tab.waitForSelector('#done-title');
+    await visit.says('#left', /8 samples/);
+    await visit.start();
+    await visit.says('#resumed', /^[1-3] layers? had learned before the last run was stopped/);
+    await visit.finished();
+    const resumed = await visit.downloaded('.onnx');
+    const whole = await tab.evaluate(async (file, samples, document_) => {
+      const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
+      const octet = await Octet.start({ threads: 1 });
+      const files = samples.map((bytes, index) => ({ path: `sample${index}.npy`, blob: new Blob([new Uint8Array(bytes)]) }));
+      const open = await octet.open(new Uint8Array(file), { name: 'small.onnx' });
+      await open.calibrate(files, { tuning: document_ });
+      const result = await open.quantize(document_);
+      octet.close();
+      return [...result.model];
+    }, [...model], rows.map((row) => [...row]), settings);
+    assert.ok(resumed.equals(Buffer.from(whole)), 'the run that went on gives other bytes');
   }));
 
   test('through the public interface it must be said when calibrating, and is refused in words where it was not', () => visit({}, async (visit) => {

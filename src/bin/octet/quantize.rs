@@ -75,6 +75,10 @@ pub struct QuantizeOptions {
     /// in order
     #[arg(long, value_name = "PASS.stats", num_args = 1.., conflicts_with_all = ["samples", "ranges", "demo"])]
     pub stats: Vec<PathBuf>,
+    /// Keep the layers that have learned in this file (`finetune`, `rounding: closed-form`). A run
+    /// that was stopped goes on from it, with the same result
+    #[arg(long, value_name = "RUN.journal")]
+    pub journal: Option<PathBuf>,
     /// Save the float model as prepared for calibration to this file
     #[arg(long, value_name = "PREPARED.onnx")]
     pub save_prepared: Option<PathBuf>,
@@ -119,6 +123,12 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
         return folder.write();
     }
     let has_data = check_data(options, &settings)?;
+    if options.journal.is_some() && !settings.tunes() {
+        return Err(Failure::usage(
+            "--journal keeps weights that learn, and these settings learn none: add --finetune or --rounding closed-form, or leave \
+             it out",
+        ));
+    }
     let ranges = options.ranges.read(&mut settings)?;
     let image_settings = reading(options)?;
     let out = out(options, &settings)?;

@@ -1,14 +1,19 @@
 //! Learned rounding on the command line.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
 use octet::quantize::Settings;
 use octet::samples::SampleSettings;
-use octet::session::Session;
+use octet::session::{Event, ProgressMonitor, Session, TuningRun};
 
-use super::Failure;
 use super::calibration::failure_of;
 use super::progress::Progress;
 use super::quantize::QuantizeOptions;
 use super::samples::Samples;
+use super::{Failure, files};
 
 /// Feeds the samples, and learns the constants that the settings ask for.
 pub fn tune(
@@ -49,6 +54,107 @@ pub fn tune(
             Err(error) => return Err(named(error)),
         }
     }
-    session.tune(tuning, settings, progress).map_err(named)?;
+    let Some(path) = &options.journal else {
+        session.tune(tuning, progress).map_err(named)?;
+        return Ok(());
+    };
+    let journal = TuningJournal::open(path, &mut tuning, progress)?;
+    session.tune(tuning, &journal).map_err(named)?;
+    journal.end();
     Ok(())
+}
+
+fn refused(path: &Path, error: &io::Error) -> Failure {
+    Failure::unfinished(format!(
+        "{}: the journal can't be kept there: {}; choose another place for --journal",
+        path.display(),
+        files::system_message(error)
+    ))
+}
+
+/// The file of `--journal`, which receives each part that has learned.
+struct TuningJournal<'a> {
+    path: &'a Path,
+    file: Mutex<io::Result<File>>,
+    progress: &'a Progress,
+}
+
+impl TuningJournal<'_> {
+    /// Takes over the parts that the file holds, or begins it.
+    fn open<'a>(
+        path: &'a Path,
+        run: &mut TuningRun,
+        progress: &'a Progress,
+    ) -> Result<TuningJournal<'a>, Failure> {
+        let before = match std::fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            read => read.map_err(|error| refused(path, &error))?,
+        };
+        let resumed = run.resume(&before);
+        if resumed.bytes == 0 && !before.is_empty() && !TuningRun::is_journal(&before) {
+            return Err(Failure::usage(format!(
+                "{}: this file is no journal of octet; choose another name for --journal",
+                path.display()
+            )));
+        }
+        if resumed.parts > 0 {
+            progress.note(&format!(
+                "{}: goes on behind {} layers that have learned",
+                path.display(),
+                resumed.parts
+            ));
+        }
+        let begun = || -> io::Result<File> {
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)?;
+            file.set_len(resumed.bytes as u64)?;
+            file.seek(SeekFrom::End(0))?;
+            if resumed.bytes == 0 {
+                file.write_all(&run.journal())?;
+            }
+            Ok(file)
+        };
+        Ok(TuningJournal {
+            path,
+            file: Mutex::new(Ok(begun().map_err(|error| refused(path, &error))?)),
+            progress,
+        })
+    }
+
+    /// Reports a record that could not be written.
+    fn end(self) {
+        let file = self.file.into_inner();
+        if let Err(error) = file.unwrap_or_else(PoisonError::into_inner) {
+            self.progress.note(&format!(
+                "{}: the journal ends early: {}; the result is complete",
+                self.path.display(),
+                files::system_message(&error)
+            ));
+        }
+    }
+}
+
+impl ProgressMonitor for TuningJournal<'_> {
+    fn event(&self, event: &Event) {
+        self.progress.event(event);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.progress.cancelled()
+    }
+
+    fn learned(&self, record: &[u8]) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = match &mut *file {
+            Ok(file) => file.write_all(record).err(),
+            Err(_) => None,
+        };
+        if let Some(error) = failed {
+            *file = Err(error);
+        }
+    }
 }

@@ -28,7 +28,8 @@ export function learnedSoFar() {
     const layers = run.value?.learned ?? [];
     const last = layers.at(-1);
     if (!last) return null;
-    return [lossCurve(layers, last), layersTable(layers.slice(-rows).reverse())];
+    const resumed = run.value?.progress.resumed ?? 0;
+    return [resumed > 0 && h('p', { class: 'note', id: 'resumed' }, `${plural(resumed, 'layer')} had learned before the last run was stopped. This run goes on behind them, with the same result.`), lossCurve(layers, last), layersTable(layers.slice(-rows).reverse())];
   });
 }
 

@@ -198,7 +198,7 @@ export async function quantize({ quick = false } = {}) {
       enough = new AbortController();
       const shared = statistics.peek();
       const skipped = samples.peek().skipped.map(({ sample, reason }) => ({ sample, reason }));
-      const summary = shared ? await open.calibrateByStatistics(shared.files, inFull(document), { signal, onProgress }) : await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, samples: { ...read, demo, skipped }, signal, enough: enough.signal }, onProgress);
+      const summary = shared ? await open.calibrateByStatistics(shared.files, inFull(document), { signal, onProgress }) : await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, journal: true, samples: { ...read, demo, skipped }, signal, enough: enough.signal }, onProgress);
       // Samples that failed are removed, so a comparison has only those that ran.
       const left = shared ? shared.files : setAside(summary.skipped);
       calibration = { model: open, files: left, reading: JSON.stringify(read), document, summary };

@@ -11,6 +11,7 @@ import { linkOfModel } from '../../state/surroundings.js';
 import { addSamples } from '../data/samples.js';
 import { chosenByHand } from '../data/state.js';
 import { open as openModel, take } from '../model/open.js';
+import { removeJournal } from '../../tuning-journal.js';
 import { removeKeptResults } from './kept-results.js';
 
 /** @import { NamedFile, Result } from '../../types.js' */
@@ -176,6 +177,7 @@ export async function deleteStored() {
     await ask('readwrite', (all) => all.clear());
     localStorage.clear();
     await removeKeptResults();
+    await removeJournal();
     for (const name of await caches.keys()) if (name.startsWith('octet ')) await caches.delete(name);
   } catch {
     // Without storage there is nothing to delete.
