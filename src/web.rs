@@ -28,7 +28,6 @@ use wasm_bindgen::prelude::*;
 
 use crate::compare::Comparing;
 use crate::profile::Repeats;
-use crate::quantize::Settings;
 use crate::runtime::FloatKernels;
 use crate::samples::{self, Encoded};
 use crate::session::TuningRun;
