@@ -1,8 +1,17 @@
 // @ts-check
-/** The folder of converted models in this browser's storage: one folder a model, named as its file. */
+/** Places in this browser's storage: the folder of converted models, with one folder a model, and the journal of weights that learn. */
 
 /** @returns {Promise<FileSystemDirectoryHandle>} */
 export async function resultsFolder() {
   const root = await navigator.storage.getDirectory();
   return root.getDirectoryHandle('conversions', { create: true });
+}
+
+/** The file of weights that learn; there is one for all tabs. */
+export const journalName = 'learned-weights.journal';
+
+/** Removes it. */
+export async function removeJournal() {
+  const root = await navigator.storage.getDirectory();
+  await root.removeEntry(journalName).catch(() => {}); // there is none, or a run writes it
 }

@@ -4,8 +4,7 @@
  * was ended, the next run with the same model, settings and samples goes on from it.
  */
 
-/** The journal's file; there is one for all tabs. */
-export const journalName = 'learned-weights.journal';
+import { journalName } from './results-folder.js';
 
 /** @returns {Promise<TuningJournal | null>} `null` where this browser stores nothing, or another tab writes it */
 export async function openJournal() {
@@ -35,14 +34,14 @@ class TuningJournal {
     return bytes;
   }
 
-  /** Begins a journal, or keeps the whole records of this one. @param {Uint8Array<ArrayBuffer>} header @param {number} whole bytes of them */
+  /** Begins a journal, or keeps the whole records of this one. @param {Uint8Array} header @param {number} whole bytes of them */
   begin(header, whole) {
     this.#end = whole;
     this.#try((access) => access.truncate(whole));
     if (whole === 0) this.add(header);
   }
 
-  /** Adds a record, at once on the disk. @param {Uint8Array<ArrayBuffer>} record */
+  /** Adds a record, at once on the disk. @param {Uint8Array} record */
   add(record) {
     this.#try((access) => {
       const written = access.write(record, { at: this.#end });
@@ -65,10 +64,4 @@ class TuningJournal {
     this.#access?.close();
     this.#access = null;
   }
-}
-
-/** Removes the journal. */
-export async function removeJournal() {
-  const root = await navigator.storage.getDirectory();
-  await root.removeEntry(journalName).catch(() => {}); // none, or one that is being written
 }

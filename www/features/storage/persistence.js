@@ -5,13 +5,13 @@
  */
 
 import { batch, effect, signal } from '../../library/signals.js';
+import { removeJournal } from '../../results-folder.js';
 import { say } from '../../state/messages.js';
-import { done, model, modelChanged, presets, report, runHistory, samples, settings } from '../../state/page.js';
+import { done, model, modelChanged, presets, report, run, runHistory, samples, settings } from '../../state/page.js';
 import { linkOfModel } from '../../state/surroundings.js';
 import { addSamples } from '../data/samples.js';
 import { chosenByHand } from '../data/state.js';
 import { open as openModel, take } from '../model/open.js';
-import { removeJournal } from '../../tuning-journal.js';
 import { removeKeptResults } from './kept-results.js';
 
 /** @import { NamedFile, Result } from '../../types.js' */
@@ -133,7 +133,8 @@ export async function startPersistence() {
   effect(() => {
     const [now, reported] = [done.value, report.value];
     if (!begun()) return;
-    if (!now) return storeValue('result', null);
+    // During a run the result before it stays stored, in case of a reload.
+    if (!now) return void (run.value || storeValue('result', null));
     const { result, ...rest } = now;
     storeValue('result', { ...rest, model: result.file, report: reported, summary: result.summary });
   });
