@@ -33,8 +33,9 @@ export const named = ({ tab }) => tab.$eval('#runtime-culprit', (found) => /** @
  * at first.
  *
  * @param {string} name
+ * @param {string} [module] of the runtime
  */
-export function doubled(name) {
+export function doubled(name, module = 'ort.wasm.min.mjs') {
   const folder = join(scratch, `doubled ${name}`);
   const inside = join(folder, 'vendor', 'onnxruntime-web');
   mkdirSync(inside, { recursive: true });
@@ -44,11 +45,11 @@ export function doubled(name) {
   const built = resolve('pkg');
   link(built, folder, ['vendor']);
   link(join(built, 'vendor'), join(folder, 'vendor'), ['onnxruntime-web']);
-  link(join(built, 'vendor', 'onnxruntime-web'), inside, ['ort.wasm.min.mjs']);
-  copyFileSync(join(built, 'vendor', 'onnxruntime-web', 'ort.wasm.min.mjs'), join(inside, 'real.mjs'));
+  link(join(built, 'vendor', 'onnxruntime-web'), inside, [module]);
+  copyFileSync(join(built, 'vendor', 'onnxruntime-web', module), join(inside, 'real.mjs'));
   copyFileSync(new URL('protobuf.mjs', import.meta.url), join(inside, 'protobuf.mjs'));
   const double = readFileSync(new URL('damaged-runtime.mjs', import.meta.url), 'utf8');
-  const damage = (/** @type {Damage} */ what) => writeFileSync(join(inside, 'ort.wasm.min.mjs'), double.replace('DAMAGE', () => JSON.stringify(what)));
+  const damage = (/** @type {Damage} */ what) => writeFileSync(join(inside, module), double.replace('DAMAGE', () => JSON.stringify(what)));
   damage({ node: 'nobody', operator: 'Mul', value: 0 });
   return { folder, damage };
 }

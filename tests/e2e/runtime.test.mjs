@@ -34,6 +34,39 @@ inBrowsers('the check in the real runtime', (visit) => {
   }));
 });
 
+inBrowsers('the check with WebGPU and WebNN', (visit) => {
+  test('tells time, distance and the nodes that fell back, or why it was not tried, and names a damaged node', async () => {
+    const { folder, damage } = doubled('an encoder with WebGPU', 'ort.webgpu.min.mjs');
+    await visit({ mounts: { '/pkg/': folder } }, async (visit) => {
+      const { tab } = visit;
+      await visit.quantized(encoder(), samplesOf([1, 24]));
+      await visit.judged();
+      await tab.click('#tab-runtime');
+      await tab.waitForSelector('#runtime-providers');
+      for (const name of ['webgpu', 'webnn']) await tab.click(`#runtime-providers [name=${name}]`);
+      assert.ok(!visit.requests.some((url) => url.includes('onnxruntime-web')), 'the runtime was loaded before it was asked for');
+      await checked(visit);
+      assert.match(await visit.text('#runtime-summary'), /loads, and its answers are those of Octet/);
+      await tab.click('#runtime-save');
+      const { rows } = JSON.parse((await visit.saved('small_int8.runtimes.json')).toString());
+      const [wasm, gpu, webnn] = rows;
+      assert.deepEqual([wasm.provider, gpu.provider, webnn.provider], ['wasm', 'webgpu', 'webnn']);
+      assert.match(gpu.note, /swiftshader, in software/);
+      assert.match(webnn.notTried, /This browser has WebNN, but can’t use it: .*not supported/);
+      for (const one of [gpu.float, gpu.quantized]) assert.ok(one.loads && one.medianMs > 0 && one.outputs.every((/** @type {any} */ { octetDecibels }) => octetDecibels > 40), JSON.stringify(one));
+      // What this release has no kernel for.
+      assert.equal(gpu.float.fellBack.length, 0);
+      assert.ok(gpu.quantized.fellBack.includes('QuantizeLinear (d_QuantizeLinear)') && gpu.quantized.nodesOfProvider > 0, JSON.stringify(gpu.quantized));
+      assert.match(await visit.text('#runtime-result'), /\d+ of \d+ nodes fell back to the processor: \d+ QuantizeLinear/);
+      await tab.click('#runtime-providers [name=wasm]');
+      damage({ node: 'dense', operator: 'Mul', value: 0.7 });
+      await checked(visit);
+      assert.match(await visit.text('#runtime-summary'), /answers differently with WebGPU. The first node that differs is dense /);
+      assert.match(await visit.text('#runtime-result'), /WASMnot tried hereIt was not chosen/);
+    });
+  });
+}, ['chromium with WebGPU']);
+
 inBrowsers('a runtime that is wrong', (visit) => {
   test('gives a reproduction of the damaged node', async () => {
     const { folder, damage } = doubled('an encoder');
