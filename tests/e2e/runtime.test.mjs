@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { convolution, encoder } from './model.mjs';
 import { checked, doubled, named, samplesOf } from './real-runtime.mjs';
-import { inBrowsers, scratch } from './walk.mjs';
+import { inBrowsers, out, scratch } from './walk.mjs';
 
 inBrowsers('the check in the real runtime', (visit) => {
   test('loads when it is asked for, and tells load, time and distance of both models', () => visit({}, async (visit) => {
@@ -58,11 +58,25 @@ inBrowsers('the check with WebGPU and WebNN', (visit) => {
       assert.equal(gpu.float.fellBack.length, 0);
       assert.ok(gpu.quantized.fellBack.includes('QuantizeLinear (d_QuantizeLinear)') && gpu.quantized.nodesOfProvider > 0, JSON.stringify(gpu.quantized));
       assert.match(await visit.text('#runtime-result'), /\d+ of \d+ nodes fell back to the processor: \d+ QuantizeLinear/);
-      await tab.click('#runtime-providers [name=wasm]');
+      await tab.click('#tab-download');
+      await tab.waitForSelector('#tried');
+      const tried = await visit.text('#tried');
+      assert.match(tried, /Octetthis pageyescompared with float/);
+      assert.match(tried, /onnxruntime-web [\d.]+WASMyes, in .*as Octet \(.*onnxruntime-web [\d.]+WebGPUyes, in .*as Octet \(.*onnxruntime-webWebNNnot tried here/);
+      for (const [width, scheme] of /** @type {[number, 'light' | 'dark'][]} */ ([[1280, 'light'], [1280, 'dark'], [390, 'light']])) {
+        await tab.setViewport({ width, height: 1400 });
+        await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+        for (const panel of ['download', 'runtime']) {
+          await tab.$eval(`#tab-${panel}`, (button) => /** @type {HTMLElement} */ (button).click());
+          await tab.screenshot({ path: /** @type {`${string}.png`} */ (`${join(out, `tried-${panel}-${width}-${scheme}`)}.png`) });
+        }
+      }
+      await tab.$eval('#runtime-providers [name=wasm]', (box) => /** @type {HTMLElement} */ (box).click());
       damage({ node: 'dense', operator: 'Mul', value: 0.7 });
       await checked(visit);
       assert.match(await visit.text('#runtime-summary'), /answers differently with WebGPU. The first node that differs is dense /);
       assert.match(await visit.text('#runtime-result'), /WASMnot tried hereIt was not chosen/);
+      assert.match(await visit.text('#tried'), /WASMnot tried hereIt was not chosen.*WebGPUyes, in .*differ from Octet \(.* from dense on/);
     });
   });
 }, ['chromium with WebGPU']);

@@ -17,6 +17,7 @@ import { inWords } from './placement.js';
 import { providers } from './providers.js';
 import { reproduction } from './reproduction.js';
 import { blocked, check, checking, failure, wanted } from './state.js';
+import { distance } from './words.js';
 
 /** @import { Check, Row, Tried } from './state.js' */
 
@@ -71,14 +72,11 @@ function result(found) {
   );
 }
 
-/** @param {number} value */
-const distance = (value) => (value === -Infinity ? 'not comparable' : value >= 200 ? 'equal' : `${value.toFixed(1)} dB`);
-
 /** The rows of a provider in the matrix. @param {Row} row @returns {import('../../library/dom.js').Leaf[][]} */
 function lines(row) {
   const threads = row.threads > 1 ? plural(row.threads, 'thread') : '1 thread';
   if (!row.quantized) return [[row.title, '', 'not tried here', '', '', '', h('span', { class: 'reason' }, row.why)]];
-  return (/** @type {const} */ (['float', 'quantized'])).map((kind) => line(row, kind, row[kind], row.provider === 'wasm' ? threads : `${inWords(row[kind]?.placement ?? null, row.title)} ${sentence(row.note)}`));
+  return (/** @type {const} */ (['float', 'quantized'])).map((kind) => line(row, kind, row[kind], row.provider === 'wasm' ? threads : `${inWords(row[kind]?.placement ?? null, row.title)} ${kind === 'float' ? sentence(row.note) : ''}`));
 }
 
 /** @param {Row} row @param {'float' | 'quantized'} kind @param {Tried | null} tried @param {string} note */
