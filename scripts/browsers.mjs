@@ -2,7 +2,7 @@
 
 import puppeteer from 'puppeteer-core';
 
-/** @typedef {'chromium' | 'firefox'} Name */
+/** The last is Chromium with WebGPU in software, and the interface of WebNN. @typedef {'chromium' | 'firefox' | 'chromium with WebGPU'} Name */
 
 /**
  * A fresh headless browser with a profile of its own.
@@ -36,6 +36,7 @@ export function launch(name, { downloads, patience } = {}) {
     executablePath: process.env.OCTET_CHROMIUM || '/usr/bin/chromium',
     args: [
       ...(root ? ['--no-sandbox'] : []),
+      ...(name === 'chromium with WebGPU' ? ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--enable-features=WebMachineLearningNeuralNetwork'] : []),
       '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run',
     ],
   });

@@ -24,7 +24,7 @@ export { policy };
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
 /** The cache folder of `make`. */
-const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
+const cache = process.env.OCTET_CACHE ?? join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
 
 /** @type {Record<string, string>} */
 const types = {

@@ -16,7 +16,7 @@ const taken = [
   ['@dagrejs/dagre', 'dist/dagre.esm.js', 'dagre.js'],
   ['@dagrejs/dagre', 'LICENSE', 'dagre.LICENSE'],
   // For the check in the real runtime, which loads them when it begins: WASM alone, then the build for WebGPU and WebNN.
-  ...['ort.wasm.min.mjs', 'ort-wasm-simd-threaded.mjs', 'ort-wasm-simd-threaded.wasm'].map((file) => ['onnxruntime-web', `dist/${file}`, `onnxruntime-web/${file}`]),
+  ...['ort.wasm.min.mjs', 'ort-wasm-simd-threaded.mjs', 'ort-wasm-simd-threaded.wasm', 'ort.webgpu.min.mjs', 'ort-wasm-simd-threaded.asyncify.mjs', 'ort-wasm-simd-threaded.asyncify.wasm'].map((file) => ['onnxruntime-web', `dist/${file}`, `onnxruntime-web/${file}`]),
 ];
 
 mkdirSync(to, { recursive: true });

@@ -259,6 +259,19 @@ export const sound = () => model(
   [node('Conv', 'conv', ['x', 'w'], 'c', [field(5, [field(1, 'strides'), whole(8, 8), whole(20, 7)])]), node('Relu', 'relu', ['c'], 'y')],
   [tensor('w', float, [4, 1, 16], [raw(matrix(4, 16, 9))])], { x: [1, 1, 16384], y: [1, 4, 2047] });
 
+/**
+ * Branches of unequal size that a logarithm makes equal, as in a spectrum: `x` [1, 3, 16, 16] to `y`
+ * [1, 8, 16, 16]. What is wrong in a small branch is small before the logarithm, and large behind it.
+ */
+export function branches() {
+  const sizes = [1, 0.3, 0.1, 0.03];
+  const weights = sizes.map((size, at) => tensor(`w${at}`, float, [2, 3, 3, 3], [raw(matrix(6, 9, at).map((value) => value * size))]));
+  const nodes = sizes.flatMap((_, at) => [node('Conv', `conv${at}`, ['x', `w${at}`], `c${at}`, pads), node('Relu', `relu${at}`, [`c${at}`], `r${at}`)]);
+  const join = [field(5, [field(1, 'axis'), whole(3, 1), whole(20, 2)])];
+  return model([...nodes, node('Concat', 'join', sizes.map((_, at) => `r${at}`), 'j', join), node('Add', 'floor', ['j', 'small'], 'f'), node('Log', 'log', ['f'], 'y')],
+    [...weights, tensor('small', float, [], [raw([0.02])])], { x: [1, 3, 16, 16], y: [1, 8, 16, 16] });
+}
+
 /** A WAV file of 16 bits. @param {number} rate @param {number} count @returns {Buffer} */
 export function wav(rate, count) {
   const values = Int16Array.from({ length: count }, (_, at) => 20_000 * Math.sin((at * 2 * Math.PI * 440) / rate));

@@ -1,46 +1,14 @@
 // The check in the real runtime: both models in onnxruntime-web, on the samples of the page. A double
-// of the runtime damages one node, and the search names it.
+// of the runtime damages one node, and the page offers a reproduction.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { convolution, dense, detector, encoder, npy } from './model.mjs';
-import { inBrowsers, scratch } from './walk.mjs';
-
-/** @import { Visit } from './walk.mjs' */
-
-/** Samples of some shape that differ. @param {number[]} shape */
-const samplesOf = (shape) => [0, 1, 2, 3].map((index) => {
-  const size = shape.reduce((product, side) => product * side, 1);
-  return npy(Float32Array.from({ length: size }, (_, i) => (((i + index) * 7) % 19) / 9 - 1), shape);
-});
-
-/** Checks the result that is on the page. @param {Visit} visit */
-async function checked({ tab }) {
-  await tab.waitForSelector('#runtime-start');
-  await tab.click('#runtime-start');
-  await tab.waitForSelector('#runtime-stop:not([hidden])');
-  await tab.waitForSelector('#runtime-stop[hidden]');
-}
-
-/** The built packages with the double in place of the runtime. `damage` sets what it damages. @param {string} name */
-function doubled(name) {
-  const folder = join(scratch, `doubled ${name}`);
-  const inside = join(folder, 'vendor', 'onnxruntime-web');
-  mkdirSync(inside, { recursive: true });
-  const link = (/** @type {string} */ from, /** @type {string} */ to, /** @type {string[]} */ except) => {
-    for (const name of readdirSync(from)) if (!except.includes(name)) symlinkSync(join(from, name), join(to, name));
-  };
-  const built = resolve('pkg');
-  link(built, folder, ['vendor']);
-  link(join(built, 'vendor'), join(folder, 'vendor'), ['onnxruntime-web']);
-  link(join(built, 'vendor', 'onnxruntime-web'), inside, ['ort.wasm.min.mjs']);
-  copyFileSync(join(built, 'vendor', 'onnxruntime-web', 'ort.wasm.min.mjs'), join(inside, 'real.mjs'));
-  const double = readFileSync(new URL('damaged-runtime.mjs', import.meta.url), 'utf8');
-  return { folder, damage: (/** @type {object} */ what) => writeFileSync(join(inside, 'ort.wasm.min.mjs'), double.replace('DAMAGE', JSON.stringify(what))) };
-}
+import { convolution, encoder } from './model.mjs';
+import { checked, doubled, named, samplesOf } from './real-runtime.mjs';
+import { inBrowsers, out, scratch } from './walk.mjs';
 
 inBrowsers('the check in the real runtime', (visit) => {
   test('loads when it is asked for, and tells load, time and distance of both models', () => visit({}, async (visit) => {
@@ -66,46 +34,77 @@ inBrowsers('the check in the real runtime', (visit) => {
   }));
 });
 
-/** Damages of a node: an operator with a number follows it. */
-const damages = [{ operator: 'Mul', value: 0.8 }, { operator: 'Mul', value: 0 }, { operator: 'Add', value: 0.4 }, { operator: 'Mul', value: -1 }];
+inBrowsers('the check with WebGPU and WebNN', (visit) => {
+  test('tells time, distance and the nodes that fell back, or why it was not tried, and names a damaged node', async () => {
+    const { folder, damage } = doubled('an encoder with WebGPU', 'ort.webgpu.min.mjs');
+    await visit({ mounts: { '/pkg/': folder } }, async (visit) => {
+      const { tab } = visit;
+      await visit.quantized(encoder(), samplesOf([1, 24]));
+      await visit.judged();
+      await tab.click('#tab-runtime');
+      await tab.waitForSelector('#runtime-providers');
+      for (const name of ['webgpu', 'webnn']) await tab.click(`#runtime-providers [name=${name}]`);
+      assert.ok(!visit.requests.some((url) => url.includes('onnxruntime-web')), 'the runtime was loaded before it was asked for');
+      await checked(visit);
+      assert.match(await visit.text('#runtime-summary'), /loads, and its answers are those of Octet/);
+      await tab.click('#runtime-save');
+      const { rows } = JSON.parse((await visit.saved('small_int8.runtimes.json')).toString());
+      const [wasm, gpu, webnn] = rows;
+      assert.deepEqual([wasm.provider, gpu.provider, webnn.provider], ['wasm', 'webgpu', 'webnn']);
+      assert.match(gpu.note, /swiftshader, in software/);
+      assert.match(webnn.notTried, /This browser has WebNN, but can’t use it: .*not supported/);
+      for (const one of [gpu.float, gpu.quantized]) assert.ok(one.loads && one.medianMs > 0 && one.outputs.every((/** @type {any} */ { octetDecibels }) => octetDecibels > 40), JSON.stringify(one));
+      // What this release has no kernel for.
+      assert.equal(gpu.float.fellBack.length, 0);
+      assert.ok(gpu.quantized.fellBack.includes('QuantizeLinear (d_QuantizeLinear)') && gpu.quantized.nodesOfProvider > 0, JSON.stringify(gpu.quantized));
+      assert.match(await visit.text('#runtime-result'), /\d+ of \d+ nodes fell back to the processor: \d+ QuantizeLinear/);
+      await tab.click('#tab-download');
+      await tab.waitForSelector('#tried');
+      const tried = await visit.text('#tried');
+      assert.match(tried, /Octetthis pageyescompared with float/);
+      assert.match(tried, /onnxruntime-web [\d.]+WASMyes, in .*as Octet \(.*onnxruntime-web [\d.]+WebGPUyes, in .*as Octet \(.*onnxruntime-webWebNNnot tried here/);
+      for (const [width, scheme] of /** @type {[number, 'light' | 'dark'][]} */ ([[1280, 'light'], [1280, 'dark'], [390, 'light']])) {
+        await tab.setViewport({ width, height: 1400 });
+        await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+        for (const panel of ['download', 'runtime']) {
+          await tab.$eval(`#tab-${panel}`, (button) => /** @type {HTMLElement} */ (button).click());
+          await tab.screenshot({ path: /** @type {`${string}.png`} */ (`${join(out, `tried-${panel}-${width}-${scheme}`)}.png`) });
+        }
+      }
+      await tab.$eval('#runtime-providers [name=wasm]', (box) => /** @type {HTMLElement} */ (box).click());
+      damage({ node: 'dense', operator: 'Mul', value: 0.7 });
+      await checked(visit);
+      assert.match(await visit.text('#runtime-summary'), /answers differently with WebGPU. The first node that differs is dense /);
+      assert.match(await visit.text('#runtime-result'), /WASMnot tried hereIt was not chosen/);
+      assert.match(await visit.text('#tried'), /WASMnot tried hereIt was not chosen.*WebGPUyes, in .*differ from Octet \(.* from dense on/);
+    });
+  });
+}, ['chromium with WebGPU']);
 
 inBrowsers('a runtime that is wrong', (visit) => {
-  const cases = /** @type {const} */ ([
-    ['a detector', detector(), samplesOf([1, 3, 64, 64]), ['conv0', 'conv3', 'enlarge', 'join', 'head']],
-    ['an encoder', encoder(), samplesOf([1, 24]), ['dense', 'tanh', 'softmax']],
-    ['a convolution', convolution(), samplesOf([1, 3, 4, 4]), ['conv']],
-    ['dense layers', dense({ layers: 6, side: 48 }).model, samplesOf([1, 48]), ['dense1', 'dense4', 'dense5']],
-  ]);
-  for (const [name, model, samples, nodes] of cases) {
-    test(`the damaged node of ${name} is named, with a reproduction`, async () => {
-      const { folder, damage } = doubled(name);
-      damage({ node: 'nobody', ...damages[0] });
-      await visit({ mounts: { '/pkg/': folder } }, async (visit) => {
-        const { tab } = visit;
-        await visit.quantized(model, samples);
-        await visit.judged();
-        await tab.click('#tab-runtime');
-        await checked(visit);
-        assert.match(await visit.text('#runtime-summary'), /its answers are those of Octet/);
-        for (const [seed, node] of nodes.entries()) {
-          damage({ node, ...damages[seed % damages.length] });
-          await checked(visit);
-          assert.equal(await tab.$eval('#runtime-culprit', (found) => /** @type {HTMLElement} */ (found).dataset.node).catch(String), node);
-          assert.match(await visit.text('#runtime-summary'), new RegExp(`answers differently with WASM. The first node that differs is ${node} `));
-        }
-        await tab.click('#runtime-reproduction');
-        const archive = join(scratch, 'reproduction.zip');
-        writeFileSync(archive, await visit.saved('small_int8.reproduction.zip'));
-        const unpacked = join(scratch, `reproduction of ${name}`);
-        execFileSync('python3', ['-m', 'zipfile', '-e', archive, unpacked]);
-        for (const file of ['inputs', 'octet', 'runtime']) execFileSync('python3', ['-m', 'zipfile', '-t', join(unpacked, `${file}.npz`)]);
-        assert.deepEqual(readdirSync(unpacked).sort(), ['README.txt', 'inputs.npz', 'model.onnx', 'octet.npz', 'runtime.npz']);
-        assert.match(readFileSync(join(unpacked, 'README.txt'), 'utf8'), new RegExp(`^Node ${nodes.at(-1)} `));
-        // The real runtime loads the node by itself.
-        const { InferenceSession } = await import('onnxruntime-web');
-        const part = await InferenceSession.create(readFileSync(join(unpacked, 'model.onnx')));
-        assert.equal(part.outputNames.length, 1);
-      });
+  test('gives a reproduction of the damaged node', async () => {
+    const { folder, damage } = doubled('an encoder');
+    damage({ node: 'dense', operator: 'Mul', value: 0.8 });
+    await visit({ mounts: { '/pkg/': folder } }, async (visit) => {
+      const { tab } = visit;
+      await visit.quantized(encoder(), samplesOf([1, 24]));
+      await visit.judged();
+      await tab.click('#tab-runtime');
+      await checked(visit);
+      assert.equal(await named(visit), 'dense');
+      assert.match(await visit.text('#runtime-summary'), /answers differently with WASM. The first node that differs is dense /);
+      await tab.click('#runtime-reproduction');
+      const archive = join(scratch, 'reproduction.zip');
+      writeFileSync(archive, await visit.saved('small_int8.reproduction.zip'));
+      const unpacked = join(scratch, 'reproduction of a node');
+      execFileSync('python3', ['-m', 'zipfile', '-e', archive, unpacked]);
+      for (const file of ['inputs', 'octet', 'runtime']) execFileSync('python3', ['-m', 'zipfile', '-t', join(unpacked, `${file}.npz`)]);
+      assert.deepEqual(readdirSync(unpacked).sort(), ['README.txt', 'inputs.npz', 'model.onnx', 'octet.npz', 'runtime.npz']);
+      assert.match(readFileSync(join(unpacked, 'README.txt'), 'utf8'), /^Node dense /);
+      // The real runtime loads the node by itself.
+      const { InferenceSession } = await import('onnxruntime-web');
+      const part = await InferenceSession.create(readFileSync(join(unpacked, 'model.onnx')));
+      assert.equal(part.outputNames.length, 1);
     });
-  }
+  });
 }, ['chromium']);

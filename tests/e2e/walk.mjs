@@ -8,6 +8,8 @@ import { after, describe } from 'node:test';
 import { launch as start } from '../../scripts/browsers.mjs';
 import { serve } from '../../scripts/serve.mjs';
 
+/** @import { Name } from '../../scripts/browsers.mjs' */
+
 const cache = process.env.OCTET_CACHE ?? join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
 export const corpus = process.env.OCTET_CORPUS ?? join(cache, 'corpus');
 /** The folder that scripts/demo.mjs makes. */
@@ -75,7 +77,7 @@ export function withoutRelaxedSimd() {
   };
 }
 
-/** @param {import('../../scripts/browsers.mjs').Name} name */
+/** @param {Name} name */
 export const launch = (name) => start(name, { downloads });
 
 /** One browser of each kind for all tests of a process: starting one takes seconds. @type {Map<string, import('puppeteer-core').Browser>} */
@@ -84,7 +86,7 @@ after(async () => {
   for (const browser of started.values()) await browser.close();
 });
 
-/** The running browser, or a new one. @param {'chromium' | 'firefox'} name */
+/** The running browser, or a new one. @param {Name} name */
 async function running(name) {
   const kept = started.get(name);
   if (kept?.connected) return kept;
@@ -100,11 +102,12 @@ async function running(name) {
  * Runs the tests in each browser. `visit` opens the page, runs a scenario and checks the general
  * promises: no console error, no policy violation, no request to another origin.
  *
+ * @template {Name} [N='chromium' | 'firefox']
  * @param {string} what
- * @param {(visit: Begin, name: 'chromium' | 'firefox') => void} tests
- * @param {readonly ('chromium' | 'firefox')[]} [which]
+ * @param {(visit: Begin, name: N) => void} tests
+ * @param {readonly N[]} [which]
  */
-export function inBrowsers(what, tests, which = ['chromium', 'firefox']) {
+export function inBrowsers(what, tests, which = /** @type {readonly any[]} */ (['chromium', 'firefox'])) {
   for (const name of which) {
     describe(`${what} in ${name}`, () => {
       tests(async (options, walk) => {

@@ -15,6 +15,7 @@ import { say, sentence } from '../../state/messages.js';
 import { done, imageSettings, measuring, model, run } from '../../state/page.js';
 import { explicitImagesOf, hasPictures } from '../data/image-settings.js';
 import { calibrationServes, releaseSession } from '../run/run.js';
+import { triedHere } from '../runtime/matrix-table.js';
 import { commandOf, copied } from '../settings/command.js';
 import { calibrated, isVariant, namesFor, stemOf, variants } from './variants.js';
 
@@ -37,7 +38,7 @@ const kind = signal(/** @type {SnippetKind} */ ('onnxruntime'));
 export function view() {
   return h('section', { class: 'stack', 'aria-label': 'Files, command and code' }, () => {
     const shown = done.value;
-    return shown ? [file(shown), others(), settingsAndCommand(shown), code(shown)] : h('div', { class: 'panel asks' },
+    return shown ? [file(shown), triedHere(), others(), settingsAndCommand(shown), code(shown)] : h('div', { class: 'panel asks' },
       h('h2', { id: 'download-title' }, 'Download'), h('p', {}, 'There is no result yet: quantize the model first. Its files, the settings, the command and code that runs it are then here.'));
   });
 }

@@ -42,6 +42,12 @@ import { compared, decibels, roundedAlike } from './measures.js';
 /** The number of values that are watched in one round. */
 const watched = 12;
 
+/** The number of operators that are run by themselves. */
+const most = 24;
+
+/** Noise between two runtimes that compute the same in floats: decibels. */
+const same = 100;
+
 /** Operators that only change the form of a value. */
 const forms = new Set(['QuantizeLinear', 'DequantizeLinear', 'Relu', 'Clip', 'Identity', 'Cast']);
 
@@ -130,45 +136,64 @@ export async function firstWrongNode(graph, output, inputs, runtimes, told = () 
   };
   await look([output]);
   // Between the noise of the output and that of rounding: 45 dB is one step in some of many elements.
-  const limit = (Math.max(0, Math.min(unlike(output), 35)) + 45) / 2;
+  let limit = (Math.max(0, Math.min(unlike(output), 35)) + 45) / 2;
   let bad = output;
-  /** @type {Set<string>} */
+  /** Values that led to `bad`, to come back to. @type {string[]} */
+  const trail = [];
+  /** Values whose difference is one of rounding. @type {Set<string>} */
   const cleared = new Set();
-  for (;;) {
+  const up = (/** @type {string} */ value) => {
+    trail.push(bad);
+    bad = value;
+  };
+  for (let judged = 0; judged < most;) {
     const known = (/** @type {string} */ value) => seen.has(value) && (unlike(value) >= limit || cleared.has(value));
     const { places, border } = above(graph, links, bad, known);
-    const candidates = places.flatMap((place) => graph.nodes[place].outputs).filter((value) => value !== bad && !seen.has(value) && watchable(graph, links, value));
+    const produced = places.flatMap((place) => graph.nodes[place].outputs).filter((value) => value !== bad);
+    const candidates = produced.filter((value) => !seen.has(value) && watchable(graph, links, value));
     told(rounds, places.length);
     if (candidates.length > 0) {
       const step = Math.max(1, candidates.length / watched);
       const chosen = [...new Set(Array.from({ length: Math.min(watched, candidates.length) }, (_, at) => candidates[Math.floor((at + 0.5) * step)] ?? candidates[0]))];
       await look(chosen);
-      bad = chosen.find((value) => unlike(value) < limit) ?? bad;
+      const first = chosen.find((value) => unlike(value) < limit);
+      if (first) up(first);
       continue;
     }
     // A value that parted earlier and is above this one comes first.
-    const earlier = places.flatMap((place) => graph.nodes[place].outputs).find((value) => value !== bad && seen.has(value) && unlike(value) < limit);
-    if (earlier && !cleared.has(earlier)) {
-      bad = earlier;
+    const earlier = produced.find((value) => seen.has(value) && !known(value));
+    if (earlier) {
+      up(earlier);
       continue;
     }
-    const fed = [...border].map((name) => seen.get(name)?.ours ?? inputs.get(name)).filter((one) => one !== undefined);
-    const pair = /** @type {Pair} */ ((await runtimes.alone(fed, [bad])).get(bad));
-    const wrong = !roundedAlike(pair.ours, pair.theirs);
-    const exact = [...border].every((name) => !seen.has(name) || roundedAlike(seen.get(name)?.ours ?? pair.ours, seen.get(name)?.theirs ?? pair.theirs));
-    if (wrong || exact) {
-      const whole = /** @type {Pair} */ (seen.get(bad));
-      if (!wrong && roundedAlike(whole.ours, whole.theirs)) return null;
-      const node = graph.nodes[await within(graph, links, places, fed, runtimes)];
+    judged += 1;
+    const fed = (/** @type {keyof Pair} */ whose) => [...border].map((name) => seen.get(name)?.[whose] ?? inputs.get(name)).filter((one) => one !== undefined);
+    const pair = /** @type {Pair} */ ((await runtimes.alone(fed('ours'), [bad])).get(bad));
+    const whole = /** @type {Pair} */ (seen.get(bad));
+    const alone = !roundedAlike(pair.ours, pair.theirs);
+    const inherited = [...border].filter((name) => seen.has(name) && unlike(name) < same).sort((a, b) => unlike(a) - unlike(b));
+    const wrong = alone || (inherited.length > 0
+      // Octet, given what the runtime computed, gets what the runtime gets: the difference is older.
+      ? !roundedAlike(whole.theirs, /** @type {Pair} */ ((await runtimes.alone(fed('theirs'), [bad])).get(bad)).ours)
+      : !roundedAlike(whole.ours, whole.theirs));
+    if (wrong) {
+      const node = graph.nodes[await within(graph, links, places, fed('ours'), runtimes)];
       const nodes = places.map((place) => graph.nodes[place].name);
-      return { node: node.name, operator: node.operator, output: bad, nodes, inputs: fed, pair: wrong ? pair : whole, alone: wrong, unlike: decibels(compared(pair.ours, pair.theirs, { centred: true })), rounds };
+      return { node: node.name, operator: node.operator, output: bad, nodes, inputs: fed('ours'), pair: alone ? pair : whole, alone, unlike: decibels(compared(pair.ours, pair.theirs, { centred: true })), rounds };
     }
-    // Right by itself: what it reads is already wrong, though by less than the limit.
-    const worst = [...border].filter((name) => seen.has(name) && !roundedAlike(/** @type {Pair} */ (seen.get(name)).ours, /** @type {Pair} */ (seen.get(name)).theirs)).sort((a, b) => unlike(a) - unlike(b))[0];
-    if (worst === undefined || unlike(worst) >= 45) return null;
+    // A small difference that this operator makes large, as a logarithm does.
+    const next = inherited.find((name) => !cleared.has(name));
+    if (next) {
+      limit = Math.max(limit, unlike(next) + 3);
+      up(next);
+      continue;
+    }
     cleared.add(bad);
-    bad = worst;
+    const back = trail.pop();
+    if (back === undefined) return null;
+    bad = back;
   }
+  return null;
 }
 
 /**

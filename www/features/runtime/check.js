@@ -10,14 +10,14 @@ import { comparison, done, model, sampleSettings, samples, settings } from '../.
 import { start } from '../../state/session.js';
 import { firstWrongNode, form } from './bisect.js';
 import { added, compared, decibels, middle, nothing } from './measures.js';
+import { placementOf } from './placement.js';
 import { providers } from './providers.js';
 import { Runtime } from './runtime.js';
-import { blocked, check, checking, failure } from './state.js';
+import { blocked, check, checking, failure, wanted } from './state.js';
 import { inPlainWords } from './words.js';
 
 /** @import { NamedFile, OutputTensor } from '../../types.js' */
 /** @import { Octet } from '../../octet.js' */
-/** @import { Culprit } from './bisect.js' */
 /** @import { RuntimeSession } from './runtime.js' */
 /** @import { Check, Output, Row, Tried } from './state.js' */
 
@@ -70,10 +70,10 @@ export async function checkResult() {
     let now = { id: shown.id, name: shown.result.summary.fileName, samples: taken.length, runs, rows: [], culprit: null, whole: false };
     check.value = now;
     for (const provider of providers) {
-      const why = await provider.missing();
+      const { why, note } = wanted.peek().includes(provider.name) ? await provider.look() : { why: 'It was not chosen.', note: '' };
       const { row, culprit } = why
         ? { row: emptyRow(provider, why), culprit: null }
-        : await tried(provider, models, known, octet, gently, (stage) => onProgress({ stage: `${provider.title}: ${stage}` }));
+        : await tried(provider, note, models, known, octet, gently, (stage) => onProgress({ stage: `${provider.title}: ${stage}` }));
       gently.throwIfAborted();
       now = { ...now, rows: [...now.rows, row], culprit: now.culprit ?? culprit };
       check.value = now;
@@ -146,6 +146,7 @@ const emptyRow = ({ name, title }, why) => ({ provider: name, title, why, versio
  * Runs both models with one provider.
  *
  * @param {import('./providers.js').Provider} provider
+ * @param {string} note
  * @param {Models} models
  * @param {Known} known
  * @param {Octet} octet
@@ -153,12 +154,12 @@ const emptyRow = ({ name, title }, why) => ({ provider: name, title, why, versio
  * @param {(stage: string) => void} told
  * @returns {Promise<{ row: Row, culprit: Check['culprit'] }>}
  */
-async function tried(provider, models, known, octet, signal, told) {
+async function tried(provider, note, models, known, octet, signal, told) {
   told('loading the runtime');
   /** @type {Runtime} */
   let runtime;
   try {
-    runtime = await Runtime.start(provider.name, settings.peek().threads, signal);
+    runtime = await Runtime.start(provider, settings.peek().threads, signal);
   } catch (error) {
     signal.throwIfAborted();
     return { row: emptyRow(provider, `The runtime did not start: ${inPlainWords(error)}`), culprit: null };
@@ -175,13 +176,27 @@ async function tried(provider, models, known, octet, signal, told) {
     if (float.session) float.tried.outputs = judge('float');
     if (quantized.session) quantized.tried.outputs = judge('quantized');
     for (const { session } of alive) await session?.close();
+    if (provider.name !== 'wasm') {
+      told('asking which nodes fell back');
+      for (const kind of /** @type {const} */ (['float', 'quantized'])) both[kind].tried.placement = both[kind].session && await placed(runtime, models[kind], signal);
+    }
     /** @type {Row} */
-    const row = { ...emptyRow(provider, ''), version: runtime.version, threads: runtime.threads, note: provider.note, float: float.tried, quantized: quantized.tried };
+    const row = { ...emptyRow(provider, ''), version: runtime.version, threads: runtime.threads, note, float: float.tried, quantized: quantized.tried };
     const apart = quantized.tried.outputs.filter(({ parts }) => parts).sort((a, b) => a.octet - b.octet)[0];
     const culprit = apart ? await searched(apart.name, provider.title, runtime, models.quantized.file, quantized.outputs, known, octet, signal, told) : null;
     return { row, culprit };
   } finally {
     runtime.end('The check has ended.');
+  }
+}
+
+/** The places of a model's nodes, if the runtime says them. @param {Runtime} runtime @param {ModelFiles} model @param {AbortSignal} signal */
+async function placed(runtime, { file, data }, signal) {
+  try {
+    return placementOf(await runtime.log(file, data));
+  } catch {
+    signal.throwIfAborted();
+    return null;
   }
 }
 
@@ -197,7 +212,7 @@ async function tried(provider, models, known, octet, signal, told) {
  */
 async function runAll(runtime, kind, models, known, signal, told) {
   /** @type {Tried} */
-  const tried = { error: '', loadTime: 0, times: null, outputs: [] };
+  const tried = { error: '', loadTime: 0, times: null, outputs: [], placement: null };
   /** @type {Record<string, OutputTensor>[]} */
   const outputs = [];
   told(`running the ${kind} model`);

@@ -9,8 +9,19 @@
 
 const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ (self));
 
+/** The module with WebGPU and WebNN, and its wasm. @type {[string, string]} */
+const larger = ['ort.webgpu.min.mjs', 'ort-wasm-simd-threaded.asyncify'];
+
 /** The module of each provider, and its wasm. @type {Record<string, [string, string]>} */
-const builds = { wasm: ['ort.wasm.min.mjs', 'ort-wasm-simd-threaded'] };
+const builds = { wasm: ['ort.wasm.min.mjs', 'ort-wasm-simd-threaded'], webgpu: larger, webnn: larger };
+
+/** The log of the runtime while somebody wants it. @type {string[] | null} */
+let log = null;
+// The runtime keeps the console's functions when it loads.
+for (const level of /** @type {const} */ (['log', 'warn', 'error'])) {
+  const written = console[level].bind(console);
+  console[level] = (...words) => (log ? void log.push(words.join(' ')) : written(...words));
+}
 
 /** A model of one Identity, with which the runtime starts its threads. */
 const smallest = Uint8Array.from(atob('CAg6NwoQCgF4EgF5IghJZGVudGl0eRIBZ1oPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCAhAN'), (letter) => letter.charCodeAt(0));
@@ -22,10 +33,10 @@ let provider;
 /** Sessions by their number. @type {Map<number, any>} */
 const sessions = new Map();
 
-/** @type {Record<string, (args: any, loaded: () => void) => Promise<any>>} */
+/** @type {Record<string, (args: any, told: (stage: 'loaded' | 'threads') => void) => Promise<any>>} */
 const calls = {
   /** @param {{ provider: string, threads: number }} args */
-  async start({ provider: wanted, threads }, loaded) {
+  async start({ provider: wanted, threads }, told) {
     provider = wanted;
     const folder = new URL('../../../pkg/vendor/onnxruntime-web/', import.meta.url).href;
     const [module, name] = builds[provider];
@@ -36,18 +47,33 @@ const calls = {
     ort.env.wasm.wasmPaths = folder;
     ort.env.wasm.numThreads = scope.crossOriginIsolated ? threads : 1;
     ort.env.logLevel = 'error';
-    loaded();
-    await (await ort.InferenceSession.create(smallest, { executionProviders: [provider] })).release();
+    told('loaded');
+    await (await ort.InferenceSession.create(smallest, { executionProviders: ['wasm'] })).release();
+    told('threads');
+    if (provider !== 'wasm') await (await ort.InferenceSession.create(smallest, { executionProviders: [provider] })).release();
     return { version: ort.env.versions.web ?? ort.env.versions.common, threads: ort.env.wasm.numThreads };
   },
 
   /** @param {{ key: number, file: Blob, data: NamedFile[] }} args */
   async create({ key, file, data }) {
     const began = performance.now();
-    const externalData = await Promise.all(data.map(async ({ path, blob }) => ({ path, data: new Uint8Array(await blob.arrayBuffer()) })));
-    const bytes = new Uint8Array(await file.arrayBuffer());
-    sessions.set(key, await ort.InferenceSession.create(bytes, { executionProviders: [provider], ...(externalData.length > 0 ? { externalData } : {}) }));
+    sessions.set(key, await session(file, data));
     return performance.now() - began;
+  },
+
+  /**
+   * The log of a further load, which says the place of each node.
+   *
+   * @param {{ file: Blob, data: NamedFile[] }} args
+   */
+  async log({ file, data }) {
+    log = [];
+    try {
+      await (await session(file, data, { logSeverityLevel: 0, logVerbosityLevel: 1 })).release();
+      return log;
+    } finally {
+      log = null;
+    }
   },
 
   /** @param {{ key: number, inputs: InputTensor[] }} args @returns {Promise<OutputTensor[]>} */
@@ -82,6 +108,13 @@ const calls = {
     sessions.delete(key);
   },
 };
+
+/** @param {Blob} file @param {NamedFile[]} data @param {{ logSeverityLevel: number, logVerbosityLevel?: number }} [options] */
+async function session(file, data, options = { logSeverityLevel: 3 }) {
+  const externalData = await Promise.all(data.map(async ({ path, blob }) => ({ path, data: new Uint8Array(await blob.arrayBuffer()) })));
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  return await ort.InferenceSession.create(bytes, { executionProviders: [provider], ...(externalData.length > 0 ? { externalData } : {}), ...options });
+}
 
 /**
  * Tensors of the runtime. Half-precision inputs come as floats and are rounded here.
@@ -143,7 +176,7 @@ scope.addEventListener('message', (event) => {
   const { id, call, args } = event.data;
   line = line.then(async () => {
     try {
-      scope.postMessage({ id, value: await calls[call](args, () => scope.postMessage({ loaded: true })) });
+      scope.postMessage({ id, value: await calls[call](args, (stage) => scope.postMessage({ stage })) });
     } catch (error) {
       scope.postMessage({ id, failure: String(/** @type {any} */ (error)?.message ?? error) });
     }

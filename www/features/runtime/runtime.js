@@ -3,8 +3,8 @@
 
 /** @import { InputTensor, NamedFile, OutputTensor } from '../../types.js' */
 
-/** Time in milliseconds that the threads have to start once the runtime is loaded. */
-const startup = 10_000;
+/** Time in milliseconds that the threads have to start once the runtime is loaded, for each MB of it. */
+const startup = 750;
 
 /** A runtime that has started. Its sessions end with it. */
 export class Runtime {
@@ -19,8 +19,8 @@ export class Runtime {
   constructor(provider) {
     this.provider = provider;
     this.worker = new Worker(new URL('runtime-worker.js', import.meta.url), { type: 'module', name: `onnxruntime-web ${provider}` });
-    this.worker.addEventListener('message', ({ data: { id, value, failure, loaded } }) => {
-      if (loaded) return this.onLoaded();
+    this.worker.addEventListener('message', ({ data: { id, value, failure, stage } }) => {
+      if (stage) return this.onStage(stage);
       const call = this.#pending.get(id);
       this.#pending.delete(id);
       if (failure === undefined) call?.resolve(value);
@@ -32,29 +32,34 @@ export class Runtime {
     });
   }
 
-  /** Called when the files of the runtime are loaded, so that only its threads have to start. */
-  onLoaded() {}
+  /** Called when the files of the runtime are loaded, and when its threads run. @param {'loaded' | 'threads'} _stage */
+  onStage(_stage) {}
 
   /**
    * Starts the runtime in a worker. `signal` ends it at any time. Threads that do not start in time
    * are left out, as in Octet: a browser may refuse to start workers in a worker.
    *
-   * @param {string} provider
+   * @param {{ name: string, size: number }} provider
    * @param {number} threads
    * @param {AbortSignal} signal
    * @returns {Promise<Runtime>}
    */
   static async start(provider, threads, signal) {
-    const runtime = new Runtime(provider);
+    const runtime = new Runtime(provider.name);
     signal.addEventListener('abort', () => runtime.end('The check was stopped.'), { once: true });
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let late;
-    runtime.onLoaded = () => (late = threads > 1 ? setTimeout(() => runtime.end('The threads did not start.'), startup) : undefined);
+    let threaded = false;
+    runtime.onStage = (stage) => {
+      clearTimeout(late);
+      threaded ||= stage === 'threads';
+      if (stage === 'loaded' && threads > 1) late = setTimeout(() => runtime.end('The threads did not start.'), startup * provider.size);
+    };
     try {
-      return Object.assign(runtime, await runtime.#call('start', { provider, threads }));
+      return Object.assign(runtime, await runtime.#call('start', { provider: provider.name, threads }));
     } catch (error) {
       runtime.end('The runtime did not start.');
-      if (threads > 1 && !signal.aborted) return await Runtime.start(provider, 1, signal);
+      if (threads > 1 && !threaded && !signal.aborted) return await Runtime.start(provider, 1, signal);
       throw error;
     } finally {
       clearTimeout(late);
@@ -99,6 +104,11 @@ export class Runtime {
    */
   time(some, inputs, how) {
     return this.#call('time', { keys: some.map(({ key }) => key), inputs, ...how });
+  }
+
+  /** The verbose log of a load. @param {Blob} file @param {NamedFile[]} [data] @returns {Promise<string[]>} */
+  log(file, data = []) {
+    return this.#call('log', { file, data });
   }
 
   /** Ends the worker; pending calls fail with this reason. @param {string} why */

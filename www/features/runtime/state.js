@@ -5,6 +5,7 @@ import { computed, effect, signal } from '../../library/signals.js';
 import { done, model, run, samples } from '../../state/page.js';
 
 /** @import { Culprit } from './bisect.js' */
+/** @import { Placement } from './placement.js' */
 
 /**
  * An output of a model in the runtime. `octet`: decibels between it and the same model in Octet;
@@ -15,9 +16,10 @@ import { done, model, run, samples } from '../../state/page.js';
  */
 
 /**
- * A model in the runtime. `error` in place of all else where it does not load or run.
+ * A model in the runtime. `error` in place of all else where it does not load or run. `placement`: of
+ * its nodes, with a provider that may leave some to the processor; `null` where it is not known.
  *
- * @typedef {{ error: string, loadTime: number, times: [number, number, number] | null, outputs: Output[] }} Tried
+ * @typedef {{ error: string, loadTime: number, times: [number, number, number] | null, outputs: Output[], placement: Placement | null }} Tried
  */
 
 /**
@@ -42,6 +44,8 @@ import { done, model, run, samples } from '../../state/page.js';
 
 /** @type {import('../../library/signals.js').Signal<Check | null>} */
 export const check = signal(/** @type {any} */ (null));
+/** Names of the providers that a check tries. */
+export const wanted = signal(['wasm']);
 /** True while a check is under way. */
 export const checking = signal(false);
 /** Reason why the last check has no result; empty otherwise. */

@@ -9,31 +9,50 @@ import { save } from '../../library/download.js';
 import { count, duration, milliseconds, percent, plural } from '../../library/format.js';
 import { table } from '../../library/table.js';
 import { stopMeasuring } from '../../state/background-task.js';
-import { fail, say } from '../../state/messages.js';
+import { fail, say, sentence } from '../../state/messages.js';
 import { measuring, selected, tab } from '../../state/page.js';
 import { checkResult, summary } from './check.js';
 import { matrixText } from './matrix.js';
+import { inWords } from './placement.js';
+import { providers } from './providers.js';
 import { reproduction } from './reproduction.js';
-import { blocked, check, checking, failure } from './state.js';
+import { blocked, check, checking, failure, wanted } from './state.js';
+import { distance } from './words.js';
 
 /** @import { Check, Row, Tried } from './state.js' */
 
 export function view() {
   return h('section', { class: 'panel', 'aria-labelledby': 'runtime-title' },
     h('h2', { id: 'runtime-title' }, 'Check in onnxruntime-web'),
-    h('p', { class: 'note' }, 'Both models run in ONNX Runtime’s build for browsers, on your samples: do they load, how long do they take, and are the answers those of Octet? The runtime (14 MB) loads from this site when the check begins. Nothing leaves your machine.'),
+    h('p', { class: 'note' }, 'Both models run in ONNX Runtime’s build for browsers, on your samples: do they load, how long do they take, and are the answers those of Octet? The runtime loads from this site when the check begins: 14 MB, or 27 MB for WebGPU and WebNN. Nothing leaves your machine.'),
+    chosen(),
     h('div', { class: 'row' },
       // Not `disabled`, so that a screen reader can reach the button and its reason.
       h('button', {
-        type: 'button', id: 'runtime-start', class: 'primary', 'aria-disabled': () => (blocked.value || checking.value ? 'true' : null), 'aria-describedby': 'runtime-why',
-        onclick: () => blocked.peek() || checking.peek() || void checkResult(),
+        type: 'button', id: 'runtime-start', class: 'primary', 'aria-disabled': () => (hindered() || checking.value ? 'true' : null), 'aria-describedby': 'runtime-why',
+        onclick: () => hindered() || checking.peek() || void checkResult(),
       }, () => (check.value ? 'Check again' : 'Check')),
       h('button', { type: 'button', id: 'runtime-stop', hidden: () => !checking.value, onclick: () => stopMeasuring() && say('The check is stopped.') }, 'Stop'),
-      h('span', { id: 'runtime-why', class: 'note' }, () => blocked.value)),
+      h('span', { id: 'runtime-why', class: 'note' }, hindered)),
     () => checking.value && h('p', { id: 'runtime-stage' }, () => `${measuring.value?.progress.stage ?? 'Stopping'} …`),
     () => failure.value && h('p', { class: 'callout bad', id: 'runtime-failure', role: 'alert' }, failure.value),
     () => check.value && check.value.rows.length > 0 && result(check.value),
   );
+}
+
+/** Reason why no check can start; empty if one can. */
+const hindered = () => blocked.value || (wanted.value.length === 0 ? 'Choose at least one way to run.' : '');
+
+/** The choice of providers. */
+function chosen() {
+  return h('fieldset', { class: 'row', id: 'runtime-providers' }, h('legend', { class: 'note' }, 'Run with'),
+    providers.map(({ name, title }) => h('label', { class: 'check' }, h('input', {
+      type: 'checkbox', name, checked: () => wanted.value.includes(name), disabled: () => checking.value,
+      onchange: (/** @type {Event} */ event) => {
+        const on = /** @type {HTMLInputElement} */ (event.target).checked;
+        wanted.value = providers.map((one) => one.name).filter((one) => (one === name ? on : wanted.peek().includes(one)));
+      },
+    }), h('span', {}, title))));
 }
 
 /** @param {Check} found */
@@ -53,14 +72,11 @@ function result(found) {
   );
 }
 
-/** @param {number} value */
-const distance = (value) => (value === -Infinity ? 'not comparable' : value >= 200 ? 'equal' : `${value.toFixed(1)} dB`);
-
 /** The rows of a provider in the matrix. @param {Row} row @returns {import('../../library/dom.js').Leaf[][]} */
 function lines(row) {
   const threads = row.threads > 1 ? plural(row.threads, 'thread') : '1 thread';
   if (!row.quantized) return [[row.title, '', 'not tried here', '', '', '', h('span', { class: 'reason' }, row.why)]];
-  return (/** @type {const} */ (['float', 'quantized'])).map((kind) => line(row, kind, row[kind], row.provider === 'wasm' ? threads : row.note));
+  return (/** @type {const} */ (['float', 'quantized'])).map((kind) => line(row, kind, row[kind], row.provider === 'wasm' ? threads : `${inWords(row[kind]?.placement ?? null, row.title)} ${kind === 'float' ? sentence(row.note) : ''}`));
 }
 
 /** @param {Row} row @param {'float' | 'quantized'} kind @param {Tried | null} tried @param {string} note */

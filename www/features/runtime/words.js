@@ -1,5 +1,8 @@
 // @ts-check
-/** Errors of the runtime in plain words, with what helps. Pure. */
+/** Distances, and errors of the runtime in plain words, with what helps. Pure. */
+
+/** @param {number} value in decibels */
+export const distance = (value) => (value === -Infinity ? 'not comparable' : value >= 200 ? 'equal' : `${value.toFixed(1)} dB`);
 
 /** @type {[RegExp, (found: RegExpExecArray) => string][]} */
 const known = [
