@@ -10,7 +10,7 @@ import { launch } from './browsers.mjs';
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const MiB = 2 ** 20;
 
-/** Gigabytes of the model by browser; Firefox keeps a copy of what the page has written. @type {Record<import('./browsers.mjs').Name, number>} */
+/** Gigabytes of the model by browser; Firefox keeps a copy of what the page has written. @type {{ chromium: number, firefox: number }} */
 const sizes = { chromium: 6, firefox: 3 };
 
 /** A field of `/proc`'s status of a process, in bytes; 0 once it has ended. @param {string} process @param {string} field */

@@ -197,6 +197,8 @@ export class OctetStudioElement extends HTMLElement {
   #ask(command, asked = {}) {
     if (this.#refusal) return Promise.reject(new Error(this.#refusal));
     if (!this.isConnected) return Promise.reject(new Error('The studio is not part of a page: append the element first.'));
+    // What was set before a call is opened before it.
+    if (command !== 'openLink') this.#openAttributes();
     return new Promise((resolve, reject) => {
       const id = this.#next++;
       this.#asked.set(id, { resolve, reject });

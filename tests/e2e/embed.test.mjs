@@ -134,6 +134,21 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
       await page.close();
     });
 
+    test('a call waits for the files of attributes that were set before it', async () => {
+      const page = await browser.newPage();
+      page.setDefaultTimeout(120_000);
+      await page.goto(site.url);
+      const name = await page.evaluate(async () => {
+        await customElements.whenDefined('octet-studio');
+        const studio = /** @type {import('../../www/element.js').OctetStudioElement} */ (document.querySelector('#driven'));
+        studio.setAttribute('samples', 'models/samples.zip');
+        studio.setAttribute('model', 'models/small.onnx');
+        return (await studio.quantize()).name;
+      });
+      assert.equal(name, 'small_int8.onnx');
+      await page.close();
+    });
+
     test('a page of another origin controls the studio only if the host names it', async () => {
       // The page around has the element's script from its own origin, and no isolation.
       const outside = createServer((request, response) => {

@@ -9,7 +9,8 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { launch } from '../../scripts/browsers.mjs';
 import { checkout, inNode, project, write } from './installed.mjs';
-import { model, program } from './programs.mjs';
+import { load, model, program, tell } from './programs.mjs';
+import { resultAt } from './result.mjs';
 import { isolated, serveFolder, shared } from './static.mjs';
 
 /** @type {import('puppeteer-core').Browser} */
@@ -17,8 +18,6 @@ let browser;
 /** The result in Node. @type {any} */
 let expected;
 
-const load = "new Uint8Array(await (await fetch('/exact.onnx')).arrayBuffer())";
-const tell = 'globalThis.result = { ...result, isolated: globalThis.crossOriginIsolated };';
 const unbundled = '/node_modules/octet-onnx/dist/index.js';
 
 before(async () => {
@@ -42,19 +41,9 @@ function pageOf(name, script) {
  */
 async function visit(path, { folder = project(), headers = isolated } = {}) {
   const server = await serveFolder(folder, headers);
-  const page = await browser.newPage();
-  /** @type {string[]} */
-  const errors = [];
-  page.on('pageerror', (error) => errors.push(String(error)));
-  page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
   try {
-    await page.goto(server.url + path);
-    await page.waitForFunction('globalThis.result', { timeout: 60_000 }).catch((cause) => {
-      throw new Error(`${path} gave no result: ${errors.join('; ') || cause.message}`);
-    });
-    return await page.evaluate('globalThis.result');
+    return await resultAt(browser, server.url + path);
   } finally {
-    await page.close();
     await server.close();
   }
 }

@@ -5,6 +5,10 @@ import { exact } from '../e2e/model.mjs';
 
 export const model = exact();
 
+/** In a page: an expression that loads the model, and a statement that leaves the result. */
+export const load = "new Uint8Array(await (await fetch('/exact.onnx')).arrayBuffer())";
+export const tell = 'globalThis.result = { ...result, isolated: globalThis.crossOriginIsolated };';
+
 /**
  * A module that quantizes the model.
  *

@@ -18,16 +18,19 @@ export function setFolder(folder) {
   chosen = Object.fromEntries(names.map((name) => [name.replace('.wasm', ''), new URL(name, from).href]));
 }
 
+/** A whole address: Turbopack's are relative to the page. @param {string} address */
+const whole = (address) => new URL(address, globalThis.location?.href).href;
+
 /** Addresses of the wasm files, by variant. @returns {Record<string, string>} */
 export const files = () => chosen ?? {
-  threads: new URL('./threads.wasm', import.meta.url).href,
-  baseline: new URL('./baseline.wasm', import.meta.url).href,
-  tokenizer: new URL('./tokenizer.wasm', import.meta.url).href,
+  threads: whole(new URL('./threads.wasm', import.meta.url).href),
+  baseline: whole(new URL('./baseline.wasm', import.meta.url).href),
+  tokenizer: whole(new URL('./tokenizer.wasm', import.meta.url).href),
 };
 
 /** Starts the worker of the engine. @returns {Worker} */
 export function startWorker() {
-  const script = chosen?.['worker.js'] ?? new URL('./worker.js', import.meta.url).href;
+  const script = chosen?.['worker.js'] ?? whole(new URL('./worker.js', import.meta.url).href);
   const options = /** @type {WorkerOptions} */ ({ type: 'module', name: 'octet' });
   if (new URL(script).origin === globalThis.location?.origin) return new Worker(script, options);
   // A worker of another origin, such as a CDN's, starts from a script of this one.
