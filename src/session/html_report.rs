@@ -102,7 +102,7 @@ fn summary(out: &mut String, summary: &ModelSummary) {
         ("SHA-256", summary.sha256.clone()),
     ];
     out.push_str("<dl>");
-    for (term, text) in pairs {
+    for (term, text) in pairs.into_iter().filter(|(_, text)| !text.is_empty()) {
         let _ = write!(out, "<dt>{term}</dt><dd>{}</dd>", escaped(&text));
     }
     out.push_str("</dl>");

@@ -39,6 +39,9 @@ export async function withPredictions(report, answers) {
   }
   // What can't be used on paper, or needs the page's style.
   for (const part of copy.querySelectorAll('button, .share-bar')) part.remove();
+  const style = page.createElement('style');
+  style.textContent = '#predictions figure{display:inline-block;vertical-align:top;margin:0 1rem 1rem 0;max-width:100%}#predictions img{max-width:100%;height:auto;display:block}';
+  copy.prepend(style);
   const at = report.lastIndexOf('<details>');
   return at < 0 ? report : report.slice(0, at) + copy.outerHTML + report.slice(at);
 }
