@@ -19,6 +19,7 @@ mod refusals;
 mod rows_and_sound;
 mod schema;
 mod search;
+mod shard_refusals;
 mod shards;
 mod snippets;
 mod texts;
