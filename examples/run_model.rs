@@ -1,5 +1,5 @@
 //! Runs a quantized model on integer regions: `run_model MODEL.onnx IN.npz OUT.npz [--float]
-//! [--threads N] [--time RUNS]`. With two folders, every `.npz` of the first is run into the
+//! [--pairs] [--threads N] [--time RUNS]`. `--pairs` emulates x86 without VNNI. With two folders, every `.npz` of the first is run into the
 //! second.
 //!
 //! Arrays have the names of the model's inputs and outputs. The fused nodes are written to standard
@@ -14,7 +14,7 @@ use std::{env, error::Error, fs};
 use octet::graph::{Model, tensor_type_of};
 use octet::onnx::schema::TensorProto;
 use octet::prepare::prepare;
-use octet::runtime::Engine;
+use octet::runtime::{Engine, Processor};
 use octet::samples::{Encoded, InputSpec, SampleSettings, decode};
 use octet::tensor::{Tensor, Values};
 use octet_kernels::int8::Form;
@@ -24,10 +24,12 @@ use zip::write::SimpleFileOptions;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
     let float = take(&mut arguments, "--float").is_some();
+    let pairs = take(&mut arguments, "--pairs").is_some();
     let threads = number(&mut arguments, "--threads")?.unwrap_or(1);
     let runs = number(&mut arguments, "--time")?.unwrap_or(0);
     let [model, input, output] = &arguments[..] else {
-        let usage = "run_model MODEL.onnx IN.npz OUT.npz [--float] [--threads N] [--time RUNS]";
+        let usage =
+            "run_model MODEL.onnx IN.npz OUT.npz [--float] [--pairs] [--threads N] [--time RUNS]";
         return Err(usage.into());
     };
     rayon::ThreadPoolBuilder::new()
@@ -48,6 +50,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         true => Engine::new(model, Vec::new()),
         false => Engine::new(model, Vec::new()).on_integers(),
     };
+    let engine = engine.emulating(match pairs {
+        true => Processor::X86WithoutVnni,
+        false => Processor::Exact,
+    });
     let mut tensors = Vec::new();
     for (input, output) in files(Path::new(input), Path::new(output))? {
         let name = input.display().to_string();

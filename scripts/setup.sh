@@ -25,6 +25,8 @@ if [ "$purpose" = test ]; then
     fi
     need chromium chromium
     need firefox-esr firefox-esr
+    # Runs ONNX Runtime on a processor without VNNI, for tests/oracle/test_processor.py.
+    need qemu-x86_64 qemu-user
     if ! have python3 || ! python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         missing+=("python3 3.11 or newer with venv")
         packages+=(python3 python3-venv)

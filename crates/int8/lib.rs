@@ -23,6 +23,7 @@ mod lowering;
 mod operation;
 mod operators;
 mod pattern;
+mod processor;
 mod program;
 mod qdq_propagation;
 mod quantization;
@@ -49,6 +50,7 @@ use lower_region::LoweringError;
 pub use operators::{BLOCK_PRODUCT, MATMUL_NBITS};
 pub use pattern::Scope;
 use pattern::matcher::MatcherInput;
+pub use processor::Processor;
 pub use program::{
     InstructionClock, OutputSlice, Program, RegionInput, cost_of_product, is_worker,
     parallel_operators, pieces, run_pieces, split_rows, threads, wake_ahead, with_pool,
@@ -151,12 +153,13 @@ pub fn rewrite_for_integers(model: &mut Model, watched: &[String]) {
     qdq_propagation::propagate(model, watched);
 }
 
-/// Compiles all matches of a [rewritten](rewrite_for_integers) model, for values of these types.
+/// Compiles all matches of a [rewritten](rewrite_for_integers) model, for values of these types. The
+/// products are those of the `processor`.
 pub fn compile(
     model: Model,
     types: &BTreeMap<String, TensorType>,
     watched: &[String],
-    scope: Scope,
+    (scope, processor): (Scope, Processor),
     floats: &dyn FloatEvaluator,
 ) -> Result<Fused, GraphError> {
     let mut refused: HashMap<usize, ProgramError> = HashMap::new();
@@ -173,7 +176,7 @@ pub fn compile(
         let mut programs = Vec::with_capacity(regions.len());
         let before = refused.len();
         for region in &regions {
-            match lower_region::lower_region(&ir, region) {
+            match lower_region::lower_region(&ir, region, processor) {
                 Ok(program) => programs.push(Arc::new(program)),
                 Err(LoweringError { step, error }) => {
                     let nodes = &ir.steps[step].nodes;

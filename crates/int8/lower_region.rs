@@ -8,6 +8,7 @@ use crate::ir::Ir;
 use crate::layout::MemoryLayout;
 use crate::lowering::compiler::Compiler;
 use crate::lowering::lowered_step::LoweredStep;
+use crate::processor::Processor;
 use crate::program::{LoweredRegion, Program};
 use crate::region::Region;
 
@@ -18,9 +19,13 @@ pub(crate) struct LoweringError {
 }
 
 /// Compiles a region.
-pub(crate) fn lower_region(ir: &Ir, region: &Region) -> Result<Program, LoweringError> {
+pub(crate) fn lower_region(
+    ir: &Ir,
+    region: &Region,
+    processor: Processor,
+) -> Result<Program, LoweringError> {
     let preferences = preferences(ir, region);
-    let mut compiler = Compiler::new(&ir.values, &region.inputs);
+    let mut compiler = Compiler::new(&ir.values, &region.inputs, processor);
     for (at, &index) in region.steps.iter().enumerate() {
         compiler.step = at;
         lower_step(ir, index, &preferences, &mut compiler)

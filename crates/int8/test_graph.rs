@@ -12,7 +12,7 @@ use crate::lowering::compiler::Compiler;
 use crate::lowering::lowered_step::LoweredStep;
 use crate::operation::Operation;
 use crate::program::{OutputSlice, RegionInput};
-use crate::{FusedNode, Scope};
+use crate::{FusedNode, Processor, Scope};
 use octet_graph::{Dim, Model, Node, TensorType};
 
 /// Scale of all eight-bit values of a test graph; their zero point is 128.
@@ -259,7 +259,14 @@ impl TestGraph {
     }
 
     fn compiled(&self) -> crate::Fused {
-        crate::compile(self.model(), &self.types, &[], Scope::Integers, &TestFloats).unwrap()
+        crate::compile(
+            self.model(),
+            &self.types,
+            &[],
+            (Scope::Integers, Processor::Exact),
+            &TestFloats,
+        )
+        .unwrap()
     }
 
     /// Compiles the graph, which must become one region, and runs it.

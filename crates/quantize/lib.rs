@@ -81,8 +81,8 @@ pub use scale_groups::{ScaleGroup, ScaleGroups, scale_groups};
 pub use scheme::{apply, apply_learned, before_learning};
 pub use settings::{
     AliasError, Document, ElementType, Finetune, FinetuneAlgorithm, Format, GuardSettings,
-    InvalidValue, KeptPorts, LEARNED_OPERATORS, LayerSettings, Operators, Rounding, Scheme,
-    Settings, SettingsError, TargetConflict, TensorSettings, UnsupportedSetting, target_of,
+    InvalidValue, KeptPorts, LEARNED_OPERATORS, LayerSettings, Operators, Overflow, Rounding,
+    Scheme, Settings, SettingsError, TargetConflict, TensorSettings, UnsupportedSetting, target_of,
 };
 pub use simulated::{dequantized, tensor_title, with_float_weights};
 pub use stays_float::StaysFloat;

@@ -5,24 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::Quantized;
-use super::float16_numbers::{STANDS_FOR_INFINITY, TOO_LARGE};
+use super::float16::far_activations;
 use super::ranges::ActivationRanges;
 use super::recipe::{PlannedRecipe, RecipeError};
 use super::stays_float::StaysFloat;
+use octet_graph::Model;
 
 /// A model whose constants are still to be computed, and their recipes.
 pub(super) type PlannedModel = (Quantized, Vec<PlannedRecipe>);
 
 /// Constants that stay as they are because their recipes failed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RefusedConstants {
     /// Weights without integers, with the reason.
     weights: BTreeMap<String, RefusedWeight>,
     /// Constants with numbers beyond float16.
     halves: BTreeSet<String>,
-    /// Activations that were beyond float16 on the samples.
-    activations: BTreeSet<String>,
+    /// Activations that were beyond float16 on the samples, with their largest magnitude.
+    far: BTreeMap<String, f32>,
+    /// True if samples showed the activations.
+    seen: bool,
 }
 
 /// A reason why a weight has no integers.
@@ -33,36 +36,36 @@ enum RefusedWeight {
 }
 
 impl RefusedConstants {
-    /// No constants yet, and the activations that leave the range of float16.
-    pub(super) fn with_activations(ranges: Option<ActivationRanges<'_>>) -> RefusedConstants {
-        let is_beyond = |min: f32, max: f32| {
-            let size = min.abs().max(max.abs());
-            size >= TOO_LARGE && size < STANDS_FOR_INFINITY
-        };
-        let activations: BTreeSet<String> = match ranges {
-            None => BTreeSet::new(),
-            Some(ActivationRanges::Provided(ranges)) => {
-                let far = ranges.iter();
-                let far = far.filter(|(_, range)| is_beyond(range.min, range.max));
-                far.map(|(name, _)| name.clone()).collect()
-            }
-            Some(ActivationRanges::Observed(seen, _)) => {
-                let far = seen.iter().filter(|(_, seen)| {
-                    let ends = seen.min().zip(seen.max());
-                    ends.is_some_and(|(min, max)| is_beyond(min, max))
-                });
-                far.map(|(name, _)| name.clone()).collect()
-            }
-        };
+    /// No constants yet, and the activations of a model that leave the range of float16.
+    pub(super) fn with_activations(
+        model: &Model,
+        ranges: Option<ActivationRanges<'_>>,
+    ) -> RefusedConstants {
         RefusedConstants {
-            activations,
+            far: ranges.map_or_else(BTreeMap::new, |ranges| far_activations(model, ranges)),
+            seen: ranges.is_some(),
             ..RefusedConstants::default()
         }
     }
 
     /// True if an activation was beyond float16 on the samples.
     pub(super) fn is_far_activation(&self, name: &str) -> bool {
-        self.activations.contains(name)
+        self.far.contains_key(name)
+    }
+
+    /// The activations beyond float16 on the samples, with their largest magnitude.
+    pub(super) fn far_activations(&self) -> &BTreeMap<String, f32> {
+        &self.far
+    }
+
+    /// Forgets an activation that is no longer beyond float16.
+    pub(super) fn brought_near(&mut self, name: &str) {
+        self.far.remove(name);
+    }
+
+    /// True if samples showed the activations.
+    pub(super) fn saw_samples(&self) -> bool {
+        self.seen
     }
 
     /// Adds the constant of a recipe that failed. False if the failure does not depend on the

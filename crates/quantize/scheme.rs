@@ -5,7 +5,7 @@ use super::block_scheme::{MixedChoice, plan_blocks};
 use super::bodies::with_bodies;
 use super::conform;
 use super::dynamic::plan_dynamic;
-use super::float16::{plan_around_blocks, plan_float16};
+use super::float16::{brought_near, plan_around_blocks, plan_float16};
 use super::gptq::gram_statistics;
 use super::mixed_precision::{MixedPrecisionNotes, apply_mixed_precision};
 use super::operators::is_onnx_runtime_default;
@@ -95,8 +95,14 @@ fn by_scheme(
         }
         _ => {
             let seen = gram_matrices(model, settings, ranges)?;
-            let refused = RefusedConstants::with_activations(ranges);
-            in_memory_without(refused, &|refused| plan(model, settings, refused, seen))
+            let mut refused = RefusedConstants::with_activations(model, ranges);
+            let near = brought_near(model, settings, &mut refused)?;
+            let model = near.as_ref().map_or(model, |near| &near.model);
+            let mut quantized =
+                in_memory_without(refused, &|refused| plan(model, settings, refused, seen))?;
+            let notes = near.map(|near| near.notes).unwrap_or_default();
+            quantized.notes.splice(0..0, notes);
+            Ok(quantized)
         }
     }
 }

@@ -46,7 +46,7 @@ pub use cost_estimate::CostEstimate;
 pub use engine::{Engine, Probe};
 pub use float::{FloatKernels, UnknownFloatKernels};
 pub use invariant::EngineInvariant;
-pub use octet_int8::FusedNode;
+pub use octet_int8::{FusedNode, Processor};
 pub use plan_step::{PlanStep, StepValue};
 pub use run_context::StepClock;
 pub use steps::{PlanSteps, Timing};

@@ -19,7 +19,7 @@ use super::steps::{self, RegionSteps};
 use super::thread_choice::{NowMs, ThreadChoice};
 use super::{EngineError, Watched, chain, dedup_im2col, float, infer_types_of, typed, weights};
 use octet_graph::{Model, Node};
-use octet_int8::{FloatEvaluator, Fused, FusedNode, Scope};
+use octet_int8::{FloatEvaluator, Fused, FusedNode, Processor, Scope};
 use octet_onnx::in_memory::Tensor;
 
 /// A plan for some shapes, and for a quantized model the list of its nodes.
@@ -81,6 +81,8 @@ pub(super) struct ModelPlanner {
     pub(super) kernels: bool,
     /// Quantized nodes run on integers.
     pub(super) integers: bool,
+    /// The processor whose integer products are computed.
+    pub(super) processor: Processor,
     /// The clock by which a plan chooses its number of threads; without it, all are used.
     pub(super) thread_clock: Option<NowMs>,
     plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<ExecutionPlan>)>>,
@@ -106,6 +108,7 @@ impl ModelPlanner {
             // Native builds use tract's kernels, which are tuned for each processor.
             kernels: cfg!(target_family = "wasm"),
             integers: false,
+            processor: Processor::Exact,
             thread_clock: None,
             plans: Mutex::default(),
         }
@@ -157,7 +160,8 @@ impl ModelPlanner {
                 threads: ThreadChoice::default(),
             });
         }
-        let fused = fuse(&self.model, inputs, &watched, scope).and_then(|(fused, data)| {
+        let mode = (scope, self.processor);
+        let fused = fuse(&self.model, inputs, &watched, mode).and_then(|(fused, data)| {
             let run = self.make_run(&fused.model, inputs, &data)?;
             Ok(ExecutionPlan {
                 run,
@@ -233,14 +237,14 @@ fn fuse(
     model: &Model,
     inputs: &[Tensor],
     watched: &[String],
-    scope: Scope,
+    mode: (Scope, Processor),
 ) -> Result<(Fused, GraphData), EngineError> {
     let titles: HashSet<&str> = model.graph.nodes().iter().map(Node::title).collect();
     let mut rewritten = model.clone();
     let blocks = matmul_nbits::replace(&mut rewritten, watched);
     octet_int8::rewrite_for_integers(&mut rewritten, watched);
     let types = infer_types_of(&rewritten, inputs)?;
-    let mut fused = octet_int8::compile(rewritten, &types, watched, scope, &TableEvaluator)
+    let mut fused = octet_int8::compile(rewritten, &types, watched, mode, &TableEvaluator)
         .map_err(|error| EngineError::Plan {
             detail: format!("the graph with integer regions is not valid: {error}"),
         })?;

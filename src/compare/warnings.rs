@@ -27,6 +27,8 @@ pub enum WarningKind {
     InputRange,
     /// An input looks like an image that was not scaled.
     InputScale,
+    /// The answers on an emulated processor.
+    Processor,
 }
 
 /// A conspicuous finding.

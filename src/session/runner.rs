@@ -10,8 +10,9 @@ use crate::prepare::{Functions, PrepareError, prepare};
 use crate::profile::layers::{LayerMeasurements, LayerPort, LayerTable, ModelValues};
 use crate::profile::recording::{Recording, Repeats, RunRecord};
 use crate::profile::{Clock, RunStep, SystemClock, TimingSummary, clock_resolution_ms};
-use crate::runtime::{self, Engine, EngineError, FloatKernels};
+use crate::runtime::{self, Engine, EngineError, FloatKernels, Processor};
 use crate::tensor::Tensor;
+use octet_kernels::int8::Form;
 
 /// A model that is ready to run, with any operators.
 pub struct Runner {
@@ -146,6 +147,24 @@ impl Runner {
             self.engine = self.engine.with_kernels(ours);
         }
         self
+    }
+
+    /// Computes integer products as ONNX Runtime does on this processor.
+    pub fn emulating(mut self, processor: Processor) -> Runner {
+        self.engine = self.engine.emulating(processor);
+        self
+    }
+
+    /// Nodes whose sums the emulated processor may cut off, for samples of these shapes.
+    pub(super) fn cut_layers(
+        &self,
+        inputs: &[Tensor],
+        monitor: &dyn ProgressMonitor,
+    ) -> Result<Vec<String>, Error> {
+        let nodes = self.engine.fused(inputs, &|| monitor.cancelled());
+        let nodes = nodes.map_err(|error| self.failed(error))?.into_iter();
+        let cut = nodes.filter(|node| node.kernel.as_deref() == Some(Form::CutPairs.name()));
+        Ok(cut.map(|node| node.node).collect())
     }
 
     /// The model that runs.

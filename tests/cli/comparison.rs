@@ -60,6 +60,23 @@ fn compare_finds_the_error_of_each_layer_and_none_between_a_model_and_itself() {
 }
 
 #[test]
+fn compare_tells_the_answers_of_a_processor_with_other_sums() {
+    let folder = prepared("compare-processor");
+    said(&folder, &QUANTIZE);
+    let compare = ["compare", "m.onnx", "q.onnx", "--samples", "data"];
+    let there = ["--processor", "x86-without-vnni", "--report", "r.yaml"];
+    let text = said(&folder, &[&compare[..], &there].concat());
+    let sentence = "output `y` on x86 without VNNI: ";
+    assert!(text.contains(sentence), "{text}");
+    assert!(text.contains("{type: u8}"), "{text}");
+    let report = fs::read_to_string(folder.join("r.yaml")).unwrap();
+    assert!(report.contains(sentence), "{report}");
+    assert!(!said(&folder, &compare).contains("VNNI"));
+    let other = [&compare[..], &["--processor", "z80"]].concat();
+    super::misused(&folder, &other, &["x86-without-vnni"]);
+}
+
+#[test]
 fn samples_unlike_those_of_the_calibration_are_warned_of() {
     let folder = prepared("compare-unlike");
     said(&folder, &QUANTIZE);

@@ -13,6 +13,8 @@ use super::moves::{CopyBytes, FlipSigns, ToNchw, ToNhwc};
 use super::weight_budget::WinogradBudget;
 use crate::error::{CompilerBug, ProgramError};
 use crate::layout::{MemoryLayout, coincide};
+use crate::pattern::weights::SignedWeights;
+use crate::processor::Processor;
 use crate::program::instruction::{BufferElement, InputSource, Instruction, InstructionKernel};
 use crate::quantization::Int8Quantization;
 use crate::values::{Constant, ElementKind, IrOperand, IrValue};
@@ -28,6 +30,7 @@ pub(crate) struct Compiler<'a> {
     /// Index of the current step in the program.
     pub(crate) step: usize,
     pub(crate) form: Form,
+    processor: Processor,
     pub(crate) winograd_budget: WinogradBudget,
 }
 
@@ -53,7 +56,11 @@ pub(crate) fn ratio(above: &[f32], below: f32) -> f32 {
 
 impl<'a> Compiler<'a> {
     /// Prepares the lowering of a region with these values and inputs.
-    pub(crate) fn new(values: &'a HashMap<String, IrValue>, inputs: &'a [String]) -> Compiler<'a> {
+    pub(crate) fn new(
+        values: &'a HashMap<String, IrValue>,
+        inputs: &'a [String],
+        processor: Processor,
+    ) -> Compiler<'a> {
         let mut compiler = Compiler {
             values,
             instructions: Vec::new(),
@@ -62,6 +69,7 @@ impl<'a> Compiler<'a> {
             planes: HashMap::new(),
             step: 0,
             form: Form::best(),
+            processor,
             winograd_budget: WinogradBudget::FULL,
         };
         for (at, name) in inputs.iter().enumerate() {
@@ -79,6 +87,25 @@ impl<'a> Compiler<'a> {
                 .insert((name, MemoryLayout::Plain), source);
         }
         compiler
+    }
+
+    /// The form of a product of a value with weights: the fastest, or that of the emulated processor
+    /// where its sums may differ. ONNX Runtime makes u8 of i8 values between pairs, as regions do. It
+    /// multiplies u8 by u8, and i8 by i8 of MatMulInteger, exactly.
+    pub(crate) fn form_of(&self, operand: &IrOperand, weights: &SignedWeights) -> Form {
+        let unsigned = match operand {
+            IrOperand::Int8(..) | IrOperand::Constant(_) => true,
+            IrOperand::Bytes(name) => {
+                let kind = self.values.get(name).map(|value| value.kind);
+                kind == Some(ElementKind::Byte { signed: false })
+            }
+            _ => false,
+        };
+        let cut = self.processor == Processor::X86WithoutVnni && unsigned;
+        match cut && weights.may_exceed_pairs() {
+            true => Form::CutPairs,
+            false => self.form,
+        }
     }
 
     /// An output of the region in ONNX's layout, in a buffer.

@@ -14,6 +14,18 @@ pub(crate) struct SignedWeights {
     pub(crate) scales: Vec<f32>,
     /// Empty if all are 0, else one per channel.
     pub(crate) zero_points: Vec<i8>,
+    /// True if the file has them as i8, the type that processors without VNNI multiply in pairs.
+    pub(crate) stored_as_i8: bool,
+}
+
+impl SignedWeights {
+    /// True if two products with u8 may exceed 16 bits.
+    pub(crate) fn may_exceed_pairs(&self) -> bool {
+        /// Two products with 255 always fit: 2 · 255 · 64 is less than 32,768.
+        const SAFE: u8 = 64;
+        let exceeds = |weight: &i8| weight.unsigned_abs() > SAFE;
+        self.stored_as_i8 && self.integers.iter().any(exceeds)
+    }
 }
 
 impl Reader<'_> {
@@ -74,6 +86,7 @@ impl Reader<'_> {
             integers,
             scales,
             zero_points: signed_zeros(zero_points, flip, channels),
+            stored_as_i8: tensor.element()? == DataType::Int8,
         })
     }
 
@@ -109,6 +122,7 @@ impl Reader<'_> {
             integers,
             scales: Vec::new(),
             zero_points: signed_zeros(zero_points, flip, channels),
+            stored_as_i8: tensor.element()? == DataType::Int8,
         })
     }
 }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use octet_graph::prepare::infer_from;
 use octet_graph::{Model, TensorType};
 use octet_int8::{
-    ElementKind, FloatEvaluator, Fused, OutputSlice, Program, REGION, RegionInput, Scope, compile,
-    rewrite_for_integers,
+    ElementKind, FloatEvaluator, Fused, OutputSlice, Processor, Program, REGION, RegionInput,
+    Scope, compile, rewrite_for_integers,
 };
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::TensorProto;
@@ -33,7 +33,14 @@ fn compiled(mut model: Model, shape: &[usize]) -> Fused {
             (name, TensorType { element, shape })
         })
         .collect();
-    compile(model, &types, &[], Scope::Integers, &NoTables).unwrap()
+    compile(
+        model,
+        &types,
+        &[],
+        (Scope::Integers, Processor::Exact),
+        &NoTables,
+    )
+    .unwrap()
 }
 
 fn regions(fused: &Fused) -> BTreeSet<usize> {

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use super::probe;
 use super::relaxed_dot::RelaxedDot;
 
-/// Instruction set of a kernel's inner product. All return the same integers.
+/// Instruction set of a kernel's inner product. Those in [`Isa::ALL`] return the same integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Isa {
@@ -22,6 +22,9 @@ pub enum Isa {
     RelaxedFused = 4,
     /// AVX2, native x86-64 only.
     Avx2 = 5,
+    /// ONNX Runtime's kernels on x86 without VNNI, emulated in scalar loops: the sum of two adjacent
+    /// products is cut off at 16 bits. For comparisons only.
+    CutPairs = 6,
 }
 
 /// The selected ISA; 0 if none is selected yet.
@@ -31,7 +34,7 @@ static BEST: AtomicU8 = AtomicU8::new(0);
 static I16_SLOWDOWN: AtomicU32 = AtomicU32::new(f32::INFINITY.to_bits());
 
 impl Isa {
-    /// All ISAs, from the most general to the most specialized.
+    /// All ISAs with exact sums, from the most general to the most specialized.
     pub const ALL: [Isa; 5] = [
         Isa::Portable,
         Isa::Simd128,
@@ -48,13 +51,14 @@ impl Isa {
             Isa::RelaxedSplit => "relaxed-split",
             Isa::RelaxedFused => "relaxed-fused",
             Isa::Avx2 => "avx2",
+            Isa::CutPairs => "cut-pairs",
         }
     }
 
     /// Returns true if this build can run it on this machine.
     pub fn is_available(self) -> bool {
         match self {
-            Isa::Portable => true,
+            Isa::Portable | Isa::CutPairs => true,
             Isa::Simd128 => cfg!(all(target_arch = "wasm32", target_feature = "simd128")),
             Isa::RelaxedSplit | Isa::RelaxedFused => self.relaxed_dot().is_some(),
             #[cfg(target_arch = "x86_64")]

@@ -3,10 +3,12 @@
 //! Operators without a float16 form, or with a large loss in it, stay float32 between Casts. Inputs
 //! and outputs stay float32 unless the settings change them, so callers feed the model as before.
 //! Nodes whose constants have numbers beyond float16 stay float32. Numbers that stand for infinity
-//! become the largest float16, and a note counts them per constant.
+//! become the largest float16, and a note counts them per constant. Activations beyond float16 on the
+//! samples keep their nodes float32, or are brought into range before.
 
 mod around_blocks;
 mod operators;
+mod overflow;
 mod precisions;
 
 use std::collections::{HashMap, HashSet};
@@ -23,6 +25,7 @@ use super::{QuantizeError, QuantizedTensor, TensorKind, refuse_quantized};
 pub(super) use around_blocks::plan_around_blocks;
 use octet_graph::{FlatModel, Model, Node};
 use octet_onnx::schema::{DataType, ValueInfoProto};
+pub(super) use overflow::{brought_near, far_activations};
 use precisions::{FloatValues, Precision};
 
 /// The settings of the scheme float16.
@@ -80,6 +83,7 @@ fn convert(
     computed: HashSet<String>,
 ) -> Result<PlannedModel, QuantizeError> {
     let mut values = FloatValues::new(&graph, &reasons, kept, computed);
+    let unseen = overflow::without_samples(graph.refused);
     let mut reasons = reasons.into_iter();
     let (mut quantized, recipes) = graph.run(|graph, node| {
         let reason = reasons.next().flatten();
@@ -99,7 +103,7 @@ fn convert(
         let words = node.reason.filter(|reason| beyond.contains(reason))?;
         Some(format!("`{}` stays float32: {words}", node.node))
     });
-    quantized.notes = notes.collect();
+    quantized.notes = notes.chain(unseen).collect();
     Ok((quantized, recipes))
 }
 

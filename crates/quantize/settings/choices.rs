@@ -125,6 +125,20 @@ pub enum Rounding {
     ClosedForm,
 }
 
+/// Treatment of activations that were beyond ±65504 on the samples, in half precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Overflow {
+    /// Their nodes stay float32.
+    #[default]
+    Float32,
+    /// They become ±65504 by a Clip node. Their nodes are halves, and the results may change.
+    Clip,
+    /// They are stored divided by a power of two that linear neighbours take up. The results stay. Their
+    /// nodes stay float32 where no neighbour can take it.
+    Rescale,
+}
+
 /// The operators that are quantized.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -22,7 +22,9 @@ fn is_used(scheme: Scheme, key: &str, value: &Value) -> bool {
         || match scheme {
             Scheme::Static => {
                 let of_blocks = key.rsplit('.').nth(1) == Some("blocks");
-                key != "keep_io" && !of_blocks && !is_for_the_other_kind(key, value)
+                !["keep_io", "overflow"].contains(&key)
+                    && !of_blocks
+                    && !is_for_the_other_kind(key, value)
             }
             Scheme::Dynamic => [
                 "weights.type",
@@ -37,8 +39,8 @@ fn is_used(scheme: Scheme, key: &str, value: &Value) -> bool {
                 "weights.reduce_range",
             ]
             .contains(&key),
-            Scheme::Blocks => key.starts_with("blocks.") || key == "keep_io",
-            Scheme::Float16 => key == "keep_io",
+            Scheme::Blocks => key.starts_with("blocks.") || ["keep_io", "overflow"].contains(&key),
+            Scheme::Float16 => ["keep_io", "overflow"].contains(&key),
         }
 }
 

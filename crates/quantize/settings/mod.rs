@@ -28,7 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use aliases::AliasError;
-pub use choices::{ElementType, Format, Operators, Rounding, Scheme};
+pub use choices::{ElementType, Format, Operators, Overflow, Rounding, Scheme};
 pub use document::Document;
 pub use finetune::{Finetune, FinetuneAlgorithm, LEARNED_OPERATORS};
 pub use fit_target::TargetConflict;
@@ -180,6 +180,8 @@ pub struct Settings {
     /// Inputs and outputs stay float32 in half precision: `true`, `false`, or a list of names or patterns
     /// of those that do.
     pub keep_io: KeptPorts,
+    /// Treatment of activations that were beyond ±65504 on the samples, in half precision.
+    pub overflow: Overflow,
     /// The blocks of weights in the scheme `blocks`.
     pub blocks: BlockSettings,
     /// Preprocessing of images. A key overrides the value that is proposed for the model. It affects
@@ -220,6 +222,7 @@ impl Default for Settings {
             fit_bias: true,
             fine_first: None,
             keep_io: KeptPorts::Switch(true),
+            overflow: Overflow::default(),
             blocks: BlockSettings::default(),
             images: None,
             by_operator: BTreeMap::new(),
@@ -231,6 +234,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// True where floats become half precision.
+    pub(crate) fn makes_halves(&self) -> bool {
+        let halves = self.blocks.activations == FloatActivations::Float16;
+        self.scheme == Scheme::Float16 || self.scheme == Scheme::Blocks && halves
+    }
+
     /// The settings with the values that their target needs, or the contradiction.
     pub fn for_target(self) -> Result<Settings, SettingsError> {
         Ok(fit_target::fit(self)?)
@@ -244,10 +253,7 @@ impl Settings {
     /// True where quantization can use samples but needs none: in half precision they show values that
     /// are too large for it.
     pub fn takes_samples(&self) -> bool {
-        let halves = self.blocks.activations == FloatActivations::Float16;
-        self.needs_samples()
-            || self.scheme == Scheme::Float16
-            || self.scheme == Scheme::Blocks && halves
+        self.needs_samples() || self.makes_halves()
     }
 
     /// The strength of equalization; `None` where the scheme has no use for it.

@@ -25,7 +25,7 @@ use crate::thread_choice::NowMs;
 use crate::{EngineError, Watched};
 use control_node::MAX_ITERATIONS;
 use octet_graph::Model;
-use octet_int8::FusedNode;
+use octet_int8::{FusedNode, Processor};
 use octet_onnx::in_memory::Tensor;
 use partition::{Partition, PendingPart};
 use submodel::ExecutionMode;
@@ -62,6 +62,12 @@ impl Engine {
         self
     }
 
+    /// Computes integer products as ONNX Runtime does on this processor. The emulation is slow.
+    pub fn emulating(mut self, processor: Processor) -> Engine {
+        self.planner.processor = processor;
+        self
+    }
+
     /// Creates an engine that reports each value of `watched` together with the values `beside` it.
     pub fn watching(model: Model, watched: Vec<Watched>) -> Engine {
         Engine {
@@ -75,6 +81,7 @@ impl Engine {
     fn with_mode(mut self, mode: ExecutionMode) -> Engine {
         self.planner.kernels = mode.kernels;
         self.planner.integers = mode.integers;
+        self.planner.processor = mode.processor;
         self.planner.thread_clock = mode.thread_clock;
         self.depth = mode.depth;
         self
@@ -97,6 +104,7 @@ impl Engine {
         let mode = ExecutionMode {
             kernels: self.planner.kernels,
             integers: self.planner.integers,
+            processor: self.planner.processor,
             thread_clock: self.planner.thread_clock,
             depth: self.depth,
         };

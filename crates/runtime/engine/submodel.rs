@@ -16,6 +16,7 @@ use crate::thread_choice::NowMs;
 use crate::{EngineError, Watched};
 use octet_graph::prepare::prepare;
 use octet_graph::{Dim, Model, TensorType};
+use octet_int8::Processor;
 use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::{TensorProto, ValueInfoProto};
 
@@ -24,6 +25,7 @@ use octet_onnx::schema::{TensorProto, ValueInfoProto};
 pub(super) struct ExecutionMode {
     pub(super) kernels: bool,
     pub(super) integers: bool,
+    pub(super) processor: Processor,
     pub(super) thread_clock: Option<NowMs>,
     /// Number of graphs that enclose the part.
     pub(super) depth: usize,

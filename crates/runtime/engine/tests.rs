@@ -238,6 +238,7 @@ fn parts_hand_over_what_others_read_and_nothing_else() {
     let mode = super::ExecutionMode {
         kernels: false,
         integers: false,
+        processor: octet_int8::Processor::Exact,
         thread_clock: None,
         depth: 0,
     };

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use octet::compare::{Comparison, Decision, LayerError, Verdict, slower};
 use octet::profile::Repeats;
+use octet::runtime::Processor;
 use octet::samples::{self, Skipped};
-use octet::session::{Runner, Session, compare_sample};
+use octet::session::{Emulation, Runner, Session, compare_sample};
 use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
@@ -45,6 +46,9 @@ pub struct CompareOptions {
     /// activations
     #[arg(long)]
     pub split: bool,
+    /// Also show the answers of native ONNX Runtime on this processor, which Octet emulates
+    #[arg(long, value_name = "PROCESSOR", conflicts_with_all = ["stats", "save_stats"])]
+    processor: Option<EmulatedProcessor>,
     /// End with the exit code 4 if the verdict is worse than this
     #[arg(long, value_name = "VERDICT")]
     require: Option<Requirement>,
@@ -84,6 +88,14 @@ enum Requirement {
     Look,
 }
 
+/// A processor with other sums.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EmulatedProcessor {
+    /// AMD before Zen 4 and most Intel before 2021: sums of two products are cut off at 16 bits
+    #[value(name = "x86-without-vnni")]
+    X86WithoutVnni,
+}
+
 /// Runs the command.
 pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     options.files.check()?;
@@ -104,6 +116,13 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         None => HashMap::new(),
     };
     let runner = quantized.runner().map_err(named)?;
+    let mut emulation = match options.processor {
+        Some(EmulatedProcessor::X86WithoutVnni) => {
+            let emulation = quantized.emulation(Processor::X86WithoutVnni);
+            Some(emulation.map_err(named)?)
+        }
+        None => None,
+    };
     let bound = shard_comparison::Bound::new(options, &float, &quantized, &settings)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
     if options.split && !comparing.split() {
@@ -150,8 +169,12 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         };
         let label = labels::of(&labels, &sample.name);
         used += usize::from(label.is_some());
-        compare_sample(&mut comparing, &inputs, label, &())
-            .map_err(|error| Failure::from(error).about(format!("sample `{}`", sample.name)))?;
+        let answers = compare_sample(&mut comparing, &inputs, label, &());
+        let answers = answers.and_then(|answers| match &mut emulation {
+            Some(emulation) => emulation.feed(&inputs, &answers, &()),
+            None => Ok(()),
+        });
+        answers.map_err(|error| Failure::from(error).about(format!("sample `{}`", sample.name)))?;
         first.get_or_insert(inputs);
     }
     if let (None, Some(error)) = (&first, failed) {
@@ -171,6 +194,8 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         )));
     }
     let mut comparison = comparing.finish();
+    let emulated = emulation.map(Emulation::finish);
+    comparison.warnings.extend(emulated.unwrap_or_default());
     if let Some(inputs) = first.filter(|_| options.profile || options.files.need_profile()) {
         comparison
             .warnings

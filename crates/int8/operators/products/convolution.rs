@@ -146,7 +146,13 @@ impl Operation for WeightedConvolution {
             return self.blocks(step, compiler, block);
         }
         let (weights, window) = (&self.weights, (&self.window, self.groups, self.transposed));
-        let weighted = images(compiler, weights, window, [shape, output])?;
+        // ONNX Runtime computes a convolution on integers only if its output is quantized.
+        let on_integers = values.quantization.is_some();
+        let form = match on_integers {
+            true => compiler.form_of(step.first, weights),
+            false => compiler.form,
+        };
+        let weighted = images(compiler, form, weights, window, [shape, output])?;
         let factors = AccumulatorScales {
             scales: &weights.scales,
             other: 1.0,
@@ -191,10 +197,12 @@ impl WeightedConvolution {
             integers: (0..weights.integers.len()).map(integer).collect(),
             scales: weights.scales.repeat(if each { area } else { 1 }),
             zero_points: weights.zero_points.repeat(area),
+            // ONNX Runtime has no integer kernel for transposed convolutions.
+            stored_as_i8: false,
         };
         let result = [shape[0], area * outputs, shape[2], shape[3]];
         let pixel = (&Window::PIXEL, 1, false);
-        let weighted = images(compiler, &of_pixels, pixel, [shape, &result])?;
+        let weighted = images(compiler, compiler.form, &of_pixels, pixel, [shape, &result])?;
         let factors = AccumulatorScales {
             scales: &of_pixels.scales,
             other: 1.0,

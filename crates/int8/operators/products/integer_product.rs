@@ -123,12 +123,19 @@ impl Operation for IntegerProduct {
         let (shape, output) = (step.shape, step.output);
         let (by, layout) = match &self.by {
             Multiplier::Image(weights, window, groups) => {
-                let weighted =
-                    images(compiler, weights, (window, *groups, false), [shape, output])?;
+                // ONNX Runtime's ConvInteger is exact.
+                let form = compiler.form;
+                let window = (window, *groups, false);
+                let weighted = images(compiler, form, weights, window, [shape, output])?;
                 (RightFactor::Weights(weighted), MemoryLayout::ChannelsLast)
             }
             Multiplier::Matrix(weights) => {
-                let weighted = rows(compiler, weights, MatrixLayout::DepthFirst, shape)?;
+                let weighted = rows(
+                    compiler.form_of(first, weights),
+                    weights,
+                    MatrixLayout::DepthFirst,
+                    shape,
+                )?;
                 (RightFactor::Weights(weighted), MemoryLayout::Plain)
             }
             Multiplier::Bytes(batch, zero) => (

@@ -234,7 +234,12 @@ impl Operation for MatrixProduct {
             true => MatrixLayout::ColumnAfterColumn,
             false => MatrixLayout::DepthFirst,
         };
-        let weighted = rows(compiler, weights, layout, step.shape)?;
+        let weighted = rows(
+            compiler.form_of(step.first, weights),
+            weights,
+            layout,
+            step.shape,
+        )?;
         let factors = AccumulatorScales {
             scales: &weights.scales,
             other: self.factor,

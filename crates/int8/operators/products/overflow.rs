@@ -176,6 +176,7 @@ mod tests {
             integers: (0..shape.iter().product()).map(value).collect(),
             scales: vec![0.1],
             zero_points,
+            stored_as_i8: true,
         }
     }
 

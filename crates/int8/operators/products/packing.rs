@@ -1,7 +1,7 @@
 //! Lowers products with weights: packs the weights and combines the scales.
 
 use octet_kernels::int8::{
-    ConvShape, ConvWeights, DepthwiseWeights, Error, Layout as MatrixLayout, Plane, Target,
+    ConvShape, ConvWeights, DepthwiseWeights, Error, Form, Layout as MatrixLayout, Plane, Target,
     TransposedWeights, Way, Weights as Packed, Window,
 };
 
@@ -19,7 +19,7 @@ use crate::values::{IrOperand, StepValues};
 
 /// Rows of a value of this shape times a matrix.
 pub(super) fn rows(
-    compiler: &Compiler,
+    form: Form,
     weights: &SignedWeights,
     layout: MatrixLayout,
     shape: &[usize],
@@ -30,14 +30,16 @@ pub(super) fn rows(
         MatrixLayout::DepthFirst => [first, second],
     };
     let (values, zeros) = (&weights.integers, &weights.zero_points);
-    let packed = Packed::pack(compiler.form, values, layout, [depth, columns], zeros)?;
+    let packed = Packed::pack(form, values, layout, [depth, columns], zeros)?;
     let count = shape.iter().product::<usize>() / depth.max(1);
     Ok(WeightedProduct::Rows(count, packed))
 }
 
-/// A convolution of a batch of images.
+/// A convolution of a batch of images. `form` is that of dense products; depthwise and transposed ones
+/// take the compiler's.
 pub(super) fn images(
     compiler: &mut Compiler,
+    form: Form,
     weights: &SignedWeights,
     (window, groups, transposed): (&Window, usize, bool),
     [shape, output]: [&[usize]; 2],
@@ -54,7 +56,7 @@ pub(super) fn images(
         // A 1×1 convolution is a matrix product with one row per pixel of all images.
         let rows = output[0] * output[2..].iter().product::<usize>();
         let layout = MatrixLayout::ColumnAfterColumn;
-        let packed = Packed::pack(compiler.form, values, layout, [inputs, outputs], zeros)?;
+        let packed = Packed::pack(form, values, layout, [inputs, outputs], zeros)?;
         return Ok(WeightedProduct::Rows(rows, packed));
     }
     let kernel = if transposed {
@@ -70,9 +72,9 @@ pub(super) fn images(
         PackedConvolution::Depthwise(packed)
     } else {
         let to = ImageSize::of(output);
-        let best = Way::best(compiler.form, &of, window, [to.height, to.width]);
+        let best = Way::best(form, &of, window, [to.height, to.width]);
         let way = compiler.winograd_budget.way(best, values.len());
-        PackedConvolution::Dense(ConvWeights::pack((compiler.form, way), values, of, zeros)?)
+        PackedConvolution::Dense(ConvWeights::pack((form, way), values, of, zeros)?)
     };
     Ok(WeightedProduct::Convolution(Box::new(ConvolutionBatch {
         kernel,

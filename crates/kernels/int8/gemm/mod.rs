@@ -171,6 +171,7 @@ pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
         Isa::RelaxedSplit | Isa::RelaxedFused => relaxed::multiply(block, weights, output),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => x86::multiply(block, weights, output),
+        Isa::CutPairs => portable::multiply_cut_pairs(block, weights, output),
         _ => portable::multiply(block, weights, output),
     }
 }

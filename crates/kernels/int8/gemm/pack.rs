@@ -95,7 +95,8 @@ impl Weights {
             Some(shifts) => (isa, shifts),
             None => (isa.wide_weight_fallback(), Vec::new()),
         };
-        let mut weights = Weights::zeros(isa, [depth, columns], is_narrow([depth, columns]))?;
+        let narrow = isa != Isa::CutPairs && is_narrow([depth, columns]);
+        let mut weights = Weights::zeros(isa, [depth, columns], narrow)?;
         weights.fill(&values, &shifts);
         let shift = |column: usize| shifts.get(column).copied().unwrap_or(0);
         let zero = |column: usize| {

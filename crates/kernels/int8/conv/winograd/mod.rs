@@ -53,7 +53,8 @@ fn has_unit_stride(window: &Window) -> bool {
 
 /// Returns true if this is faster than im2col for an output of this height and width.
 pub(super) fn is_faster(isa: Isa, channels: [usize; 2], window: &Window, size: [usize; 2]) -> bool {
-    if isa == Isa::Portable || !fits(channels, window.kernel) || !has_unit_stride(window) {
+    let scalar = matches!(isa, Isa::Portable | Isa::CutPairs);
+    if scalar || !fits(channels, window.kernel) || !has_unit_stride(window) {
         return false;
     }
     // With few columns, tiles would be mostly empty.
