@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [busy] [language] [large]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [calls] [busy] [language] [large]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
 //                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
@@ -24,11 +24,13 @@ import * as large from './bench-memory.mjs';
 import * as text from './bench-language.mjs';
 import * as whole from './bench-models.mjs';
 import { busy } from './bench-busy.mjs';
+import { calls } from './bench-calls.mjs';
+import { Browser, required } from './bench-browser.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchPage } from './bench-page.mjs';
-import { launch } from './browsers.mjs';
 import { median } from './median.mjs';
-import { serve } from './serve.mjs';
+
+/** @import { Run } from './bench-browser.mjs' */
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const MiB = 2 ** 20;
@@ -47,15 +49,6 @@ const rounds = 7;
  * @property {boolean} holds
  */
 
-/** @typedef {{ ms: number, again: number, pages: number, peak: number, bytes: number, threads: number, opened: number, calibrated: number }} Run */
-
-/** @param {string} name @returns {string} */
-function required(name) {
-  const value = process.env[name];
-  if (!value) throw new Error(`${name} is not set: call this through \`make bench\``);
-  return value;
-}
-
 /** @type {Row[]} */
 const rows = [];
 
@@ -68,85 +61,6 @@ const rows = [];
  */
 function record(bench, row, value, unit, { target, holds, peer = null, peer_value = null, ratio = null }) {
   rows.push({ bench, row, value, unit, peer, peer_value, ratio, target, holds });
-}
-
-/** A fresh page of our server in a browser for each run. */
-class Browser {
-  /** @param {import('puppeteer-core').Browser} browser @param {{ url: string, close: () => Promise<void> }} server */
-  constructor(browser, server) {
-    this.browser = browser;
-    this.server = server;
-  }
-
-  /** @param {boolean} [firefox] */
-  static async start(firefox) {
-    const cache = required('OCTET_CACHE');
-    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), ...whole.mounts };
-    const server = await serve({ port: 0, mounts });
-    const browser = await launch(firefox ? 'firefox' : 'chromium', { patience: 600_000 });
-    return new Browser(browser, server);
-  }
-
-  async close() {
-    await this.browser.close();
-    await this.server.close();
-  }
-
-  /**
-   * Opens a model and, given samples, calibrates and quantizes it. The page has the files before
-   * the clock starts, as after a drop; the engine was loaded two seconds before.
-   *
-   * @param {{ model: string, samples: string[], threads: number, method?: string }} job paths under /corpus/
-   * @returns {Promise<Run>}
-   */
-  async run(job) {
-    const page = await this.browser.newPage();
-    try {
-      await page.goto(`${this.server.url}bench/blank.html`);
-      return await page.evaluate(async ({ model, samples, threads, method = 'minmax' }) => {
-        /** @param {string} path */
-        const blob = async (path) => {
-          const answer = await fetch(`/corpus/${path}`);
-          if (!answer.ok) throw new Error(`/corpus/${path}: ${answer.status}`);
-          return answer.blob();
-        };
-        const address = '/www/octet.js';
-        const { Octet } = await import(address);
-        const octet = await Octet.start({ threads });
-        // A user needs at least this long to find the file. Meanwhile the engine warms up.
-        await new Promise((resolve) => setTimeout(resolve, 2000));
-        const file = await blob(model);
-        /** @type {Map<string, Blob>} */
-        const known = new Map();
-        for (const path of samples) if (!known.has(path)) known.set(path, await blob(path));
-        const files = samples.map((path, index) => ({ path: `${String(index).padStart(4, '0')}.npz`, blob: known.get(path) }));
-
-        const began = performance.now();
-        const open = await octet.open(file, { name: model });
-        const opened = performance.now() - began;
-        let calibrated = opened;
-        let bytes = 0;
-        if (files.length > 0) {
-          await open.calibrate(files, { method });
-          calibrated = performance.now() - began;
-          bytes = (await open.quantize({})).model.length;
-        }
-        const ms = performance.now() - began;
-        let again = 0;
-        if (files.length > 0) {
-          const changed = performance.now();
-          await open.quantize({ activations: { type: 'i8' } });
-          again = performance.now() - changed;
-        }
-        const { pages, peak } = await octet.memory();
-        const used = octet.threads;
-        octet.close();
-        return { ms, again, opened, calibrated, pages, peak, bytes, threads: used };
-      }, job);
-    } finally {
-      await page.close();
-    }
-  }
 }
 
 /** @param {string} name @returns {string[]} */
@@ -340,6 +254,11 @@ const benches = {
   async models(browser, only, layers) {
     const options = { corpus: required('OCTET_CORPUS'), only, layers };
     await whole.models(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);
+  },
+
+  /** Calls of kept sessions against the runs inside. */
+  async calls(browser, only) {
+    await calls(browser.browser, browser.server.url, required('OCTET_PYTHON'), { corpus: required('OCTET_CORPUS'), only }, record);
   },
 
   /** Two threads beside other programs. */
