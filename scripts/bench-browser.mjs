@@ -1,9 +1,9 @@
-// A page of our server in a browser, for the benches that open, calibrate and quantize.
+// The browser of the benches and the server of their pages.
 
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import * as bench from './bench-kernels.mjs';
-import * as whole from './bench-models.mjs';
+import * as kernels from './bench-kernels.mjs';
+import * as models from './bench-models.mjs';
 import { launch } from './browsers.mjs';
 import { serve } from './serve.mjs';
 
@@ -11,7 +11,7 @@ const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** @typedef {{ ms: number, again: number, pages: number, peak: number, bytes: number, threads: number, opened: number, calibrated: number }} Run */
 
-/** The value of a variable of the environment. @param {string} name @returns {string} */
+/** A variable that `make bench` sets. @param {string} name @returns {string} */
 export function required(name) {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set: call this through \`make bench\``);
@@ -29,7 +29,7 @@ export class Browser {
   /** @param {boolean} [firefox] */
   static async start(firefox) {
     const cache = required('OCTET_CACHE');
-    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), ...whole.mounts };
+    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [kernels.path]: kernels.folder(cache), ...models.mounts };
     const server = await serve({ port: 0, mounts });
     const browser = await launch(firefox ? 'firefox' : 'chromium', { patience: 600_000 });
     return new Browser(browser, server);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [busy] [language] [large] [pieces]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [calls] [busy] [language] [large] [pieces]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
 //                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
@@ -19,16 +19,19 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { Browser, required } from './bench-browser.mjs';
 import * as bench from './bench-kernels.mjs';
 import * as large from './bench-memory.mjs';
 import * as text from './bench-language.mjs';
 import * as whole from './bench-models.mjs';
 import { busy } from './bench-busy.mjs';
+import { calls } from './bench-calls.mjs';
+import { Browser, required } from './bench-browser.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchPieces } from './bench-large.mjs';
 import { benchPage } from './bench-page.mjs';
 import { median } from './median.mjs';
+
+/** @import { Run } from './bench-browser.mjs' */
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const MiB = 2 ** 20;
@@ -46,8 +49,6 @@ const rounds = 7;
  * @property {string} target
  * @property {boolean} holds
  */
-
-/** @import { Run } from './bench-browser.mjs' */
 
 /** @type {Row[]} */
 const rows = [];
@@ -254,6 +255,11 @@ const benches = {
   async models(browser, only, layers) {
     const options = { corpus: required('OCTET_CORPUS'), only, layers };
     await whole.models(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);
+  },
+
+  /** Calls of kept sessions against the runs inside. */
+  async calls(browser, only) {
+    await calls(browser.browser, browser.server.url, required('OCTET_PYTHON'), { corpus: required('OCTET_CORPUS'), only }, record);
   },
 
   /** Two threads beside other programs. */

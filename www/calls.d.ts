@@ -91,8 +91,8 @@ export interface Calls {
   distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): ValueDistribution | null;
   channels(args: Key & { weight: string }): ChannelRanges | null;
   openInference(args: Key & { name: string; blob: Blob; data: NamedFile[] }): ModelSummary;
-  /** Null runs with the values that were written into the arrays of `stageInputs`. */
-  infer(args: Key & { inputs: InputTensor[] | null }): OutputTensor[];
+  /** Null runs with the values that were written into the arrays of `stageInputs`. `ms`: the time in the engine. */
+  infer(args: Key & { inputs: InputTensor[] | null }): { outputs: OutputTensor[]; ms: number };
   /** Arrays in the memory that the worker shares. Empty if the inputs can't be written there. */
   stageInputs(args: Key & { inputs: InputTensor[] }): { name: string; data: Elements }[];
   closeInference(args: Key): void;

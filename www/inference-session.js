@@ -25,6 +25,8 @@ export class InferenceSession {
     this.#key = key;
     /** The summary of the model, with its inputs and outputs. */
     this.card = card;
+    /** Time in milliseconds that the last run took in the engine, without the way there and back. */
+    this.ms = 0;
   }
 
   /**
@@ -47,7 +49,8 @@ export class InferenceSession {
     this.#running += 1;
     try {
       const inputs = (await this.#stage(named)) ? null : named;
-      const outputs = await this.#engine.call('infer', { key: this.#key, inputs });
+      const { outputs, ms } = await this.#engine.call('infer', { key: this.#key, inputs });
+      this.ms = ms;
       return Object.fromEntries(outputs.map((output) => [output.name, output]));
     } finally {
       this.#running -= 1;

@@ -173,7 +173,10 @@ const calls = {
 
   infer({ key, inputs }) {
     const open = inference(key);
-    return inputs ? open.run(inputs) : open.runStaged();
+    const began = performance.now();
+    /** @type {OutputTensor[]} */
+    const outputs = inputs ? open.run(inputs) : open.runStaged();
+    return { outputs, ms: performance.now() - began };
   },
 
   stageInputs: ({ key, inputs }) => inference(key).stage(inputs),
@@ -274,7 +277,8 @@ function failure(error) {
  */
 function movable(call, value) {
   if (call === 'quantize') return [value.model.buffer];
-  return call === 'infer' || call === 'tensors' ? value.map((/** @type {OutputTensor} */ { data }) => data.buffer) : [];
+  const tensors = call === 'infer' ? value.outputs : call === 'tensors' ? value : [];
+  return tensors.map((/** @type {OutputTensor} */ { data }) => data.buffer);
 }
 
 /** Calls run in order: a session is never entered twice. */

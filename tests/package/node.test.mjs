@@ -55,11 +55,12 @@ test('the runtime entry runs a model many times and keeps no samples of it', () 
     const missing = await session.run({}).catch((error) => error.message);
     await session.close();
     const closed = await session.run({}).catch((error) => error.kind);
-    console.log(JSON.stringify({ results, missing, closed, inputs: session.card.inputs.map(({ name }) => name) }));
+    console.log(JSON.stringify({ results, missing, closed, ms: session.ms, inputs: session.card.inputs.map(({ name }) => name) }));
     await stopEngine();`;
   const { status, stdout, stderr } = runModule('runtime.mjs', text);
   assert.equal(status, 0, stderr);
-  const { results, missing, closed, inputs } = JSON.parse(stdout);
+  const { results, missing, closed, ms, inputs } = JSON.parse(stdout);
+  assert.ok(ms > 0, `${ms} ms in the engine`);
   assert.deepEqual(inputs, ['x']);
   assert.notDeepEqual(results[0], results[2]);
   assert.match(missing, /no tensor for the input `x`/);

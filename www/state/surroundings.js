@@ -13,6 +13,9 @@ export const embedded = stated('octet-page') === 'embed';
 /** The address of the model hub that this page may read; empty on the other pages. */
 export const hubAddress = stated('octet-hub');
 
+/** True if a newer version of the page waits until no tab has this one. */
+export const newerWaits = signal(false);
+
 /** True if files and settings are those of the page around this one. */
 export const readOnly = signal(false);
 

@@ -5,10 +5,14 @@ import { h } from '../../library/dom.js';
 import { bytes, plural } from '../../library/format.js';
 import { log } from '../../state/messages.js';
 import { done, engine, measuring, opening, run } from '../../state/page.js';
+import { newerWaits } from '../../state/surroundings.js';
 import { cancelOpening } from '../model/open.js';
 import { spark } from '../run/memory-curve.js';
 import { cancel } from '../run/run.js';
 import './announcer.js';
+
+/** The line on a newer version. */
+const newer = 'A newer version of this page is here. It is used once all tabs of the page are closed; until then nothing changes.';
 
 export function view() {
   const stage = () => {
@@ -31,6 +35,7 @@ export function view() {
   return h('div', { class: 'status-bar', role: 'group', 'aria-label': 'Progress' },
     h('span', { class: 'status-stage' }, stage),
     h('progress', { max: 1, value: part, hidden: () => !busy(), 'aria-label': 'Overall progress' }),
+    h('span', { class: 'note', id: 'newer', hidden: () => !newerWaits.value }, newer),
     h('span', { class: 'status-memory' }, () => {
       const points = run.value?.curve ?? done.value?.curve ?? [];
       return points.length > 1 ? spark(points) : null;

@@ -6,6 +6,7 @@
 
 import { say } from '../../state/messages.js';
 import { model, opening, run } from '../../state/page.js';
+import { newerWaits } from '../../state/surroundings.js';
 
 /** Session key that prevents repeated reloads of a page that can't be isolated. */
 const guard = 'octet isolated';
@@ -15,7 +16,7 @@ export async function workOffline() {
   const named = /** @type {HTMLMetaElement | null} */ (document.querySelector('meta[name=octet-worker]'));
   if (!named || !('serviceWorker' in navigator)) return;
   try {
-    await navigator.serviceWorker.register(new URL(named.content, document.baseURI), { updateViaCache: 'none' });
+    watch(await navigator.serviceWorker.register(new URL(named.content, document.baseURI), { updateViaCache: 'none' }));
     await navigator.serviceWorker.ready;
     if (!navigator.serviceWorker.controller) await new Promise((next) => navigator.serviceWorker.addEventListener('controllerchange', next, { once: true }));
   } catch {
@@ -32,4 +33,15 @@ export async function workOffline() {
     return;
   }
   location.reload();
+}
+
+/** Says when a newer version is installed: it waits for the end of this one. @param {ServiceWorkerRegistration} registration */
+function watch(registration) {
+  const look = () => {
+    if (!registration.waiting || !registration.active || newerWaits.peek()) return;
+    newerWaits.value = true;
+    say('A newer version of this page is here. It waits until all tabs of the page are closed.');
+  };
+  registration.addEventListener('updatefound', () => registration.installing?.addEventListener('statechange', look));
+  look();
 }
