@@ -30,7 +30,7 @@ function file(name, bytes) {
   return path;
 }
 
-/** Pages turned by quarters. The model counts the other way round. */
+/** Pages turned by quarters, against the clock as the model counts. */
 const pages = [0, 1, 2, 3, 4, 5, 6, 7].map((at) => join(corpus, 'samples', 'orinet', `0${at}.png`));
 const sentences = ['The harbour was quiet when the first boats came back.', 'How do I keep one layer in float?', 'Bees find their way home by the sun.', 'The recipe asks for three eggs and a pinch of salt.'];
 
@@ -57,8 +57,8 @@ const journeys = [
   {
     what: 'a classifier of the turn of pages, with labels',
     model: join(corpus, 'models', 'orinet.onnx'),
-    samples: async () => [...pages, file('labels.csv', pages.map((_, at) => `0${at}.png,${at % 4}\n`).join(''))],
-    task: /image classifier/i, told: /same answer|agree|right/i, shows: /Float.*class \d.*Quantized.*class \d/s,
+    samples: async () => [...pages, file('labels.csv', pages.map((_, at) => `0${at}.png,${(4 - (at % 4)) % 4}\n`).join(''))],
+    task: /image classifier/i, choose: (visit) => visit.says('#trial', /Chosen|agree|With no usual/), told: /same answer|agree|right/i, shows: /Float.*class \d.*Quantized.*class \d/s,
   },
   {
     what: 'a detector of dynamic batch, height and width, with photos',

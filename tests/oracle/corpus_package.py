@@ -29,4 +29,4 @@ class Model:
     unseen: bool = False  # nothing of ours was tried out on it: for test_unseen_models.py and its table only
     data: tuple[str, ...] = ()  # further files of the package that belong beside the model
     packaged: bool = False  # of package_manifest.py: fetched by name, if no test needs it
-    page: bool = False  # a person's model for the page: for tests/e2e/journeys.test.mjs only
+    page: bool = False  # for tests of one thing, such as tests/e2e/journeys.test.mjs, and for no other

@@ -109,11 +109,11 @@ UNSEEN = {
         "scans", "grey photos"),
     "silero_vad_v6": Unseen(
         "voice activity, its weights in the branches of an If",
-        _copied("vad_web", "package/dist/silero_vad_v6.onnx", "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3"),
+        _copied("vad_web", "package/dist/silero_vad_v6.onnx", "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3", page=True),
         "voice_windows", "voices", "dynamic"),
     "silero_vad_legacy": Unseen(
         "voice activity, its weights in the branches of an If",
-        _copied("vad_web", "package/dist/silero_vad_legacy.onnx", "a35ebf52fd3ce5f1469b2a36158dba761bc47b973ea3382b3186ca15b1f5af28"),
+        _copied("vad_web", "package/dist/silero_vad_legacy.onnx", "a35ebf52fd3ce5f1469b2a36158dba761bc47b973ea3382b3186ca15b1f5af28", page=True),
         "voice_windows_legacy", "voices", "dynamic"),
     "wake_melspectrogram": Unseen(
         "spectrogram as convolutions, open length",
