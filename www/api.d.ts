@@ -165,11 +165,15 @@ export interface OutputPair {
   quantized: OutputTensor;
 }
 
-/** Answers of both models for one sample. `boxes`: corners, score and class of each confident box. */
+/**
+ * Answers of both models for one sample. `boxes`: corners, score and class of each confident box.
+ * `prototypes`: the output with prototypes of masks; then the coefficients of a box follow its class.
+ */
 export interface RawAnswers {
   inputs: OutputTensor[];
   outputs: OutputPair[];
   boxes: [Float32Array, Float32Array] | null;
+  prototypes: string | null;
 }
 
 export interface RankedClass {
@@ -187,6 +191,19 @@ export interface FoundBox {
   score: number;
   number: number;
   paired: boolean;
+  /** The pixels of the thing, of models with masks. */
+  mask?: BoxMask;
+}
+
+/** A part of a mask of `height` and `width`; `pixels` are 1 where the thing is. */
+export interface BoxMask {
+  x: number;
+  y: number;
+  columns: number;
+  rows: number;
+  pixels: Uint8Array;
+  height: number;
+  width: number;
 }
 
 /** Parts of each answer. `apart`: how far the models are from each other; a larger number is farther. */

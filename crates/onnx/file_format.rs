@@ -44,17 +44,8 @@ const fn magic_at(
 const FORMATS: [Magic; 28] = [
     magic(b"\x89PNG", "a PNG picture", SAMPLE),
     magic(b"\xff\xd8\xff", "a JPEG picture", SAMPLE),
-    magic(
-        b"GIF8",
-        "a GIF picture",
-        "choose the .onnx file; as a sample save it as PNG or JPEG",
-    ),
-    magic_at(
-        8,
-        b"WEBP",
-        "a WebP picture",
-        "choose the .onnx file; as a sample save it as PNG or JPEG",
-    ),
+    magic(b"GIF8", "a GIF picture", SAMPLE),
+    magic_at(8, b"WEBP", "a WebP picture", SAMPLE),
     magic_at(
         8,
         b"WAVE",
@@ -223,8 +214,8 @@ mod tests {
                 "a JPEG picture",
                 "--samples",
             ),
-            (b"GIF89a".to_vec(), "a GIF picture", "PNG or JPEG"),
-            (riff(b"WEBPVP8 "), "a WebP picture", "PNG or JPEG"),
+            (b"GIF89a".to_vec(), "a GIF picture", "--samples"),
+            (riff(b"WEBPVP8 "), "a WebP picture", "under Data"),
             (riff(b"WAVEfmt "), "a WAV sound", ".npy"),
             (b"%PDF-1.7".to_vec(), "a PDF document", ".onnx"),
             (b"\x93NUMPY\x01\0".to_vec(), "a NumPy array", "--samples"),

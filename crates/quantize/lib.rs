@@ -120,6 +120,15 @@ pub enum QuantizeError {
         reason: Option<StaysFloat>,
     },
     #[error(
+        "nothing outside the graphs of `{node}` ({operator}) can be quantized, and the scheme static leaves those as \
+         they are: choose the scheme dynamic or weights, which quantize them, too"
+    )]
+    OnlyGraphs {
+        /// The node that runs the graphs.
+        node: String,
+        operator: String,
+    },
+    #[error(
         "the settings name the layer `{name}`, but the model has no node of that name or scope{hint}"
     )]
     UnknownNode { name: String, hint: String },

@@ -146,7 +146,8 @@ const NAMES: [&str; 10] = [
     "voice",
 ];
 
-/// The place of the input that takes a waveform: one long axis, or an open one and a name.
+/// The place of the input that takes a waveform: one long axis, or an open one and a name of the
+/// input or the axis.
 pub(super) fn waveform(inputs: &[InputSpec]) -> Option<usize> {
     let named = |input: &InputSpec| {
         let name = input.name.to_ascii_lowercase();
@@ -162,11 +163,16 @@ pub(super) fn waveform(inputs: &[InputSpec]) -> Option<usize> {
             .all(|dim| known(dim).is_none_or(|size| size == 1));
         let long = match known(length) {
             Some(size) => size >= SHORTEST && (named(input) || size >= 8 * 1024),
-            None => named(input),
+            None => named(input) || counts_samples(length),
         };
         float && ones && others.len() <= 2 && long
     };
     inputs.iter().position(|input| fits(&input))
+}
+
+/// True if an open axis is called after the samples of a sound.
+fn counts_samples(length: &Dim) -> bool {
+    matches!(length, Dim::Named(name) if name.to_ascii_lowercase().contains("samples"))
 }
 
 /// The arrays of a sound: its waveform, and what the other inputs need beside it.
@@ -343,5 +349,9 @@ mod tests {
                 .to_string()
                 .contains("no input for a waveform")
         );
+        let mut open = input("input", DataType::Float, &[0, 0]);
+        assert_eq!(waveform(std::slice::from_ref(&open)), None);
+        open.shape[1] = Dim::Named("num_samples".into());
+        assert_eq!(waveform(&[open]), Some(0));
     }
 }

@@ -1,8 +1,9 @@
-//! Decoding of PNG and JPEG to 8-bit RGB.
+//! Decoding of pictures to 8-bit RGB: PNG and JPEG, and with the feature `more-pictures` WebP, BMP
+//! and GIF. A page leaves those to the browser.
 //!
 //! Transparency is dropped and 16 bits become 8, as in Pillow's `convert("RGB")`. Images are turned
-//! as their EXIF entry says, as in Pillow's `exif_transpose`. The content decides the format, since
-//! many `.jpg` files are PNG.
+//! as their EXIF entry says, as in Pillow's `exif_transpose`. The first of a moving picture counts.
+//! The content decides the format, since many `.jpg` files are PNG.
 
 use std::io::Cursor;
 
@@ -125,14 +126,55 @@ fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]
     let mut reader = ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
         .map_err(|e| broken(&e.to_string()))?;
-    match reader.format() {
-        Some(ImageFormat::Png) if png_is_whole(bytes) => {}
-        Some(ImageFormat::Jpeg) if jpeg_is_whole(bytes) => {}
-        Some(ImageFormat::Png | ImageFormat::Jpeg) => return Err(broken("it is truncated")),
-        _ => return Err(broken("it is neither PNG nor JPEG")),
+    let is_whole = match reader.format() {
+        Some(ImageFormat::Png) => png_is_whole(bytes),
+        Some(ImageFormat::Jpeg) => jpeg_is_whole(bytes),
+        Some(format) if reads_more(format) => format != ImageFormat::WebP || webp_is_whole(bytes),
+        Some(format) => {
+            let (why, next) = not_read(format);
+            return Err(SampleProblem::broken(file, why, next));
+        }
+        None => return Err(broken(&format!("it is none of {}", readable()))),
+    };
+    if !is_whole {
+        return Err(broken("it is truncated"));
     }
     reader.limits(limits());
     Ok(reader)
+}
+
+/// True if this build reads the format beside PNG and JPEG.
+fn reads_more(format: ImageFormat) -> bool {
+    use ImageFormat::{Bmp, Gif, WebP};
+    cfg!(feature = "more-pictures") && matches!(format, WebP | Bmp | Gif)
+}
+
+/// Formats that this build reads.
+fn readable() -> &'static str {
+    match cfg!(feature = "more-pictures") {
+        true => "PNG, JPEG, WebP, BMP and GIF",
+        false => "PNG and JPEG",
+    }
+}
+
+/// Reason and remedy for a picture in a format that this build does not read.
+fn not_read(format: ImageFormat) -> (String, &'static str) {
+    let why = format!("it is {}, and only {} are read", called(format), readable());
+    let next = match format {
+        ImageFormat::Avif => {
+            "convert it, as by `magick IN.avif OUT.png` or `ffmpeg -i IN.avif OUT.png`, or use the page"
+        }
+        _ => AGAIN,
+    };
+    (why, next)
+}
+
+/// The usual name of a format.
+fn called(format: ImageFormat) -> String {
+    match format {
+        ImageFormat::WebP => "WebP".into(),
+        other => format!("{other:?}").to_uppercase(),
+    }
 }
 
 /// Limits against hostile files.
@@ -160,6 +202,12 @@ fn png_is_whole(bytes: &[u8]) -> bool {
         at = end;
     }
     false
+}
+
+/// True if the file is as long as its header says. The decoder would fill what is missing.
+fn webp_is_whole(bytes: &[u8]) -> bool {
+    let length = bytes.get(4..8).and_then(|length| length.first_chunk());
+    length.is_some_and(|length| bytes.len() >= 8 + u32::from_le_bytes(*length) as usize)
 }
 
 /// True if the end marker follows the first scan. The decoder fills missing parts with grey, and
@@ -243,6 +291,62 @@ mod tests {
             assert!(decode("a.jpg", &whole[..end]).is_err(), "cut at {end}");
         }
         let html = decode("a.png", b"<html>").unwrap_err().to_string();
-        assert!(html.contains("neither PNG nor JPEG"), "{html}");
+        assert!(html.contains("it is none of PNG"), "{html}");
+    }
+
+    #[test]
+    fn a_picture_that_no_build_reads_is_refused_with_the_conversion() {
+        let mut avif = b"\0\0\0\x20ftypavif\0\0\0\0avifmif1miaf".to_vec();
+        avif.resize(400, 0);
+        for said in [
+            decode("a.avif", &avif).unwrap_err(),
+            size("a.avif", &avif).unwrap_err(),
+        ] {
+            let said = said.to_string();
+            assert!(said.contains("it is AVIF, and only PNG"), "{said}");
+            assert!(said.contains("magick IN.avif OUT.png"), "{said}");
+        }
+    }
+
+    #[cfg(feature = "more-pictures")]
+    /// A picture of few colours in a format, as the crate `image` writes it.
+    fn written(format: ImageFormat) -> (image::RgbImage, Vec<u8>) {
+        let level = |at: u32| [0, 90, 255][at as usize % 3];
+        let picture = image::RgbImage::from_fn(37, 21, |x, y| {
+            image::Rgb([level(x / 5), level(y / 4), level(x / 9 + y / 7)])
+        });
+        let mut out = Cursor::new(Vec::new());
+        picture.write_to(&mut out, format).unwrap();
+        (picture, out.into_inner())
+    }
+
+    #[cfg(feature = "more-pictures")]
+    #[test]
+    fn the_command_line_reads_webp_bmp_and_gif_or_says_that_they_are_truncated() {
+        for format in [ImageFormat::WebP, ImageFormat::Bmp, ImageFormat::Gif] {
+            let (picture, whole) = written(format);
+            assert_eq!(size("a", &whole).unwrap(), (21, 37), "{format:?}");
+            let read = decode("a", &whole).unwrap();
+            assert_eq!((read.width, read.height), (37, 21));
+            assert!(read.pixels.as_flattened() == picture.as_raw(), "{format:?}");
+            for end in 0..whole.len() {
+                // Only the trailer of a GIF may be missing.
+                if let Ok(cut) = decode("a", &whole[..end]) {
+                    assert!(format == ImageFormat::Gif && cut == read, "cut at {end}");
+                }
+            }
+        }
+    }
+
+    #[cfg(not(feature = "more-pictures"))]
+    #[test]
+    fn a_build_for_pages_leaves_webp_to_the_browser() {
+        let webp =
+            b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\0\0\0\x10\x07\x10\x11\x11\x88\x88\xfe\x07\0";
+        let said = decode("a.webp", webp).unwrap_err().to_string();
+        assert!(
+            said.contains("it is WebP, and only PNG and JPEG are read"),
+            "{said}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use octet_onnx::schema::DataType;
 
 /// Supported files, as the end of a message.
 pub(super) const KINDS: &str =
-    "give .npz, .npy, test_data_set_N/input_K.pb, .png, .jpg or .wav files, tables or texts";
+    "give .npz, .npy, test_data_set_N/input_K.pb, pictures, .wav files, tables or texts";
 
 /// Error of a set of samples.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

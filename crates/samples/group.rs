@@ -65,7 +65,7 @@ pub(super) fn kind(path: &str) -> Option<FileKind> {
         "tokens" => Some(FileKind::Tokens),
         "row" => Some(FileKind::Row),
         "wav" => Some(FileKind::Sound),
-        "png" | "jpg" | "jpeg" => Some(FileKind::Image),
+        "png" | "jpg" | "jpeg" | "webp" | "bmp" | "gif" | "avif" => Some(FileKind::Image),
         "pb" => stem
             .strip_prefix("input_")?
             .parse()

@@ -43,12 +43,23 @@ pub struct Placeholder {
 }
 
 /// Size of an open axis: batch, channels, height and width of an image, or a length.
-pub(super) fn open_size(axis: usize, rank: usize) -> usize {
+fn open_size(axis: usize, rank: usize) -> usize {
     match (axis, rank) {
         (0, _) => 1,
         (1, 4) => 3,
         (_, 4) => 224,
         _ => 16,
+    }
+}
+
+/// Size of an open axis of an input: that of sound, or of its rank.
+pub(super) fn open_size_of(input: &InputSpec, axis: usize) -> usize {
+    let rank = input.shape.len();
+    let sound =
+        input.element.is_float() && axis + 1 == rank && matches!((axis, rank), (1, 2) | (0, 1));
+    match sound {
+        true => SOUND,
+        false => open_size(axis, rank),
     }
 }
 
@@ -109,7 +120,6 @@ fn name_sizes<'a>(
 
 /// Size of an axis that the model leaves open.
 fn free(input: &InputSpec, axis: usize, cache: bool, picture: Option<&ImageSettings>) -> usize {
-    let rank = input.shape.len();
     if cache && axis != 0 {
         // There are no earlier tokens.
         return 0;
@@ -120,12 +130,7 @@ fn free(input: &InputSpec, axis: usize, cache: bool, picture: Option<&ImageSetti
         let shape = axes(input)?.shape(side(settings.height), side(settings.width));
         shape.get(axis).copied()
     };
-    let sound =
-        input.element.is_float() && axis + 1 == rank && matches!((axis, rank), (1, 2) | (0, 1));
-    of_image().unwrap_or(match sound {
-        true => SOUND,
-        false => open_size(axis, rank),
-    })
+    of_image().unwrap_or_else(|| open_size_of(input, axis))
 }
 
 fn values(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::error::SampleError;
-use super::placeholder::open_size;
+use super::placeholder::open_size_of;
 use super::{InputSpec, LARGEST_ARRAY};
 use octet_graph::Dim;
 use octet_onnx::in_memory::{Tensor, Values};
@@ -14,7 +14,8 @@ use octet_onnx::schema::DataType;
 ///
 /// Floats are approximately normal (mean 0, deviation 1), like normalized data. Integers are small
 /// enough for any vocabulary, and below the row count in `tables` if the input indexes a table.
-/// Masks are all ones. An open batch size is 1, an open image side 224, an open length 16.
+/// Masks are all ones. An open batch size is 1, an open image side 224, an open length 16,
+/// that of sound 512.
 pub fn synthetic(
     inputs: &[InputSpec],
     tables: &BTreeMap<String, u64>,
@@ -42,7 +43,7 @@ fn one<'a>(
         input: input.name.clone(),
         expected: input.element,
     };
-    let open = |axis: usize| open_size(axis, input.shape.len());
+    let open = |axis: usize| open_size_of(input, axis);
     let shape: Vec<usize> = input
         .shape
         .iter()

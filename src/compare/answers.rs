@@ -14,4 +14,6 @@ pub struct SampleAnswers {
     pub quantized: Vec<Tensor>,
     /// For a detector: confident boxes of the float model and of the quantized one, the best first.
     pub boxes: Option<[Vec<DetectedBox>; 2]>,
+    /// Output with the prototypes of the masks of these boxes.
+    pub prototypes: Option<usize>,
 }

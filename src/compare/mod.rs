@@ -52,7 +52,7 @@ use crate::tensor::Tensor;
 use combine::{Combined, combine};
 use error_split::ErrorSplit;
 use language::TextPlaces;
-use outputs::OutputAccumulators;
+use outputs::{OutputAccumulators, picture_size};
 use simulate::simulate;
 use value_statistics::{ValueStatistics, clamp_all};
 use warnings::InputStatistics;
@@ -242,7 +242,10 @@ impl Comparing {
         self.inputs.observe(inputs);
         let quantized = float.split_off(float.len() / 2);
         let text = self.text.as_ref().and_then(|places| places.text(inputs));
-        let boxes = self.outputs.add(&float, &quantized, text.as_ref(), label);
+        let picture = picture_size(inputs);
+        let boxes = self
+            .outputs
+            .add(&float, &quantized, picture, text.as_ref(), label);
         if let Some(split) = &mut self.split {
             split.add(inputs, &float, &stop)?;
         }
@@ -251,6 +254,7 @@ impl Comparing {
             outputs: self.outputs.described(),
             float,
             quantized,
+            prototypes: self.outputs.prototypes(),
             boxes,
         })
     }

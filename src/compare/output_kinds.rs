@@ -142,6 +142,15 @@ impl OutputTraits {
         }
     }
 
+    /// An output of selected boxes.
+    #[cfg(test)]
+    pub(super) fn selected() -> OutputTraits {
+        OutputTraits {
+            selected: true,
+            ..OutputTraits::default()
+        }
+    }
+
     fn name_contains(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.name.contains(word))
     }

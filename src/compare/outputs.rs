@@ -122,12 +122,13 @@ impl OutputAccumulators {
         }
     }
 
-    /// Adds the outputs of a sample; `text` is its text, and `label` its class, if known. Returns
-    /// the confident boxes of a detector, float and quantized.
+    /// Adds the outputs of a sample; `picture` is its height and width, `text` its text, and `label`
+    /// its class, if known. Returns the confident boxes of a detector, float and quantized.
     pub(super) fn add(
         &mut self,
         float: &[Tensor],
         quantized: &[Tensor],
+        picture: Option<(usize, usize)>,
         text: Option<&SampleText>,
         label: Option<usize>,
     ) -> Option<[Vec<DetectedBox>; 2]> {
@@ -158,7 +159,7 @@ impl OutputAccumulators {
             output.add(a, b, text, label);
         }
         let detector = detector.as_mut()?;
-        let (found, boxes) = detector.add(&first, &second);
+        let (found, boxes) = detector.add(&first, &second, picture);
         let sums = self.all.iter_mut().map(|output| &mut output.sums);
         for sums in sums.filter(|sums| sums.kind == Some(OutputKind::Boxes)) {
             let (matched, either) = (found.matched, found.confident + found.extra);
@@ -173,6 +174,11 @@ impl OutputAccumulators {
         let all = self.all.iter();
         all.map(|output| (output.name.clone(), kind(output)))
             .collect()
+    }
+
+    /// The output of a detector with the prototypes of its masks.
+    pub(super) fn prototypes(&self) -> Option<usize> {
+        self.detector.as_ref()?.as_ref()?.prototypes()
     }
 
     /// The sums so far, and the detector.
@@ -217,6 +223,15 @@ impl OutputAccumulators {
         };
         self.all.into_iter().enumerate().map(finish).collect()
     }
+}
+
+/// Height and width of the first input that may be a picture.
+pub(super) fn picture_size(inputs: &[Tensor]) -> Option<(usize, usize)> {
+    inputs.iter().find_map(|input| match *input.shape() {
+        [_, channels, height, width] if channels <= 4 => Some((height, width)),
+        [_, height, width, channels] if channels <= 4 => Some((height, width)),
+        _ => None,
+    })
 }
 
 fn output_tensors<'a>(values: &'a [Vec<f32>], tensors: &'a [Tensor]) -> Vec<OutputTensor<'a>> {
@@ -333,7 +348,7 @@ mod tests {
         let mut outputs = outputs(&["ids", "sentence_embedding", "hidden"]);
         outputs.all[0].sums.kind = Some(OutputKind::Integers);
         let float = [whole, right.clone(), right.clone()];
-        outputs.add(&float, &[float[0].clone(), wrong, right], None, None);
+        outputs.add(&float, &[float[0].clone(), wrong, right], None, None, None);
         let errors = errors(outputs);
         assert_eq!(errors[0].top1, None);
         assert_eq!(headline(&errors).as_deref(), Some("sentence_embedding"));
@@ -345,13 +360,13 @@ mod tests {
         let mut outputs = outputs(&["y"]);
         let float = row(&[0.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         let float = std::slice::from_ref(&float);
-        outputs.add(float, float, None, Some(1));
+        outputs.add(float, float, None, None, Some(1));
         // The top class is second in the quantized model …
         let second = row(&[0.0, 8.0, 1.0, 2.0, 3.0, 4.0, 8.5]);
-        outputs.add(float, &[second], None, Some(6));
+        outputs.add(float, &[second], None, None, Some(6));
         // … and last here.
         let last = row(&[0.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-        outputs.add(float, &[last], None, None);
+        outputs.add(float, &[last], None, None, None);
         let errors = errors(outputs);
         assert_eq!(errors[0].top1, Some(1.0 / 3.0));
         assert_eq!(errors[0].top5, Some(2.0 / 3.0));

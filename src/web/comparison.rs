@@ -68,51 +68,58 @@ impl ModelSession {
 /// Outputs with more elements than this stay behind: their copies would need too much memory.
 const MAX_ELEMENTS: usize = 1 << 24;
 
-/// `{ inputs, outputs, boxes }`: tensors, `{ kind, float, quantized }`s, and for a detector two
-/// arrays with six numbers for each box (corners, score, class), else null.
+/// `{ inputs, outputs, boxes, prototypes }`: tensors, `{ kind, float, quantized }`s, and for a
+/// detector two arrays with six numbers for each box (corners, score, class), else null.
+/// `prototypes` is the name of the output with prototypes of masks, or null; then the coefficients
+/// of each box follow its class.
 fn answers_to_js(
     specs: Vec<InputSpec>,
     inputs: Vec<Tensor>,
     answers: SampleAnswers,
 ) -> Result<JsValue, JsValue> {
-    let object = |entries: [(&str, JsValue); 3]| -> Result<JsValue, JsValue> {
+    let object = |entries: &[(&str, JsValue)]| -> Result<JsValue, JsValue> {
         let object = Object::new();
         for (key, value) in entries {
-            Reflect::set(&object, &key.into(), &value)?;
+            Reflect::set(&object, &(*key).into(), value)?;
         }
         Ok(object.into())
     };
     let names = specs.into_iter().map(|input| input.name);
     let inputs: Vec<(String, Tensor)> = names.zip(inputs).collect();
     let outputs = Array::new();
+    let prototypes = answers.prototypes.map(|at| answers.outputs[at].0.clone());
     let both = answers.float.into_iter().zip(answers.quantized);
     for ((name, kind), (float, quantized)) in answers.outputs.into_iter().zip(both) {
         if float.values().len().max(quantized.values().len()) > MAX_ELEMENTS {
             continue;
         }
         let pair = tensors::to_js(&[(name.clone(), float), (name, quantized)])?;
-        outputs.push(&object([
+        outputs.push(&object(&[
             ("kind", to_js(&kind)?),
             ("float", pair.get(0)),
             ("quantized", pair.get(1)),
         ])?);
     }
     let flat = |boxes: &Vec<DetectedBox>| {
-        let row = |one: &DetectedBox| {
-            let [left, top, right, bottom] = one.coordinates;
-            [left, top, right, bottom, one.score, one.class as f32]
-        };
-        let first = boxes.iter().filter(|one| one.item == 0);
-        let rows: Vec<f32> = first.flat_map(row).collect();
+        let mut rows: Vec<f32> = Vec::new();
+        for one in boxes.iter().filter(|one| one.item == 0) {
+            rows.extend(one.coordinates);
+            rows.extend([one.score, one.class as f32]);
+            rows.extend(&one.coefficients);
+        }
         Float32Array::from(&rows[..])
     };
     let boxes = answers
         .boxes
         .map(|boxes| boxes.iter().map(flat).collect::<Array>());
-    object([
+    object(&[
         ("inputs", tensors::to_js(&inputs)?.into()),
         ("outputs", outputs.into()),
         ("boxes", boxes.map_or(JsValue::NULL, JsValue::from)),
+        (
+            "prototypes",
+            prototypes.map_or(JsValue::NULL, JsValue::from),
+        ),
     ])
 }
 

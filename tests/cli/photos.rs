@@ -150,6 +150,23 @@ fn size_fit_and_values_are_proposed_and_the_broken_photo_is_left_out() {
 }
 
 #[test]
+fn pictures_of_each_format_count_and_an_avif_is_left_out_with_the_conversion() {
+    let folder = prepared("photos-formats", &METADATA);
+    let photos = folder.join("photos");
+    for name in ["e.webp", "f.bmp", "g.gif"] {
+        picture(&photos.join(name), 80, 50);
+    }
+    let avif = b"\0\0\0\x1cftypavif\0\0\0\0avifmif1";
+    fs::write(photos.join("h.avif"), avif).unwrap();
+    let (said, report) = done(&folder, &[]);
+    assert_eq!(report["calibration"]["samples"], 7);
+    assert_eq!(skipped(&report), ["photos/broken.jpg", "photos/h.avif"]);
+    for words in ["it is AVIF", "magick IN.avif OUT.png"] {
+        assert!(said.contains(words), "{words:?} is not in: {said}");
+    }
+}
+
+#[test]
 fn options_and_the_document_count_over_what_is_proposed() {
     let folder = prepared("photos-said", &METADATA);
     fs::write(

@@ -10,18 +10,18 @@ function varint(number) {
 }
 
 /** @param {number} number @param {Buffer | string | Buffer[]} content a length-delimited protobuf field */
-function field(number, content) {
+export function field(number, content) {
   const bytes = Array.isArray(content) ? Buffer.concat(content) : Buffer.from(content);
   return Buffer.concat([varint(number * 8 + 2), varint(bytes.length), bytes]);
 }
 
 /** @param {number} number @param {number} value */
-const whole = (number, value) => Buffer.concat([varint(number * 8), varint(value)]);
+export const whole = (number, value) => Buffer.concat([varint(number * 8), varint(value)]);
 
 /** @typedef {(number | string)[]} Shape a name where the size is open */
 
 /** @param {string} name @param {Shape} shape @param {number} [type] of the elements */
-function port(name, shape, type = float) {
+export function port(name, shape, type = float) {
   const dims = shape.map((size) => field(1, typeof size === 'number' ? whole(1, size) : field(2, size)));
   return [field(1, name), field(2, field(1, [whole(1, type), field(2, dims)]))];
 }
@@ -29,13 +29,13 @@ function port(name, shape, type = float) {
 const [float, uint8, int64] = [1, 2, 7];
 
 /** @param {string} name @param {number} type @param {number[]} dims @param {Buffer[]} content */
-const tensor = (name, type, dims, content) => [...dims.map((size) => whole(1, size)), whole(2, type), field(8, name), ...content];
+export const tensor = (name, type, dims, content) => [...dims.map((size) => whole(1, size)), whole(2, type), field(8, name), ...content];
 
 /** @param {number[]} values */
-const raw = (values) => field(9, Buffer.from(new Float32Array(values).buffer));
+export const raw = (values) => field(9, Buffer.from(new Float32Array(values).buffer));
 
 /** @param {string} operator @param {string} name @param {string[]} inputs @param {string} output @param {Buffer[]} [attributes] */
-const node = (operator, name, inputs, output, attributes = []) => [
+export const node = (operator, name, inputs, output, attributes = []) => [
   ...inputs.map((input) => field(1, input)), field(2, output), field(3, name), field(4, operator), ...attributes,
 ];
 

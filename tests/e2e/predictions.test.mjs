@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { boxesInGrids, boxesWithMasks, selectedBoxes } from './detectors.mjs';
 import { boxesAndLogits, convolution, dense, png, sound, textEncoder, wav } from './model.mjs';
 import { corpus, inBrowsers, model, out, photos } from './walk.mjs';
 
@@ -48,6 +49,18 @@ const kinds = [
   {
     what: 'a detector with boxes and logits', model: { 'detr.onnx': boxesAndLogits() }, data: { 'a.png': stripe(0), 'b.png': stripe(1), 'c.png': stripe(2) },
     said: /2 boxes are found by both/, shows: /Float2 boxes.*(cat|dog) \d+\.\d %.*Quantized2 boxes/, canvases: 2,
+  },
+  {
+    what: 'a detector-with-masks', model: { 'seg.onnx': boxesWithMasks() }, data: { 'a.png': stripe(0), 'b.png': stripe(1), 'c.png': stripe(2) },
+    said: /2 boxes are found by both/, shows: /Float2 boxes.*(dog|cat) \d+\.\d %.*Quantized2 boxes/, canvases: 2,
+  },
+  {
+    what: 'a detector-with-grids', model: { 'yolox.onnx': boxesInGrids() }, data: { 'a.png': stripe(0), 'b.png': stripe(1), 'c.png': stripe(2) },
+    said: /2 boxes are found by both/, shows: /Float2 boxes.*(cat|dog) \d+\.\d %.*Quantized2 boxes/, canvases: 2,
+  },
+  {
+    what: 'a detector-with-selection', model: { 'yolov7.onnx': selectedBoxes() }, data: { 'a.png': stripe(0), 'b.png': stripe(1), 'c.png': stripe(2) },
+    said: /box(es)? (is|are) found by both/, shows: /Float2 boxes.*(cat|dog) \d+\.\d %.*Quantized2 boxes/, canvases: 2,
   },
   {
     what: 'a segmenter', model: { 'segmenter.onnx': convolution({ x: [1, 3, 32, 32], y: [1, 2, 32, 32] }) }, data: { 'a.png': stripe(0), 'b.png': stripe(1), 'c.png': stripe(2) },

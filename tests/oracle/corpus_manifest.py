@@ -5,34 +5,8 @@ that is copied or converted from it. A mismatch is an error.
 """
 
 import os
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Package:
-    """A file of a registry: `kind` is wheel, sdist (both PyPI) or npm."""
-
-    kind: str
-    name: str
-    version: str
-    file: str
-    sha256: str
-    licence: str
-    platform: str | None = None  # of a wheel that exists once a platform: the one we read data from
-    python: str | None = None  # of a wheel that exists once a Python, too
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model file; `make` tells how it is made from `member` of `package`."""
-
-    make: str  # copy, efficientnet_lite0, squeezenet, minilm_l6, or build
-    member: str  # the file in the package, or the name of the architecture
-    sha256: str  # of the .onnx file
-    package: str | None = None
-    quantized: bool = False  # already quantized: must be refused
-    unseen: bool = False  # nothing of ours was tried out on it: for test_unseen_models.py and its table only
-    page: bool = False  # a person's model for the page: for tests/e2e/journeys.test.mjs only
+from corpus_package import Model, Package
 
 
 PACKAGES = {

@@ -16,7 +16,7 @@ const tensor = (name, shape, values) => ({ name, element: 'float32', shape, data
 /** @param {OutputKind} kind @param {number[]} shape @param {number[]} float @param {number[]} quantized @returns {OutputPair} */
 const pair = (kind, shape, float, quantized) => ({ kind, float: tensor('y', shape, float), quantized: tensor('y', shape, quantized) });
 /** @param {ModelTask} task @param {OutputPair[]} outputs @param {RawAnswers['boxes']} [boxes] @param {number[]} [input] */
-const answer = (task, outputs, boxes = null, input = [1, 3, 8, 8]) => answerOf({ inputs: [tensor('x', input, new Array(input.reduce((a, b) => a * b)).fill(1))], outputs, boxes }, task);
+const answer = (task, outputs, boxes = null, input = [1, 3, 8, 8]) => answerOf({ inputs: [tensor('x', input, new Array(input.reduce((a, b) => a * b)).fill(1))], outputs, boxes, prototypes: null }, task);
 const naming = (/** @type {number} */ number) => `class ${number}`;
 
 test('logits become probabilities, and probabilities stay', () => {
@@ -45,6 +45,24 @@ test('normalized boxes and vertical coordinates first are told apart, and boxes 
   assert.equal(compareBoxes([5000, 5000, 6000, 6000, 0.9, 1], [], { height: 100, width: 100, rowsFirst: false }), null);
   const shown = answer('detector', [pair('boxes', [1, 1, 4], [1, 2, 3, 4], [1, 2, 3, 4])], [Float32Array.of(5000, 5000, 6000, 6000, 0.9, 1), new Float32Array()]);
   assert.match(shown.type === 'numbers' ? shown.why : '', /not understood/);
+});
+
+test('a box has the pixels where its prototypes add up to more than nothing', () => {
+  // Two planes of 4 x 4: the left half, and the upper half.
+  const half = (/** @type {(at: number) => boolean} */ inside) => Array.from({ length: 16 }, (_, at) => (inside(at) ? 1 : -1));
+  const planes = pair('values', [1, 2, 4, 4], [...half((at) => at % 4 < 2), ...half((at) => at < 8)], [...half((at) => at % 4 < 2), ...half((at) => at >= 8)]);
+  const box = [0, 0, 80, 80, 0.9, 1, 0, 1]; // only the second plane
+  const raw = { inputs: [tensor('x', [1, 3, 80, 80], new Array(19200).fill(0))], outputs: [pair('boxes', [1, 7, 64], [0], [0]), { ...planes, float: { ...planes.float, name: 'planes' } }], prototypes: 'planes' };
+  const same = answerOf({ ...raw, boxes: [Float32Array.from(box), Float32Array.from(box)] }, 'detector');
+  assert.ok(same.type === 'boxes');
+  const { mask } = same.float[0] ?? {};
+  assert.deepEqual([mask?.columns, mask?.rows, [...(mask?.pixels ?? [])].join('')], [4, 4, '1111111100000000']);
+  assert.equal([...(same.quantized[0]?.mask?.pixels ?? [])].join(''), '0000000011111111');
+  // The boxes are the same, and their things are not.
+  assert.deepEqual([same.differs, same.float[0]?.paired], [true, false]);
+  // A box of the left quarter holds a part of the mask, in the places of the planes.
+  const part = compareBoxes([0, 0, 20, 80, 0.9, 1, 1, 0], [], { height: 80, width: 80, rowsFirst: false }, [raw.outputs[1]?.float ?? tensor('', [], [])]);
+  assert.deepEqual([part?.float[0]?.mask?.columns, part?.float[0]?.mask?.pixels.every((pixel) => pixel === 1)], [1, true]);
 });
 
 test('a mask is the best class of each pixel, in both orders of axes', () => {

@@ -49,7 +49,10 @@ function boxesIn(raw) {
   if (!raw.boxes || !frame) return null;
   // TensorFlow's detectors name their output so, and give the vertical coordinate first.
   const rowsFirst = raw.outputs.some(({ kind, float }) => kind === 'boxes' && /detection_boxes|yxyx/i.test(float.name));
-  const found = compareBoxes(raw.boxes[0], raw.boxes[1], { ...frame, rowsFirst });
+  const planes = raw.outputs.find(({ float }) => float.name === raw.prototypes);
+  // Prototypes that are too large to be handed over leave rows that can't be told apart.
+  if (raw.prototypes && !planes) return null;
+  const found = compareBoxes(raw.boxes[0], raw.boxes[1], { ...frame, rowsFirst }, planes ? [planes.float, planes.quantized] : []);
   return found && { type: 'boxes', height: frame.height, width: frame.width, ...found };
 }
 

@@ -4,7 +4,10 @@
  * models. The engine has decoded the output into corners, score and class. Pure.
  */
 
-/** @import { FoundBox } from '../types.js' */
+import { maskOf, masksOverlap } from './box-masks.js';
+
+/** @import { FoundBox, OutputTensor } from '../types.js' */
+/** @typedef {FoundBox & { coefficients: number[] }} ReadBox with the factors of the prototypes of masks */
 
 /** Overlap from which boxes of a class are one thing, and boxes of two models are a pair. */
 const overlap = 0.5;
@@ -12,15 +15,17 @@ const overlap = 0.5;
 const most = 100;
 
 /**
- * Reads rows of six numbers: two corners, score and class.
+ * Reads rows of two corners, score and class, and of factors of prototypes.
  *
  * @param {ArrayLike<number>} rows
- * @returns {FoundBox[]}
+ * @param {number} [prototypes] their number
+ * @returns {ReadBox[]}
  */
-export function boxesOf(rows) {
-  return Array.from({ length: Math.floor(rows.length / 6) }, (_, at) => {
-    const [left, top, right, bottom, score, number] = Array.prototype.slice.call(rows, at * 6, at * 6 + 6);
-    return { left, top, right, bottom, score, number, paired: false };
+export function boxesOf(rows, prototypes = 0) {
+  const width = 6 + prototypes;
+  return Array.from({ length: Math.floor(rows.length / width) }, (_, at) => {
+    const [left, top, right, bottom, score, number, ...coefficients] = Array.prototype.slice.call(rows, at * width, at * width + width);
+    return { left, top, right, bottom, score, number, paired: false, coefficients };
   });
 }
 
@@ -41,10 +46,11 @@ export function overlapOf(a, b) {
 /**
  * Non-maximum suppression: the best box of those of one class that overlap.
  *
- * @param {FoundBox[]} boxes
+ * @template {FoundBox} T
+ * @param {T[]} boxes
  */
 export function suppressed(boxes) {
-  /** @type {FoundBox[]} */
+  /** @type {T[]} */
   const kept = [];
   for (const box of [...boxes].sort((a, b) => b.score - a.score)) {
     if (kept.length === most) break;
@@ -63,7 +69,7 @@ function pair(float, quantized) {
   const free = new Set(quantized);
   for (const box of float) {
     const [nearest] = [...free].filter(({ number }) => number === box.number).sort((a, b) => overlapOf(box, b) - overlapOf(box, a));
-    if (!nearest || overlapOf(box, nearest) < overlap) continue;
+    if (!nearest || overlapOf(box, nearest) < overlap || masksOverlap(box.mask, nearest.mask) < overlap) continue;
     free.delete(nearest);
     box.paired = true;
     nearest.paired = true;
@@ -71,16 +77,18 @@ function pair(float, quantized) {
 }
 
 /**
- * The corners as shares of the input's height and width.
+ * The corners as shares of the input's height and width, and the mask.
  *
- * @param {FoundBox} box
+ * @param {ReadBox} box
  * @param {{ normalized: boolean, rowsFirst: boolean, height: number, width: number }} unit
+ * @param {OutputTensor} [prototypes]
  * @returns {FoundBox}
  */
-function asShares({ left, top, right, bottom, ...rest }, { normalized, rowsFirst, height, width }) {
+function asShares({ left, top, right, bottom, coefficients, ...rest }, { normalized, rowsFirst, height, width }, prototypes) {
   const [x, y, endX, endY] = rowsFirst ? [top, left, bottom, right] : [left, top, right, bottom];
   const [wide, high] = normalized ? [1, 1] : [width, height];
-  return { left: x / wide, top: y / high, right: endX / wide, bottom: endY / high, ...rest };
+  const box = { left: x / wide, top: y / high, right: endX / wide, bottom: endY / high, ...rest };
+  return prototypes ? { ...box, mask: maskOf(box, coefficients, prototypes) } : box;
 }
 
 /** True for a box with an area, of which a part is in the picture. @param {FoundBox} box */
@@ -93,13 +101,15 @@ const isInside = ({ left, top, right, bottom }) => right > left && bottom > top 
  * @param {ArrayLike<number>} float
  * @param {ArrayLike<number>} quantized
  * @param {{ height: number, width: number, rowsFirst: boolean }} input `rowsFirst`: the vertical coordinate comes first
+ * @param {OutputTensor[]} [prototypes] of the masks of both models
  */
-export function compareBoxes(float, quantized, { height, width, rowsFirst }) {
-  const [first, second] = [suppressed(boxesOf(float)), suppressed(boxesOf(quantized))];
+export function compareBoxes(float, quantized, { height, width, rowsFirst }, prototypes = []) {
+  const count = prototypes[0]?.shape.at(-3);
+  const [first, second] = [suppressed(boxesOf(float, count)), suppressed(boxesOf(quantized, count))];
   const measured = first.length > 0 ? first : second;
   const sides = measured.flatMap(({ left, top, right, bottom }) => [left, top, right, bottom].map(Math.abs));
   const unit = { normalized: sides.every((side) => side <= 2), rowsFirst, height, width };
-  const [a, b] = [first, second].map((boxes) => boxes.map((box) => asShares(box, unit)));
+  const [a, b] = [first, second].map((boxes, which) => boxes.map((box) => asShares(box, unit, prototypes[which])));
   const judged = first.length > 0 ? a : b;
   if (judged.filter(isInside).length < judged.length / 2) return null;
   pair(a, b);

@@ -129,6 +129,13 @@ impl Plan {
         if plan.forms.is_empty() {
             let reasons = plan.choices.iter().filter_map(|choice| choice.reason);
             let reason = reasons.min_by_key(|reason| reason.words());
+            let mut nodes = model.graph.nodes().iter();
+            if let Some(node) = nodes.find(|node| node.subgraphs().next().is_some()) {
+                return Err(QuantizeError::OnlyGraphs {
+                    node: node.title().to_string(),
+                    operator: node.operator(),
+                });
+            }
             return Err(QuantizeError::Nothing { reason });
         }
         Ok(plan)

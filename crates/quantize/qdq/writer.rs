@@ -16,6 +16,9 @@ use octet_stats::Range;
 /// The first opset whose QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
 const FIRST_OPSET_WITH_16_AND_4_BITS: i64 = 21;
 
+/// Bytes from which a float weight is not kept beside its integers.
+const LARGE_WEIGHT: usize = 4096;
+
 /// A graph that is being rewritten.
 pub(super) struct QdqWriter<'a> {
     plan: &'a Plan,
@@ -188,7 +191,7 @@ impl<'a> QdqWriter<'a> {
         let consumers = self.kept.consumers(name).iter();
         let first = consumers
             .map(|reader| reader.node)
-            .find(|node| self.plan.quantized.contains(node));
+            .find(|&node| self.reads_integers(node, name));
         self.before[first.unwrap_or(0)].push(node);
         self.replaced_constants.insert(name.to_string(), output);
         let kind = match form {
@@ -312,6 +315,19 @@ impl<'a> QdqWriter<'a> {
         node
     }
 
+    /// True if a node reads the dequantized value in place of a constant: a quantized node, and one
+    /// that hands a large weight on to its graphs. The float weight would stay in the file beside
+    /// its integers otherwise.
+    fn reads_integers(&self, node: usize, constant: &str) -> bool {
+        let hands_on = || {
+            let weight = self.model.graph.initializers.get(constant);
+            let bytes = weight.and_then(|weight| weight.byte_len().ok());
+            let reader = &self.model.graph.nodes()[node];
+            reader.subgraphs().next().is_some() && bytes >= Some(LARGE_WEIGHT)
+        };
+        self.plan.quantized.contains(&node) || (!self.plan.like_onnx_runtime && hands_on())
+    }
+
     fn report(&mut self, name: &str, kind: TensorKind, params: &QuantizationParameters) {
         self.tensors.push(QuantizedTensor::new(name, kind, params));
     }
@@ -334,10 +350,10 @@ impl<'a> QdqWriter<'a> {
             if self.plan.removed.contains(&index) {
                 continue;
             }
-            let integers = self.plan.quantized.contains(&index);
             for (slot, input) in node.input.iter_mut().enumerate() {
                 let bias = self.replaced_biases.get(&index).filter(|_| slot == 2);
-                let constant = self.replaced_constants.get(input).filter(|_| integers);
+                let constant = self.replaced_constants.get(input);
+                let constant = constant.filter(|_| self.reads_integers(index, input));
                 if let Some(new) = bias.or(constant).or_else(|| self.replaced.get(input)) {
                     *input = new.clone();
                 }

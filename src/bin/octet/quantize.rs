@@ -35,8 +35,8 @@ pub struct QuantizeOptions {
         conflicts_with_all = ["demo", "ranges", "save_ranges", "save_prepared", "forecast", "report", "scheme", "stream"])]
     pub target: Option<FolderTarget>,
     /// Samples for the calibration: .npz (one sample per file, arrays named by input), .npy,
-    /// test_data_set_N/input_K.pb, .png, .jpg, .wav, texts (.txt, .jsonl, .csv), tables
-    /// (.csv), or folders of them
+    /// test_data_set_N/input_K.pb, pictures (.png, .jpg, .webp, .bmp, .gif), .wav, texts (.txt,
+    /// .jsonl, .csv), tables (.csv), or folders of them
     #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
     pub samples: Vec<PathBuf>,
     /// Use N random samples instead, to try Octet out; the result is useless for real data

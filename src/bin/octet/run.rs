@@ -20,8 +20,8 @@ use super::{Failure, files, messages, open, threads};
 pub struct RunOptions {
     /// The model, float or quantized; external data files beside it are found automatically
     model: PathBuf,
-    /// The sample: .npz (arrays named by input), .npy, test_data_set_N/input_K.pb, .png, .jpg or
-    /// texts (.txt, .jsonl, .csv); the first one of several
+    /// The sample: .npz (arrays named by input), .npy, test_data_set_N/input_K.pb, pictures
+    /// (.png, .jpg, .webp, .bmp, .gif), .wav or texts (.txt, .jsonl, .csv); the first one of several
     #[arg(long, visible_alias = "input", aliases = ["calib", "data"], value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
     samples: Vec<PathBuf>,
     /// Use a random sample instead

@@ -11,8 +11,11 @@ pub(super) enum BoxLayout {
     Columns(usize),
     /// One output, a box in each row: four coordinates, objectness, then a score for each class.
     Rows(usize),
-    /// One output, a row for each selected box: two corners, score, class.
+    /// One output, a row for each selected box: two corners, score, class; or class, score, two
+    /// corners.
     Selected(usize),
+    /// One output, a row for each selected box: place in the batch, two corners, class, score.
+    Batched(usize),
     /// Separate outputs for coordinates and scores, and for classes if there is one score for each
     /// box.
     Separate {
@@ -23,7 +26,7 @@ pub(super) enum BoxLayout {
 }
 
 /// A box of a sample.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DetectedBox {
     /// Place in the batch.
     pub item: usize,
@@ -33,6 +36,17 @@ pub struct DetectedBox {
     pub score: f32,
     /// Class with the highest score.
     pub class: usize,
+    /// Factors of the prototypes of masks; none where the model has no masks.
+    pub coefficients: Vec<f32>,
+}
+
+/// Circumstances of the boxes of a detector.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Surroundings {
+    /// Number of prototypes of masks; each box has as many coefficients behind its classes.
+    pub prototypes: usize,
+    /// Height and width of the picture that the model gets, if it gets one.
+    pub picture: Option<(usize, usize)>,
 }
 
 pub(super) fn rows_of(shape: &[usize], width: usize) -> usize {
@@ -59,15 +73,33 @@ pub(super) struct BoxDecoding {
     background: Option<usize>,
     /// True if coordinates are two corners; false if they are center and size.
     corners: bool,
+    /// True if a row begins with class and score.
+    class_first: bool,
+    /// Number of prototypes.
+    prototypes: usize,
+    /// For coordinates relative to a cell of a grid: column, row and stride of each box.
+    cells: Option<Vec<[f32; 3]>>,
 }
 
 impl BoxDecoding {
-    pub(super) fn new(layout: BoxLayout, outputs: &[OutputTensor<'_>]) -> BoxDecoding {
+    pub(super) fn new(
+        layout: BoxLayout,
+        outputs: &[OutputTensor<'_>],
+        around: Surroundings,
+    ) -> BoxDecoding {
         let mut decoding = BoxDecoding {
             logits: false,
             background: None,
-            corners: matches!(layout, BoxLayout::Selected(_)),
+            corners: matches!(layout, BoxLayout::Selected(_) | BoxLayout::Batched(_)),
+            class_first: false,
+            prototypes: around.prototypes,
+            cells: None,
         };
+        match layout {
+            BoxLayout::Selected(at) => decoding.class_first = begins_with_class(outputs[at].0),
+            BoxLayout::Rows(at) => decoding.cells = cells(outputs[at], around.picture),
+            _ => {}
+        }
         let BoxLayout::Separate { boxes, scores, .. } = layout else {
             return decoding;
         };
@@ -134,7 +166,7 @@ pub(super) fn boxes(
     outputs: &[OutputTensor<'_>],
 ) -> Vec<DetectedBox> {
     let mut detected = Vec::new();
-    let mut take = |item: usize, coordinates: [f32; 4], score: f32, class: usize| {
+    let mut take = |item: usize, coordinates: [f32; 4], score: f32, class: usize, rest: &[f32]| {
         let coordinates = match decoding.corners {
             true => coordinates,
             false => {
@@ -147,6 +179,7 @@ pub(super) fn boxes(
             coordinates,
             score,
             class,
+            coefficients: rest.to_vec(),
         });
     };
     match layout {
@@ -158,27 +191,54 @@ pub(super) fn boxes(
             for (item, sample) in values.chunks_exact((high * wide).max(1)).enumerate() {
                 for column in 0..wide {
                     let get = |row: usize| sample[row * wide + column];
-                    let scores: Vec<f32> = (4..high).map(get).collect();
+                    let end = high - decoding.prototypes;
+                    let scores: Vec<f32> = (4..end).map(get).collect();
+                    let rest: Vec<f32> = (end..high).map(get).collect();
                     let class = greatest(&scores);
-                    take(item, [0, 1, 2, 3].map(get), scores[class], class);
+                    take(item, [0, 1, 2, 3].map(get), scores[class], class, &rest);
                 }
             }
         }
-        BoxLayout::Rows(at) | BoxLayout::Selected(at) => {
+        BoxLayout::Rows(at) => {
             let (values, shape) = outputs[at];
             let [.., high, wide] = *shape else {
                 return detected;
             };
             for (index, row) in values.chunks_exact(wide.max(1)).enumerate() {
-                let coordinates = [row[0], row[1], row[2], row[3]];
-                let (score, class) = match layout {
-                    BoxLayout::Selected(_) => (row[4], row[5].max(0.0) as usize),
-                    _ => {
-                        let class = greatest(&row[5..]);
-                        (row[4] * row[5 + class], class)
-                    }
+                let (known, rest) = row.split_at(wide - decoding.prototypes);
+                let mut place = [known[0], known[1], known[2], known[3]];
+                if let Some(&[column, line, stride]) = decoding
+                    .cells
+                    .as_ref()
+                    .and_then(|cells| cells.get(index % high.max(1)))
+                {
+                    let [x, y, width, height] = place;
+                    let (x, y) = (x + column, y + line);
+                    place = [x, y, width.exp(), height.exp()].map(|side| side * stride);
+                }
+                let class = greatest(&known[5..]);
+                let score = known[4] * known[5 + class];
+                take(index / high.max(1), place, score, class, rest);
+            }
+        }
+        BoxLayout::Selected(at) => {
+            let (values, shape) = outputs[at];
+            let [.., high, _] = *shape else {
+                return detected;
+            };
+            for (index, row) in values.as_chunks().0.iter().enumerate() {
+                let (place, score, class) = match (*row, decoding.class_first) {
+                    ([a, b, c, d, score, class], false) => ([a, b, c, d], score, class),
+                    ([class, score, a, b, c, d], true) => ([a, b, c, d], score, class),
                 };
-                take(index / high.max(1), coordinates, score, class);
+                let item = index / high.max(1);
+                take(item, place, score, class.max(0.0) as usize, &[]);
+            }
+        }
+        BoxLayout::Batched(at) => {
+            for &[item, a, b, c, d, class, score] in outputs[at].0.as_chunks().0 {
+                let [item, class] = [item, class].map(|number| number.max(0.0) as usize);
+                take(item, [a, b, c, d], score, class, &[]);
             }
         }
         BoxLayout::Separate {
@@ -202,11 +262,53 @@ pub(super) fn boxes(
                     [place[0], place[1], place[2], place[3]],
                     row[best],
                     class,
+                    &[],
                 );
             }
         }
     }
     detected
+}
+
+/// True if rows of six begin with class and score, as PaddleDetection writes them, and do not end
+/// with score and class.
+fn begins_with_class(values: &[f32]) -> bool {
+    let is_class = |value: f32| value.fract() == 0.0 && value >= -1.0;
+    let is_share = |value: f32| (0.0..=1.0).contains(&value);
+    let rows = values.as_chunks::<6>().0;
+    let first = rows.iter().all(|row| is_class(row[0]) && is_share(row[1]));
+    let last = rows.iter().all(|row| is_class(row[5]) && is_share(row[4]));
+    first && !last && !rows.is_empty()
+}
+
+/// Strides of the grids of a detector, the finest first.
+const STRIDES: [usize; 4] = [8, 16, 32, 64];
+
+/// Column, row and stride of the cell of each box, if coordinates are relative to cells as YOLOX
+/// writes them: one box a cell, and logarithms of sizes, so that some are negative.
+fn cells(
+    (values, shape): OutputTensor<'_>,
+    picture: Option<(usize, usize)>,
+) -> Option<Vec<[f32; 3]>> {
+    let [.., count, wide] = *shape else {
+        return None;
+    };
+    let (height, width) = picture?;
+    let is_logarithm = |row: &[f32]| row[2] < 0.0 || row[3] < 0.0;
+    values
+        .chunks_exact(wide.max(4))
+        .find(|row| is_logarithm(row))?;
+    let cells = |strides: &[usize]| -> Vec<[f32; 3]> {
+        let grid = |&stride: &usize| {
+            let (lines, columns) = (height / stride, width / stride);
+            let all =
+                (0..lines).flat_map(move |line| (0..columns).map(move |column| (line, column)));
+            all.map(move |(line, column)| [column as f32, line as f32, stride as f32])
+        };
+        strides.iter().flat_map(grid).collect()
+    };
+    let known = [&STRIDES[..3], &STRIDES[..]].map(cells);
+    known.into_iter().find(|cells| cells.len() == count)
 }
 
 fn greatest(values: &[f32]) -> usize {

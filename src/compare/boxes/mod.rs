@@ -5,7 +5,7 @@ mod decode;
 use serde::{Deserialize, Serialize};
 
 pub use decode::DetectedBox;
-use decode::{BoxDecoding, BoxLayout, boxes, boxes_per_sample, rows_of};
+use decode::{BoxDecoding, BoxLayout, Surroundings, boxes, boxes_per_sample, rows_of};
 
 use super::difference::Difference;
 use super::output_kinds::{OutputKind, OutputTraits};
@@ -50,6 +50,8 @@ const MIN_ROWS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Detector {
     layout: BoxLayout,
+    /// Output with the prototypes of masks, and their number.
+    prototypes: Option<(usize, usize)>,
     difference: (Difference, Difference),
     matches: BoxMatches,
 }
@@ -68,6 +70,7 @@ impl Detector {
             .or_else(|| separate_outputs(traits, shapes))?;
         Some(Detector {
             layout,
+            prototypes: prototypes(layout, traits, shapes),
             difference: Default::default(),
             matches: BoxMatches::default(),
         })
@@ -76,9 +79,10 @@ impl Detector {
     /// The kind of an output that belongs to the detector.
     pub(super) fn kind(&self, output: usize) -> Option<OutputKind> {
         match self.layout {
-            BoxLayout::Columns(one) | BoxLayout::Rows(one) | BoxLayout::Selected(one) => {
-                (output == one).then_some(OutputKind::Boxes)
-            }
+            BoxLayout::Columns(one)
+            | BoxLayout::Rows(one)
+            | BoxLayout::Selected(one)
+            | BoxLayout::Batched(one) => (output == one).then_some(OutputKind::Boxes),
             BoxLayout::Separate { boxes, scores, .. } => match output {
                 _ if output == boxes => Some(OutputKind::Boxes),
                 _ if output == scores => Some(OutputKind::Scores),
@@ -87,14 +91,25 @@ impl Detector {
         }
     }
 
-    /// Adds a sample. Returns its matches, and the confident boxes of both models.
+    /// The output with the prototypes of masks.
+    pub(super) fn prototypes(&self) -> Option<usize> {
+        self.prototypes.map(|(output, _)| output)
+    }
+
+    /// Adds a sample of a picture of this height and width, if it is one. Returns its matches, and
+    /// the confident boxes of both models.
     pub(super) fn add(
         &mut self,
         float: &[OutputTensor<'_>],
         quantized: &[OutputTensor<'_>],
+        picture: Option<(usize, usize)>,
     ) -> (BoxMatches, [Vec<DetectedBox>; 2]) {
         self.add_differences(float, quantized);
-        let decoding = BoxDecoding::new(self.layout, float);
+        let around = Surroundings {
+            prototypes: self.prototypes.map_or(0, |(_, count)| count),
+            picture,
+        };
+        let decoding = BoxDecoding::new(self.layout, float, around);
         let confident = |outputs: &[OutputTensor<'_>]| {
             let mut boxes = boxes(self.layout, &decoding, outputs);
             boxes.retain(|one| one.score >= MIN_SCORE);
@@ -124,19 +139,28 @@ impl Detector {
         let (at, columns) = match self.layout {
             BoxLayout::Columns(at) => (at, true),
             BoxLayout::Rows(at) | BoxLayout::Selected(at) => (at, false),
-            BoxLayout::Separate { .. } => return,
+            BoxLayout::Batched(_) | BoxLayout::Separate { .. } => return,
         };
         let ((a, shape), (b, other)) = (float[at], quantized[at]);
         let [.., height, width] = *shape else { return };
         if shape != other {
             return;
         }
-        let is_coordinate = |index: usize| match columns {
-            true => index / width % height < 4,
-            false => index % width < 4,
+        let (place, end) = match columns {
+            true => (
+                (|index, width, height| index / width % height) as fn(_, _, _) -> usize,
+                height,
+            ),
+            false => (
+                (|index, width, _| index % width) as fn(_, _, _) -> usize,
+                width,
+            ),
         };
+        let end = end - self.prototypes.map_or(0, |(_, count)| count);
+        let at = |index: &usize| place(*index, width, height);
+        let judged = (0..a.len()).filter(|index| at(index) < end);
         let (coordinates, scores): (Vec<usize>, Vec<usize>) =
-            (0..a.len()).partition(|&i| is_coordinate(i));
+            judged.partition(|index| at(index) < 4);
         let pick = |all: &[usize], values: &[f32]| -> Vec<f32> {
             all.iter().map(|&index| values[index]).collect()
         };
@@ -162,7 +186,11 @@ impl Detector {
         if self.kind(output) != Some(OutputKind::Boxes) {
             return (None, None);
         }
-        let parts = (!matches!(self.layout, BoxLayout::Separate { .. })).then(|| DetectionErrors {
+        let together = !matches!(
+            self.layout,
+            BoxLayout::Separate { .. } | BoxLayout::Batched(_)
+        );
+        let parts = together.then(|| DetectionErrors {
             boxes: self.difference.0.metrics().sqnr,
             scores: self.difference.1.metrics().sqnr,
         });
@@ -176,6 +204,7 @@ fn single_output(traits: &OutputTraits, shape: &[usize]) -> Option<fn(usize) -> 
         [.., rows, 6] if traits.is_selection() && shape.len() < 4 && rows > 0 => {
             Some(BoxLayout::Selected)
         }
+        [_, 7] if traits.is_selection() => Some(BoxLayout::Batched),
         [_, high, wide] if traits.joins_scores() => {
             match (
                 high >= MIN_ROWS && high > wide,
@@ -188,6 +217,27 @@ fn single_output(traits: &OutputTraits, shape: &[usize]) -> Option<fn(usize) -> 
         }
         _ => None,
     }
+}
+
+/// Output with prototypes of masks, and their number: planes beside boxes that have a coefficient
+/// for each.
+fn prototypes(
+    layout: BoxLayout,
+    traits: &[OutputTraits],
+    shapes: &[&[usize]],
+) -> Option<(usize, usize)> {
+    let (at, width, first) = match layout {
+        BoxLayout::Columns(at) => (at, shapes[at].iter().rev().nth(1)?, 4),
+        BoxLayout::Rows(at) => (at, shapes[at].last()?, 5),
+        _ => return None,
+    };
+    let mut others = (0..shapes.len()).filter(|&other| other != at);
+    others.find_map(|other| match *shapes[other] {
+        [_, count, high, wide] if high.min(wide) >= 8 && count > 1 && first + count < *width => {
+            traits[other].unjudged().is_none().then_some((other, count))
+        }
+        _ => None,
+    })
 }
 
 /// Layout of a detector with separate outputs for boxes and scores.
@@ -241,112 +291,4 @@ fn iou(a: [f32; 4], b: [f32; 4]) -> f32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn detector(layout: BoxLayout) -> Detector {
-        Detector {
-            layout,
-            difference: Default::default(),
-            matches: BoxMatches::default(),
-        }
-    }
-
-    #[test]
-    fn boxes_are_found_again_where_half_of_them_and_their_class_are_the_same() {
-        // Three boxes: center, size, objectness, two classes.
-        let shape = [1usize, 3, 7];
-        let float = [
-            10.0, 10.0, 8.0, 8.0, 0.9, 0.9, 0.1, //
-            40.0, 40.0, 8.0, 8.0, 0.8, 0.1, 0.9, //
-            70.0, 70.0, 8.0, 8.0, 0.1, 0.9, 0.1,
-        ];
-        let mut quantized = float;
-        quantized[0] = 11.0; // IoU still above a half
-        quantized[7 + 5..7 + 7].copy_from_slice(&[0.9, 0.1]); // another class
-        let mut tested = detector(BoxLayout::Rows(0));
-        tested.add(&[(&float, &shape)], &[(&quantized, &shape)]);
-        assert_eq!(
-            tested.matches,
-            BoxMatches {
-                confident: 2,
-                matched: 1,
-                extra: 1
-            }
-        );
-        quantized[0] = 16.0; // IoU of about a seventh
-        tested.add(&[(&float, &shape)], &[(&quantized, &shape)]);
-        assert_eq!(
-            tested.matches,
-            BoxMatches {
-                confident: 4,
-                matched: 1,
-                extra: 3
-            }
-        );
-        let parts = tested.finish(0).1.unwrap();
-        assert!(parts.boxes > 20.0 && parts.scores < 5.0, "{parts:?}");
-    }
-
-    #[test]
-    fn a_box_a_column_is_read_like_a_box_a_row() {
-        let shape = [1usize, 6, 2];
-        let float = [
-            10.0, 40.0, 10.0, 40.0, 8.0, 8.0, 8.0, 8.0, 0.9, 0.0, 0.0, 0.1,
-        ];
-        let mut tested = detector(BoxLayout::Columns(0));
-        tested.add(&[(&float, &shape)], &[(&float, &shape)]);
-        assert_eq!(
-            tested.matches,
-            BoxMatches {
-                confident: 1,
-                matched: 1,
-                extra: 0
-            }
-        );
-    }
-
-    #[test]
-    fn a_class_for_nothing_is_no_box() {
-        let (coordinates, scores) = (
-            [
-                0.1f32, 0.1, 0.3, 0.3, 0.5, 0.5, 0.9, 0.9, 0.2, 0.2, 0.4, 0.4,
-            ],
-            [0.9f32, 0.1, 0.2, 0.8, 0.95, 0.05],
-        );
-        let (of_places, of_scores) = ([1usize, 3, 4], [1usize, 3, 2]);
-        let outputs: [OutputTensor<'_>; 2] = [(&coordinates, &of_places), (&scores, &of_scores)];
-        let mut tested = detector(BoxLayout::Separate {
-            boxes: 0,
-            scores: 1,
-            classes: None,
-        });
-        tested.add(&outputs, &outputs);
-        assert_eq!(
-            tested.matches,
-            BoxMatches {
-                confident: 1,
-                matched: 1,
-                extra: 0
-            }
-        );
-    }
-
-    #[test]
-    fn detectors_are_known_by_their_shapes() {
-        let named = |name: &str| OutputTraits::named(name);
-        let shapes: [&[usize]; 2] = [&[1, 100, 4], &[1, 100, 92]];
-        let traits = [named("pred_boxes"), named("logits")];
-        let separate = Detector::from_outputs(&traits, &shapes).unwrap();
-        assert_eq!(separate.kind(0), Some(OutputKind::Boxes));
-        assert_eq!(separate.kind(1), Some(OutputKind::Scores));
-        // Hidden states of a hundred tokens are no detector.
-        assert!(Detector::from_outputs(&[named("last_hidden_state")], &[&[1, 100, 384]]).is_none());
-        let joined = OutputTraits::joined();
-        let columns =
-            Detector::from_outputs(std::slice::from_ref(&joined), &[&[1, 84, 8400]]).unwrap();
-        assert_eq!(columns.layout, BoxLayout::Columns(0));
-        let rows = Detector::from_outputs(&[joined], &[&[1, 25_200, 85]]).unwrap();
-        assert_eq!(rows.layout, BoxLayout::Rows(0));
-    }
-}
+mod tests;

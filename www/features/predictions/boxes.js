@@ -1,15 +1,18 @@
 // @ts-check
-/** Boxes of a detector over the picture. A box that only one model has is dashed and says so. */
+/** Boxes of a detector over the picture, and their masks. A box that only one model has is dashed and says so. */
 
 import { h } from '../../library/dom.js';
 import { percent, plural } from '../../library/format.js';
-import { hueOf } from './colours.js';
-import { canvasOf, seenPicture } from './picture.js';
+import { colourOf, hueOf } from './colours.js';
+import { canvasOf, painted, seenPicture } from './picture.js';
 import { shownAt } from './placement.js';
 
-/** @import { BoxesAnswer, FoundBox } from '../../types.js' */
+/** @import { BoxesAnswer, BoxMask, FoundBox } from '../../types.js' */
 /** @import { Part } from './words.js' */
 /** @import { SeenPicture } from './picture.js' */
+
+/** Opacity of a mask, of 255. */
+const opacity = 130;
 
 /** @type {Part<BoxesAnswer>} */
 export async function boxes({ sample, answer, naming }) {
@@ -34,7 +37,9 @@ function one(title, found, seen, naming) {
  * @param {number} width
  * @param {number} height
  */
-function draw(context, { left, top, right, bottom, number, paired }, text, { target }, width, height) {
+function draw(context, { left, top, right, bottom, number, paired, mask }, text, seen, width, height) {
+  const { target } = seen;
+  if (mask) paint(context, mask, number, seen, width, height);
   const [from, to] = [shownAt(left, top, target), shownAt(right, bottom, target)];
   const colour = `hsl(${hueOf(number)} 90% 60%)`;
   const place = [from.x * width, from.y * height, (to.x - from.x) * width, (to.y - from.y) * height];
@@ -51,4 +56,22 @@ function draw(context, { left, top, right, bottom, number, paired }, text, { tar
   context.fillRect(x, y, wide, 22);
   context.fillStyle = '#000';
   context.fillText(text, x + 4, y + 17);
+}
+
+/**
+ * Colours the pixels of a thing.
+ *
+ * @param {CanvasRenderingContext2D} context
+ * @param {BoxMask} mask
+ * @param {number} number
+ * @param {SeenPicture} seen
+ * @param {number} width
+ * @param {number} height
+ */
+function paint(context, { x, y, columns, rows, pixels, ...whole }, number, { target }, width, height) {
+  if (pixels.length === 0) return;
+  const colour = colourOf(number);
+  const [from, to] = [shownAt(x / whole.width, y / whole.height, target), shownAt((x + columns) / whole.width, (y + rows) / whole.height, target)];
+  const coloured = painted({ height: rows, width: columns }, (at) => [...colour, pixels[at] * opacity]);
+  context.drawImage(coloured, from.x * width, from.y * height, (to.x - from.x) * width, (to.y - from.y) * height);
 }

@@ -5,16 +5,14 @@ import { h } from '../../library/dom.js';
 import { percent } from '../../library/format.js';
 import { table } from '../../library/table.js';
 import { colourOf } from './colours.js';
-import { canvasOf, seenPicture } from './picture.js';
+import { canvasOf, painted, seenPicture } from './picture.js';
 
 /** @import { MaskAnswer, PictureAnswer } from '../../types.js' */
 /** @import { Part } from './words.js' */
-/** @import { SeenPicture } from './picture.js' */
+/** @import { Colouring, SeenPicture } from './picture.js' */
 
 /** Opacity of a mask, of 255, and the number of classes in the table. */
 const [opacity, listed] = [150, 12];
-
-/** @typedef {(at: number) => [number, number, number, number]} Colouring red, green, blue and opacity of a pixel */
 
 /** @type {Part<MaskAnswer>} */
 export async function masks({ sample, answer, naming }) {
@@ -49,17 +47,6 @@ function picture(title, seen, size, colouring) {
     context.drawImage(mask, x * size.width, y * size.height, wide * size.width, high * size.height, 0, 0, width, height);
   };
   return h('figure', {}, h('figcaption', {}, title), seen ? canvasOf(seen, `${title}: mask over the picture`, paint) : mask);
-}
-
-/** @param {{ height: number, width: number }} size @param {Colouring} colouring */
-function painted({ height, width }, colouring) {
-  const canvas = h('canvas', { width, height, role: 'img', 'aria-label': 'Mask' });
-  const context = canvas.getContext('2d');
-  if (!context) return canvas;
-  const image = context.createImageData(width, height);
-  for (let at = 0; at < width * height; at += 1) image.data.set(colouring(at), at * 4);
-  context.putImageData(image, 0, 0);
-  return canvas;
 }
 
 /** Pictures that the models made, on one scale. @type {Part<PictureAnswer>} */

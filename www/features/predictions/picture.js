@@ -11,6 +11,7 @@ import { placement } from './placement.js';
 /** @import { Placement } from './placement.js' */
 
 /** @typedef {Placement & { image: CanvasImageSource }} SeenPicture */
+/** @typedef {(at: number) => [number, number, number, number]} Colouring red, green, blue and opacity of a pixel */
 
 /** Longest side of a canvas. */
 const longest = 640;
@@ -60,6 +61,17 @@ export function canvasOf({ image, source }, label, paint) {
   context.imageSmoothingEnabled = scale < 4;
   context.drawImage(image, source.x, source.y, source.width, source.height, 0, 0, width, height);
   paint?.(context, width, height);
+  return canvas;
+}
+
+/** A canvas of coloured pixels. @param {{ height: number, width: number }} size @param {Colouring} colouring */
+export function painted({ height, width }, colouring) {
+  const canvas = h('canvas', { width, height, role: 'img', 'aria-label': 'Mask' });
+  const context = canvas.getContext('2d');
+  if (!context) return canvas;
+  const image = context.createImageData(width, height);
+  for (let at = 0; at < width * height; at += 1) image.data.set(colouring(at), at * 4);
+  context.putImageData(image, 0, 0);
   return canvas;
 }
 

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use all_formats::quantize_all_formats;
 use octet_onnx::schema::*;
-use octet_test_models::{choice, constant, model, node, producer, value};
+use octet_test_models::{assert_valid, choice, constant, model, node, producer, value};
 
 #[test]
 fn a_weight_read_along_two_channel_axes_has_one_scale() {
@@ -267,6 +267,38 @@ fn loops_stay_float_with_a_reason() {
             reason.is_some_and(|r| r.contains("subgraphs")),
             "{reason:?}"
         );
+    }
+}
+
+#[test]
+fn a_large_weight_that_a_loop_takes_too_is_kept_once() {
+    for (side, kept) in [(32, false), (3, true)] {
+        let body = GraphProto {
+            name: Some("body".into()),
+            node: vec![node("Tanh", &["x"], "taken")],
+            output: vec![value("taken")],
+            ..Default::default()
+        };
+        let mut inner = node("Loop", &["", "", "w"], "l");
+        inner.attribute = vec![AttributeProto {
+            name: Some("body".into()),
+            r#type: Some(AttributeType::Graph as i32),
+            g: Some(body),
+            ..Default::default()
+        }];
+        let nodes = vec![
+            inner,
+            node("MatMul", &["x", "w"], "m"),
+            node("Add", &["m", "l"], "y"),
+        ];
+        let weight = vec![constant("w", &[side, side])];
+        let quantized = quantize_all_formats(&model(nodes, weight, &["y"]));
+        let graph = &quantized.model.graph;
+        assert_eq!(graph.initializers.contains("w"), kept, "side {side}");
+        assert!(graph.initializers.contains("w_quantized"));
+        let taken = producer(&quantized.model, "l").input[2].clone();
+        assert_eq!(taken == "w", kept, "{taken}");
+        assert_valid(&quantized.model);
     }
 }
 

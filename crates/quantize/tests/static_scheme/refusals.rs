@@ -9,7 +9,7 @@ use octet_quantize::{
 use octet_stats::Range;
 
 use crate::all_formats::quantize_all_formats;
-use octet_test_models::{constant, model, node};
+use octet_test_models::{choice, constant, model, node};
 
 #[test]
 fn models_that_cannot_be_quantized_are_errors() {
@@ -43,6 +43,26 @@ fn models_that_cannot_be_quantized_are_errors() {
     assert!(
         error.to_string().contains("no range for the value `x`"),
         "{error}"
+    );
+}
+
+#[test]
+fn a_model_whose_weights_are_in_graphs_is_refused_with_the_schemes_that_take_them() {
+    let (choice, yes) = choice("Add", "y");
+    let nodes = vec![
+        node("Sin", &["x"], "inner"),
+        node("Sin", &["inner"], "z"),
+        choice,
+    ];
+    let error = Plan::new(
+        &model(nodes, vec![yes, constant("w", &[3])], &["y"]),
+        &Settings::default(),
+    );
+    let said = error.unwrap_err().to_string();
+    assert!(said.contains("graphs of `"), "{said}");
+    assert!(
+        said.contains("(If)") && said.contains("dynamic or weights"),
+        "{said}"
     );
 }
 
