@@ -14,6 +14,7 @@ mod files;
 mod inference;
 mod inspect;
 mod observing;
+mod ranges;
 mod search;
 mod searching;
 mod statistics;
@@ -271,7 +272,7 @@ impl ModelSession {
         to_js(&self.inner.finish_calibration(method).map_err(error)?)
     }
 
-    /// The quantized model: `{ model, summary }`.
+    /// The quantized model: `{ model, summary, ranges }`.
     pub fn quantize(&mut self, settings: JsValue) -> Result<JsValue, JsValue> {
         let settings = settings_from_js(settings)?;
         let outcome = self.inner.quantize(&settings).map_err(error)?;
@@ -282,6 +283,7 @@ impl ModelSession {
             &files::whole(&outcome.model)?.into(),
         )?;
         Reflect::set(&result, &"summary".into(), &to_js(&outcome.summary)?)?;
+        Reflect::set(&result, &"ranges".into(), &to_js(&outcome.ranges)?)?;
         Ok(result.into())
     }
 

@@ -92,12 +92,22 @@ export interface Progress {
 
 export type SeenRange = [name: string, min: number, max: number];
 
-/** A quantized model. `file` holds the bytes of `model` as a Blob. */
+/** A quantized model. `file` holds the bytes of `model` as a Blob; `ranges` are those of the activations. */
 export interface Result {
   model: Uint8Array<ArrayBuffer>;
   file: Blob;
   report: string;
   summary: QuantizationSummary;
+  ranges: Record<string, [min: number, max: number]>;
+}
+
+/** The format of a file of ranges. */
+export type RangeFormat = 'octet' | 'onnxruntime' | 'onnxruntime-flatbuffers' | 'onnxruntime-text' | 'tensorrt' | 'aimet' | 'aimet-0.6.1';
+
+/** A file of ranges, and notes on all that its format cannot hold. */
+export interface WrittenRanges {
+  file: Blob;
+  notes: string[];
 }
 
 export type Elements =

@@ -4,10 +4,10 @@
  */
 
 import type {
-  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, Rounding, SampleRef, SampleSettings, Settings, SharedStatistics, StreamedPlan, TextSettings, UnusableSample, ValueDistribution,
+  ChannelRanges, Comparison, Export, Forecast, GraphView, ImageSettings, Memory, ModelSummary, RangeFileSummary, Rounding, SampleRef, SampleSettings, Settings, SharedStatistics, StreamedPlan, TextSettings, UnusableSample, ValueDistribution,
 } from './types.js';
 import type {
-  Calibration, Decoded, Elements, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, Result, Run, RunOptions, SampleAnswer, SearchChoices, SearchOutcome, SeenValue, Shared, SnippetKind, StreamedFiles, TokenizedTexts,
+  Calibration, Decoded, Elements, ElementType, Failure, InputTensor, NamedFile, OutputTensor, Place, Progress, RangeFormat, Result, Run, RunOptions, SampleAnswer, SearchChoices, SearchOutcome, SeenValue, Shared, SnippetKind, StreamedFiles, TokenizedTexts, WrittenRanges,
 } from './api.js';
 
 /** An open model. `wanted` lists external data files that are missing. */
@@ -84,6 +84,9 @@ export interface Calls {
   observe(args: {
     name: string; blob: Blob; files: NamedFile[]; source: string; samples: SampleSettings; settings: Settings; statistics: NamedFile[]; data: NamedFile[];
   }): Blob;
+  readRanges(args: Key & { file: NamedFile }): RangeFileSummary;
+  calibrateByRanges(args: Key & { file: NamedFile }): Calibration;
+  writeRanges(args: Key & { format: RangeFormat; ranges: Result['ranges']; quantized: Blob }): WrittenRanges;
   graph(args: Key): GraphView;
   distribution(args: Key & { value: string; element: ElementType; symmetric?: boolean }): ValueDistribution | null;
   channels(args: Key & { weight: string }): ChannelRanges | null;

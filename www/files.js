@@ -63,6 +63,9 @@ export const isText = ({ path }) => /\.(txt|jsonl|csv)$/i.test(path);
 /** True for statistics that several people share. @param {NamedFile} file */
 export const isStatistics = ({ path }) => /\.stats$/i.test(path);
 
+/** True for a file of ranges whose name says so: others are chosen as such. @param {NamedFile} file */
+export const isRanges = ({ path }) => /\.(encodings|cache|flatbuffers|ranges\.json)$/i.test(path);
+
 /** @param {NamedFile} file */
 export const isSound = ({ path }) => /\.wav$/i.test(path);
 

@@ -8,7 +8,7 @@ import { OctetError, unlessAborted } from './engine.js';
 import { namedFile } from './files.js';
 import { defaultMethod, equalizes, needsMoments, needsSamples } from './settings-document.js';
 
-/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, UnusableSample, NamedFile, ObserveOptions, OutputTensor, Progress, Settings, Result, Run, RunOptions, SampleAnswer, SampleSettings, SearchOptions, SearchOutcome, SharedStatistics, SnippetKind } from './types.js' */
+/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, UnusableSample, NamedFile, ObserveOptions, OutputTensor, Progress, RangeFileSummary, RangeFormat, Settings, Result, Run, RunOptions, SampleAnswer, SampleSettings, SearchOptions, SearchOutcome, SharedStatistics, SnippetKind, WrittenRanges } from './types.js' */
 /** @import { CallOptions, Engine } from './engine.js' */
 
 /** An open model. It outlives the worker: the file is kept and opened again when needed. */
@@ -204,6 +204,29 @@ export class Model {
     const summary = await engine.call('calibrateByStatistics', args, options);
     this.#calibrated = engine;
     return summary;
+  }
+
+  /**
+   * Content of a file of ranges: Octet's own, a calibration table of ONNX Runtime or TensorRT, or
+   * encodings of AIMET. Its `tensors` are settings, which the caller adds to those of `quantize`.
+   * @param {File | NamedFile} ranges @returns {Promise<RangeFileSummary>}
+   */
+  async readRanges(ranges) {
+    return (await this.worker()).call('readRanges', { key: this.#key, file: namedFile(ranges) });
+  }
+
+  /** Takes the ranges of a file in place of a calibration. @param {File | NamedFile} ranges @param {CallOptions} [options] @returns {Promise<Calibration>} */
+  async calibrateByRanges(ranges, options = {}) {
+    const engine = await this.worker(options);
+    this.#calibrated = null;
+    const summary = await engine.call('calibrateByRanges', { key: this.#key, file: namedFile(ranges) }, options);
+    this.#calibrated = engine;
+    return summary;
+  }
+
+  /** The ranges of a result of this model as a file for another tool. @param {RangeFormat} format @param {Pick<Result, 'ranges' | 'file'>} result @returns {Promise<WrittenRanges>} */
+  async writeRanges(format, { ranges, file }) {
+    return (await this.worker()).call('writeRanges', { key: this.#key, format, ranges, quantized: file });
   }
 
   /**

@@ -135,14 +135,16 @@ export function inWords(document) {
  *
  * @param {string} model
  * @param {Settings} document
- * @param {{ random?: number, given?: boolean, statistics?: boolean, texts?: TextSettings, rate?: number }} [samples]
+ * @param {{ random?: number, given?: boolean, statistics?: boolean, ranges?: string, texts?: TextSettings, rate?: number }} [samples]
  *   how many random ones, in place of files; true if there are files; true for merged statistics in
- *   place of samples; how texts become samples; the rate of sound
+ *   place of samples; the name of a file of ranges in place of both; how texts become samples; the rate of sound
  * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */
-export function commandLine(model, document, { random = 0, given = false, statistics = false, texts, rate } = {}) {
+export function commandLine(model, document, { random = 0, given = false, statistics = false, ranges, texts, rate } = {}) {
   const parts = ['octet quantize', quoted(model.startsWith('-') ? `./${model}` : model)];
-  if (needsSamples(document) && statistics) {
+  if (needsSamples(document) && ranges) {
+    parts.push('--ranges', quoted(ranges));
+  } else if (needsSamples(document) && statistics) {
     parts.push('--stats', 'MERGED.stats');
   } else if (needsSamples(document) || (takesSamples(document) && given && random === 0)) {
     parts.push(...(random > 0 ? ['--demo', String(random)] : ['--samples', 'SAMPLES']));

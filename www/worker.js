@@ -36,6 +36,9 @@ function inference(key) {
 let searching;
 const searches = () => (searching ??= import('./search-worker.js'));
 
+/** Ranges of other tools; loaded when they are first used. */
+const ranges = () => import('./ranges-worker.js');
+
 /** Shared statistics; loaded when they are first used. */
 const statistics = () => import('./statistics-worker.js');
 
@@ -134,9 +137,9 @@ const calls = {
   quantize({ key, settings }, report) {
     report({ stage: 'Writing the quantized model', memory: memory() });
     const open = session(key);
-    const { model, summary } = open.quantize(settings);
+    const { model, summary, ranges } = open.quantize(settings);
     // The Blob is created here, as a large one would block the page.
-    return { model, file: new Blob([model], { type: 'application/octet-stream' }), summary, report: open.report(), memory: memory() };
+    return { model, file: new Blob([model], { type: 'application/octet-stream' }), summary, ranges, report: open.report(), memory: memory() };
   },
 
   /** One sample, measured layer by layer. */
@@ -157,6 +160,10 @@ const calls = {
   readStatistics: async (args) => (await statistics()).readStatistics(args),
   calibrateByStatistics: async (args, report) => (await statistics()).calibrateByStatistics(args, report),
   observe: async (args, report) => (await statistics()).observe(args, report),
+
+  readRanges: async (args) => (await ranges()).readRanges(args),
+  calibrateByRanges: async (args, report) => (await ranges()).calibrateByRanges(args, report),
+  writeRanges: async (args) => (await ranges()).writeRanges(args),
 
   async openInference({ key, name, blob, data }) {
     const opened = await loaded().Inference.open(name, blob, data);

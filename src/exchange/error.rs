@@ -60,6 +60,9 @@ pub enum RangeFileError {
     /// The file has no range.
     #[error("the file ({}) holds no range: write it again after a calibration", .0.title())]
     Empty(RangeFormat),
+    /// A model whose values the ranges belong to cannot be read.
+    #[error("the model of these ranges could not be read: {0}")]
+    Model(String),
     /// Encodings are asked for, and the model has no scales.
     #[error(
         "encodings hold the scales of a quantized model, and this one has no QuantizeLinear or DequantizeLinear with constant \

@@ -9,6 +9,7 @@ mod encodings;
 mod error;
 mod flatbuffer_table;
 mod json_table;
+mod result_ranges;
 mod text_tables;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 pub use encodings::{Encoding, encodings_of};
 pub use error::RangeFileError;
+pub use result_ranges::{RangeFileSummary, of_result};
 
 use crate::onnx::schema::ModelProto;
 use crate::quantize::TensorSettings;

@@ -135,9 +135,17 @@ impl Session {
     }
 
     /// Sets ranges from elsewhere in place of a calibration.
-    pub fn set_ranges(&mut self, ranges: ValueRanges) -> Result<(), Error> {
+    pub fn set_ranges(&mut self, ranges: ValueRanges) -> Result<CalibrationSummary, Error> {
         self.learned.clear();
+        let values = ranges.len();
         self.stage
-            .set_ranges(ranges, &mut self.opened, &mut self.journal.profiler)
+            .set_ranges(ranges, &mut self.opened, &mut self.journal.profiler)?;
+        let prepared = self.stage.prepared().map(|model| model.done.clone());
+        Ok(CalibrationSummary {
+            samples: 0,
+            skipped: Vec::new(),
+            values,
+            prepared: prepared.unwrap_or_default(),
+        })
     }
 }

@@ -59,6 +59,7 @@ fn add_written(generator: &mut SchemaGenerator) {
     add::<octet::samples::SampleRef>(generator);
     add::<octet::search::SearchResult>(generator);
     add::<octet::shards::SharedStatistics>(generator);
+    add::<octet::exchange::RangeFileSummary>(generator);
     add::<octet::search::SearchProgress>(generator);
     add::<octet::tune::TuningSummary>(generator);
 }

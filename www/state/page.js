@@ -7,7 +7,7 @@
 import { detect } from '../capabilities.js';
 import { computed, signal } from '../library/signals.js';
 
-/** @import { Calibration, Comparison, Forecast, LayerReport, Memory, NamedFile, Progress, Settings, Result, Run as Timed, SampleAnswer, SampleRef, QuantizationSummary, SharedStatistics, TextSettings } from '../types.js' */
+/** @import { Calibration, Comparison, Forecast, LayerReport, Memory, NamedFile, Progress, RangeFileSummary, Settings, Result, Run as Timed, SampleAnswer, SampleRef, QuantizationSummary, SharedStatistics, TextSettings } from '../types.js' */
 /** @import { Model } from '../octet.js' */
 /** @import { StreamedModel } from '../streamed-model.js' */
 
@@ -106,6 +106,12 @@ export const waiting = signal(/** @type {NamedFile[]} */ ([]));
  * @type {import('../library/signals.js').Signal<{ files: NamedFile[], summary: SharedStatistics } | null>}
  */
 export const statistics = signal(/** @type {any} */ (null));
+/**
+ * Ranges of another tool, in place of a calibration; one file.
+ *
+ * @type {import('../library/signals.js').Signal<{ files: NamedFile[], summary: RangeFileSummary } | null>}
+ */
+export const ranges = signal(/** @type {any} */ (null));
 /** Description of random samples. */
 export const randomData = 'Random demo data: for trying Octet out, not for real use.';
 /** @type {import('../library/signals.js').Signal<PageSettings>} */

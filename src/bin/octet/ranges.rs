@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use clap::{Args, ValueEnum};
-use octet::exchange::{self, RangeFile, RangeFormat, encodings_of, with_clipped_values};
-use octet::onnx::read;
+use octet::exchange::{self, RangeFile, RangeFormat};
 use octet::quantize::Settings;
-use octet::session::{Error, QuantizationResult, Session};
+use octet::session::{QuantizationResult, Session};
 
 use super::progress::Progress;
 use super::{Failure, files};
@@ -89,16 +87,8 @@ impl RangeOptions {
         let Some(path) = &self.save_ranges else {
             return Ok(());
         };
-        let format = self.format(path);
-        let model = |pieces: &[Bytes]| read(Bytes::from(pieces.concat())).map_err(Error::from);
-        let (mut encodings, mut ranges) = (Vec::new(), outcome.ranges.clone());
-        if format.needs_encodings() {
-            encodings = encodings_of(&model(outcome.model.as_slice())?);
-        } else if format != RangeFormat::Octet {
-            let float = model(session.prepared()?.as_slice())?;
-            ranges = with_clipped_values(&ranges, &float);
-        }
-        let written = exchange::write(format, &ranges, &encodings)
+        let (format, model) = (self.format(path), outcome.model.as_slice());
+        let written = exchange::of_result(session, format, &outcome.ranges, model)
             .map_err(|error| Failure::input(format!("--save-ranges: {error}")))?;
         written.notes.iter().for_each(|note| progress.note(note));
         files::write(path, &[written.bytes], "--save-ranges")

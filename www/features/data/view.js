@@ -10,7 +10,8 @@ import { pick } from '../../library/file-picker.js';
 import { bytes, plural, real } from '../../library/format.js';
 import { computed } from '../../library/signals.js';
 import { table } from '../../library/table.js';
-import { model, modelChanged, randomData, run, samples, statistics } from '../../state/page.js';
+import { sentence } from '../../state/messages.js';
+import { model, modelChanged, randomData, ranges, run, samples, statistics } from '../../state/page.js';
 import { fittingSamples } from './tasks.js';
 import { pictureSettings } from './image-fields.js';
 import { soundFields, waveform } from './sound-fields.js';
@@ -63,6 +64,14 @@ export function view() {
       return h('div', { class: 'callout', id: 'statistics-note' },
         h('p', {}, h('strong', {}, `Statistics of ${plural(count, 'sample')}`), ` from ${plural(sources.length, 'source')} (${sources.join(', ')})${skipped > 0 ? `, ${skipped} left out` : ''}. The ranges follow from them.${demo ? ` ${randomData}` : ''}${samples.value.refs.length > 0 ? ' The samples of this page only measure the result.' : ''}`),
         h('button', { type: 'button', class: 'small', disabled: busy, onclick: async () => (await import('../sharing/statistics.js')).removeStatistics() }, 'Remove statistics'));
+    },
+    () => {
+      const [given, file] = [ranges.value?.summary, ranges.value?.files[0]];
+      if (!given || !file) return null;
+      return h('div', { class: 'callout', id: 'ranges-note' },
+        h('p', {}, h('strong', {}, file.path), `, ${given.title}, gives the ranges of ${plural(given.ranges, 'tensor')}${Object.keys(given.tensors).length > 0 ? `, and settings of ${Object.keys(given.tensors).length}` : ''}.${samples.value.refs.length > 0 ? ' The samples of this page only measure the result.' : ''}`),
+        given.notes.map((note) => h('p', { class: 'note' }, sentence(note))),
+        h('button', { type: 'button', class: 'small', disabled: busy, onclick: async () => (await import('../sharing/ranges.js')).removeRanges() }, 'Remove ranges'));
     },
     unusableList,
     skippedList,

@@ -17,6 +17,7 @@ import { explicitImagesOf, hasPictures } from '../data/image-settings.js';
 import { calibrationServes, releaseSession } from '../run/run.js';
 import { triedHere } from '../runtime/matrix-table.js';
 import { commandOf, copied } from '../settings/command.js';
+import { rangesOf } from './ranges.js';
 import { calibrated, isVariant, namesFor, stemOf, variants } from './variants.js';
 
 /** @import { SnippetKind } from '../../types.js' */
@@ -38,7 +39,7 @@ const kind = signal(/** @type {SnippetKind} */ ('onnxruntime'));
 export function view() {
   return h('section', { class: 'stack', 'aria-label': 'Files, command and code' }, () => {
     const shown = done.value;
-    return shown ? [file(shown), triedHere(), others(), settingsAndCommand(shown), code(shown)] : h('div', { class: 'panel asks' },
+    return shown ? [file(shown), triedHere(), others(), settingsAndCommand(shown), rangesOf(shown), code(shown)] : h('div', { class: 'panel asks' },
       h('h2', { id: 'download-title' }, 'Download'), h('p', {}, 'There is no result yet: quantize the model first. Its files, the settings, the command and code that runs it are then here.'));
   });
 }
@@ -98,7 +99,7 @@ function settingsAndCommand(shown) {
   const command = commandOf(shown.document);
   return h('section', { class: 'panel', 'aria-labelledby': 'repeat-title' },
     h('h2', { id: 'repeat-title' }, 'Make it again'),
-    h('p', {}, `The command gives the same bytes${shown.calibration ? '; SAMPLES stands for your samples' : ''}.`),
+    h('p', {}, `The command gives the same bytes${command.includes('SAMPLES') ? '; SAMPLES stands for your samples' : ''}.`),
     block('download-command', command, 'The command line'),
     h('h3', {}, hasPictures.value ? 'Settings with the preprocessing' : 'Settings'),
     block('download-settings', text, 'The settings'),

@@ -1,13 +1,13 @@
 // @ts-check
 /** Opens models, adds their external data, and gives every file that is dropped to its panel. */
 
-import { baseName, isData, isModel, isPicture, isStatistics } from '../../files.js';
+import { baseName, isData, isModel, isPicture, isRanges, isStatistics } from '../../files.js';
 import { OctetError, unlessAborted } from '../../octet.js';
 import { plural } from '../../library/format.js';
 import { batch } from '../../library/signals.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { fail, problem, say } from '../../state/messages.js';
-import { comparison, converting, done, large, model, modelChanged, opening, run, runHistory, selected, settings, statistics, timing, waiting } from '../../state/page.js';
+import { comparison, converting, done, large, model, modelChanged, opening, ranges, run, runHistory, selected, settings, statistics, timing, waiting } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { asChosen } from '../data/image-settings.js';
 import { checkSamples } from '../data/sample-check.js';
@@ -36,8 +36,8 @@ export async function take(files) {
   const beside = files.filter(({ path }) => wanted.has(path) || wanted.has(baseName(path)));
   const models = files.filter((file) => isModel(file) && !beside.includes(file));
   const others = files.filter((file) => !beside.includes(file) && !models.includes(file));
-  const rest = others.filter((file) => !isStatistics(file));
-  const shared = others.filter(isStatistics);
+  const rest = others.filter((file) => !isStatistics(file) && !isRanges(file));
+  const [shared, tables] = [others.filter(isStatistics), others.filter(isRanges)];
   if (beside.length > 0) return attach(beside);
   if (models.length > 0) {
     const weights = rest.filter((file) => !isPicture(file) && !/\.np[yz]$/i.test(file.path));
@@ -50,9 +50,11 @@ export async function take(files) {
     const left = rest.filter((file) => !data.includes(file));
     if (now && left.length > 0) await addSamples(left);
     if (now && shared.length > 0) await addStatistics(shared);
+    if (now && tables.length > 0) await addRanges(tables);
     return;
   }
   if (shared.length > 0) await addStatistics(shared);
+  if (tables.length > 0) await addRanges(tables);
   if (rest.length === 0) return;
   const inPieces = large.peek();
   if (inPieces) return inPieces.add(rest);
@@ -80,6 +82,9 @@ async function addWaiting() {
 
 /** @param {NamedFile[]} files */
 const addStatistics = async (files) => (await import('../sharing/statistics.js')).addStatistics(files);
+
+/** @param {NamedFile[]} files of ranges, of which the last one counts */
+const addRanges = async (files) => (await import('../sharing/ranges.js')).addRanges(files[files.length - 1]);
 
 /**
  * Shows downloads that come before an opening; *Cancel* ends them. The caller opens what they give.
@@ -187,6 +192,7 @@ function clearForModel() {
   comparison.value = null;
   timing.value = null;
   statistics.value = null;
+  ranges.value = null;
   selected.value = '';
   const { by_node, by_name, tensors, float, ...document } = settings.peek().document;
   if (by_node || by_name || tensors || float) settings.value = { ...settings.peek(), document };

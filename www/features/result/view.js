@@ -35,7 +35,7 @@ export function resultPanel(done) {
   const guarded = summary.guarded ?? 0;
   const { samples: seen = 0, skipped = [], given: all = seen } = done.calibration ?? {};
   const usable = all - skipped.length;
-  const samples = !done.calibration ? 'no samples needed' : seen < usable ? `${count(seen)} of ${plural(usable, 'sample')}` : plural(seen, 'sample');
+  const samples = !done.calibration ? 'no samples needed' : all === 0 ? 'ranges of another tool' : seen < usable ? `${count(seen)} of ${plural(usable, 'sample')}` : plural(seen, 'sample');
   const works = worksOn(done.document);
   const changed = changedOperators(summary, model.peek()?.card ?? { operators: [] });
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title', 'data-result': done.id },

@@ -9,7 +9,7 @@ import { bytes, duration } from '../../library/format.js';
 import { batch, effect } from '../../library/signals.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { aborted, fail, problem, say } from '../../state/messages.js';
-import { comparison, done, model, randomData, report, run, runHistory, sampleSettings, samples, settings, statistics, timing } from '../../state/page.js';
+import { comparison, done, model, randomData, ranges, report, run, runHistory, sampleSettings, samples, settings, statistics, timing } from '../../state/page.js';
 import { start } from '../../state/session.js';
 import { setAside } from '../data/sample-check.js';
 import { usesSamples } from '../data/state.js';
@@ -55,8 +55,19 @@ effect(() => {
   }
 });
 
-/** Files that the ranges follow from: statistics, or samples. Compared by identity. */
-const observed = () => (statistics.value ?? samples.value).files;
+/** Files that the ranges follow from: those of another tool, statistics, or samples. Compared by identity. */
+const observed = () => (ranges.value ?? statistics.value ?? samples.value).files;
+
+/**
+ * The settings that quantize: the document, and settings of tensors from a file of ranges. The
+ * document wins, as on the command line.
+ *
+ * @param {Settings} document
+ */
+function settingsOf(document) {
+  const tensors = ranges.peek()?.summary.tensors ?? {};
+  return inFull(needsSamples(document) && Object.keys(tensors).length > 0 ? { ...document, tensors: { ...tensors, ...document.tensors } } : document);
+}
 
 const reading = () => JSON.stringify(sampleSettings());
 
@@ -116,7 +127,7 @@ export async function inSession() {
   const can = !shown.calibration || calibrationServes(shown.document, true);
   if (!can) return false;
   if (sessionResult.id === shown.id && sessionResult.home === open.home && sessionResult.of === open) return true;
-  await open.quantize(inFull(shown.document));
+  await open.quantize(settingsOf(shown.document));
   sessionResult = { id: shown.id, home: open.home, of: open };
   return true;
 }
@@ -196,15 +207,15 @@ export async function quantize({ quick = false } = {}) {
     const told = runs ? (forecast.peek()?.told ?? null) : null;
     if (runs) {
       enough = new AbortController();
-      const shared = statistics.peek();
+      const [given, shared] = [ranges.peek(), statistics.peek()];
       const skipped = samples.peek().skipped.map(({ sample, reason }) => ({ sample, reason }));
-      const summary = shared ? await open.calibrateByStatistics(shared.files, inFull(document), { signal, onProgress }) : await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, journal: true, samples: { ...read, demo, skipped }, signal, enough: enough.signal }, onProgress);
+      const summary = given ? await open.calibrateByRanges(given.files[0], { signal, onProgress }) : shared ? await open.calibrateByStatistics(shared.files, inFull(document), { signal, onProgress }) : await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, journal: true, samples: { ...read, demo, skipped }, signal, enough: enough.signal }, onProgress);
       // Samples that failed are removed, so a comparison has only those that ran.
-      const left = shared ? shared.files : setAside(summary.skipped);
+      const left = given || shared ? observed() : setAside(summary.skipped);
       calibration = { model: open, files: left, reading: JSON.stringify(read), document, summary };
     }
     const summary = needed && calibration ? calibration.summary : null;
-    const { model: _, report: reported, ...result } = await open.quantize(inFull(document), { signal, onProgress });
+    const { model: _, report: reported, ...result } = await open.quantize(settingsOf(document), { signal, onProgress });
     const memory = await start().then((octet) => octet.memory());
     const took = performance.now() - started;
     const curve = [...(run.peek()?.curve ?? []), { at: took, stage: 'Done', memory }];

@@ -3,7 +3,7 @@
 
 import { commandLine } from '../../settings-document.js';
 import { say } from '../../state/messages.js';
-import { model, randomData, samples, settings, statistics, textSettings } from '../../state/page.js';
+import { model, randomData, ranges, samples, settings, statistics, textSettings } from '../../state/page.js';
 import { explicitImagesOf } from '../data/image-settings.js';
 
 /** @import { Settings } from '../../types.js' */
@@ -13,7 +13,7 @@ export function commandOf(document) {
   const { refs, source, textFiles } = samples.value;
   const { rate } = settings.value;
   const texts = textFiles.length > 0 && !model.value?.card.rows ? textSettings.value : undefined;
-  return commandLine(model.value?.name ?? 'model.onnx', { ...document, ...explicitImagesOf(document) }, { random: source === randomData ? refs.length : 0, given: refs.length > 0, statistics: statistics.value !== null, texts, rate });
+  return commandLine(model.value?.name ?? 'model.onnx', { ...document, ...explicitImagesOf(document) }, { random: source === randomData ? refs.length : 0, given: refs.length > 0, statistics: statistics.value !== null, ranges: ranges.value?.files[0].path, texts, rate });
 }
 
 /**

@@ -1,10 +1,11 @@
 // @ts-check
-/** Shares a calibration: saves the statistics of the samples, and adds those of others. */
+/** Shares a calibration: saves the statistics of the samples, adds those of others, and ranges of other tools. */
 
 import { named } from '../../files.js';
 import { h } from '../../library/dom.js';
 import { pick } from '../../library/file-picker.js';
 import { measuring, model, run, samples } from '../../state/page.js';
+import { addRanges } from './ranges.js';
 import { addStatistics, saveStatistics, source } from './statistics.js';
 
 const busy = () => run.value !== null || measuring.value !== null;
@@ -19,5 +20,7 @@ export function view() {
       h('button', { type: 'button', id: 'save-statistics', disabled: () => unready() || samples.value.refs.length === 0 || source.value.trim() === '', onclick: () => void saveStatistics() }, 'Save statistics'),
       ...pick('Add statistics', { id: 'add-statistics', accept: '.stats', multiple: true, disabled: unready }, (files) => void addStatistics(named(files))),
     ),
+    h('p', { class: 'note' }, 'Ranges of another tool take the place of samples: a calibration table of ONNX Runtime or TensorRT, encodings of AIMET, or JSON {"tensor": [min, max]}.'),
+    h('div', { class: 'row' }, ...pick('Add ranges', { id: 'add-ranges', disabled: unready }, (files) => void addRanges(named(files)[0]))),
   ];
 }
