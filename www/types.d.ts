@@ -944,6 +944,18 @@ export interface QuantizedTensor {
   zeroPoint: number;
 }
 
+/** Content of a file of ranges, for the page. */
+export interface RangeFileSummary {
+  /** Notes on all that the format does not say, a sentence each. */
+  notes: string[];
+  /** Number of tensors with a range. */
+  ranges: number;
+  /** Settings of single tensors, from formats that have types. */
+  tensors: Record<string, TensorSettings>;
+  /** The format, for people. */
+  title: string;
+}
+
 /** Reason for a part of a proposal. */
 export interface Reason {
   /** Certainty of the part. */

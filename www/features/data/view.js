@@ -68,8 +68,8 @@ export function view() {
     () => {
       const [given, file] = [ranges.value?.summary, ranges.value?.files[0]];
       if (!given || !file) return null;
-      return h('div', { class: 'callout', id: 'ranges-note' },
-        h('p', {}, h('strong', {}, file.path), `, ${given.title}, gives the ranges of ${plural(given.ranges, 'tensor')}${Object.keys(given.tensors).length > 0 ? `, and settings of ${Object.keys(given.tensors).length}` : ''}.${samples.value.refs.length > 0 ? ' The samples of this page only measure the result.' : ''}`),
+      return h('div', { class: 'callout stack', id: 'ranges-note' },
+        h('p', {}, h('strong', {}, file.path), `, ${given.title}, gives the ranges of ${plural(given.ranges, 'tensor')}${Object.keys(given.tensors).length > 0 ? `, and settings of ${plural(Object.keys(given.tensors).length, 'tensor')}` : ''}.${samples.value.refs.length > 0 ? ' The samples of this page only measure the result.' : ''}`),
         given.notes.map((note) => h('p', { class: 'note' }, sentence(note))),
         h('button', { type: 'button', class: 'small', disabled: busy, onclick: async () => (await import('../sharing/ranges.js')).removeRanges() }, 'Remove ranges'));
     },

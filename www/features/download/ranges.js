@@ -28,7 +28,7 @@ const format = signal(/** @type {RangeFormat} */ ('octet'));
 /** @param {Done} shown */
 export function rangesOf(shown) {
   const { ranges, summary } = shown.result;
-  if (!ranges || Object.keys(ranges).length === 0) return null;
+  if (Object.keys(ranges).length === 0) return null;
   const notes = signal(/** @type {string[]} */ ([]));
   const failure = signal('');
   const write = async () => {

@@ -19,7 +19,7 @@ import { removeKeptResults } from './kept-results.js';
 
 /** @typedef {{ name: string, files: NamedFile[] }} StoredModel the model's own file is the first */
 /** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles' | 'characters'>} StoredSamples */
-/** @typedef {Omit<Done, 'result'> & { model: Blob, report: string, summary: Result['summary'] }} StoredResult */
+/** @typedef {Omit<Done, 'result'> & { model: Blob, report: string, summary: Result['summary'], ranges?: Result['ranges'] }} StoredResult */
 
 const store = 'kept';
 /**
@@ -136,7 +136,7 @@ export async function startPersistence() {
     // During a run the result before it stays stored, in case of a reload.
     if (!now) return void (run.value || storeValue('result', null));
     const { result, ...rest } = now;
-    storeValue('result', { ...rest, model: result.file, report: reported, summary: result.summary });
+    storeValue('result', { ...rest, model: result.file, report: reported, summary: result.summary, ranges: result.ranges });
   });
   effect(() => {
     if (begun()) storeValue('tried', runHistory.value);
@@ -160,11 +160,11 @@ export async function restore() {
   });
   if (storedSamples && storedSamples.files.length > 0) await addSamples([...storedSamples.files, ...(storedSamples.labelFiles ?? [])], storedSamples.source ? { source: storedSamples.source, labels: storedSamples.labels, names: storedSamples.names ?? new Map(), characters: storedSamples.characters ?? [] } : undefined);
   if (result) {
-    const { model: bytes, report: reported, summary, ...rest } = result;
-    // Older results have no file name by scheme, and no advice.
+    const { model: bytes, report: reported, summary, ranges = {}, ...rest } = result;
+    // Older results have no ranges, no file name by scheme, and no advice.
     const { scheme = rest.document.scheme ?? 'static', fileName = rest.name.replace(/(\.onnx)?$/i, '_int8.onnx'), advice = [] } = summary;
     batch(() => {
-      done.value = { ...rest, result: { file: bytes, summary: { ...summary, scheme, fileName, advice } } };
+      done.value = { ...rest, result: { file: bytes, ranges, summary: { ...summary, scheme, fileName, advice } } };
       report.value = reported;
     });
   }
