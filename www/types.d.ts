@@ -840,6 +840,15 @@ export interface OutputError {
  */
 export type OutputKind = 'classes' | 'steps' | 'tokens' | 'embedding' | 'boxes' | 'scores' | 'values' | 'integers' | 'passed';
 
+/**
+ * Treatment of activations that were beyond ±65504 on the samples, in half precision.
+ * - "float32": Their nodes stay float32.
+ * - "clip": They become ±65504 by a Clip node. Their nodes are halves, and the results may change.
+ * - "rescale": They are stored divided by a power of two that linear neighbours take up. The results stay. Their
+ * nodes stay float32 where no neighbour can take it.
+ */
+export type Overflow = 'float32' | 'clip' | 'rescale';
+
 /** Statistics of a tensor. */
 export interface Preview {
   /** Element type, as numpy names it. */
@@ -1152,6 +1161,8 @@ export interface Settings {
   method?: Method;
   /** The operators that are quantized: `all`, `onnxruntime` (its default list) or a list of types. */
   operators?: 'all' | 'onnxruntime' | string[];
+  /** Treatment of activations that were beyond ±65504 on the samples, in half precision. */
+  overflow?: Overflow;
   /** Biases become int32. */
   quantize_bias?: boolean;
   /** The rounding of weights. */
@@ -1479,5 +1490,6 @@ export interface Warning {
  * - "deadChannels": Some channels have only zero weights.
  * - "inputRange": The samples exceed the calibrated range of an input, or use little of it.
  * - "inputScale": An input looks like an image that was not scaled.
+ * - "processor": The answers on an emulated processor.
  */
-export type WarningKind = 'slower' | 'island' | 'sharedScale' | 'deadChannels' | 'inputRange' | 'inputScale';
+export type WarningKind = 'slower' | 'island' | 'sharedScale' | 'deadChannels' | 'inputRange' | 'inputScale' | 'processor';

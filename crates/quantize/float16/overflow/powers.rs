@@ -20,7 +20,7 @@ const WANTED: f32 = 32752.0;
 const LEAST_WEIGHT: f32 = 1.0 / 1024.0;
 
 /// The largest power that a far activation may need. Small numbers beside larger ones would be lost.
-const LARGEST_NEED: u32 = 20;
+const LARGEST_NEED: u32 = 32;
 
 /// The largest power that a demand may grow to.
 const HIGHEST: u32 = 40;
@@ -30,6 +30,8 @@ pub(super) struct Powers<'a> {
     /// The rule of each node; `None` where no power may pass.
     pub(super) rules: Vec<Option<PowerRule>>,
     demanded: BTreeMap<&'a str, u32>,
+    /// The least power of each far activation.
+    needs: HashMap<String, u32>,
     /// The power of each divided value.
     pub(super) of: HashMap<&'a str, u32>,
 }
@@ -49,15 +51,18 @@ impl<'a> Powers<'a> {
         let mut powers = Powers {
             rules,
             demanded: BTreeMap::new(),
+            needs: far
+                .iter()
+                .map(|(name, &size)| (name.clone(), need(size)))
+                .collect(),
             of: HashMap::new(),
         };
         for (node, rule) in graph.nodes().iter().zip(&powers.rules) {
             let Some(rule) = rule.as_ref() else { continue };
             for output in &node.output {
-                let Some(size) = far.get(output.as_str()) else {
+                let Some(&power) = powers.needs.get(output.as_str()) else {
                     continue;
                 };
-                let power = (size / WANTED).log2().ceil().max(1.0) as u32;
                 if power <= LARGEST_NEED && takes(model, node, rule, power) {
                     powers.demanded.insert(output, power);
                 }
@@ -111,13 +116,8 @@ impl<'a> Powers<'a> {
                         grew |= self.raise(name, most);
                     }
                 }
-                PowerRule::Square => {
-                    let half = demand
-                        .div_ceil(2)
-                        .max(node.input_at(0).map_or(0, |n| self.wanted(n)));
-                    grew |= self.raise(output, 2 * half);
-                    grew |= self.lift(model, node, half);
-                }
+                // The input of a square is divided where it is read, so others keep its precision.
+                PowerRule::Square => grew |= self.raise(output, demand.next_multiple_of(2)),
                 PowerRule::Root => grew |= self.lift(model, node, 2 * demand),
                 PowerRule::Product | PowerRule::Quotient => grew |= self.lift(model, node, demand),
                 PowerRule::Absorbs { .. } | PowerRule::Normalizes => {}
@@ -168,13 +168,18 @@ impl<'a> Powers<'a> {
                 false => 0,
             },
             PowerRule::Product => demand.max(of(0) + of(1)),
-            PowerRule::Quotient => demand.max(of(0).saturating_sub(of(1))),
+            PowerRule::Quotient => demand,
             PowerRule::Square => demand.max(2 * of(0)),
             PowerRule::Root => demand.max(of(0).div_ceil(2)),
             PowerRule::Normalizes => 0,
         };
         let outputs = node.output.iter().filter(|name| !name.is_empty());
-        if power > 0 {
+        // A value that would still be far is stored as it is, so its nodes stay float32.
+        let least = outputs
+            .clone()
+            .filter_map(|name| self.needs.get(name))
+            .max();
+        if power > 0 && least.is_none_or(|&least| power >= least) {
             self.of.extend(outputs.map(|name| (name.as_str(), power)));
         }
     }
@@ -189,8 +194,16 @@ impl<'a> Powers<'a> {
         match rule {
             PowerRule::Carries(slots) => slots.iter().map(|&slot| (slot, output)).collect(),
             &PowerRule::Absorbs { value, .. } => vec![(value, of(value))],
+            // A product that is still far is made of the values themselves.
+            PowerRule::Product if output < of(1) => vec![(0, 0), (1, 0)],
             PowerRule::Product => vec![(0, output - of(1)), (1, of(1))],
-            PowerRule::Quotient => vec![(0, output + of(1)), (1, of(1))],
+            // The dividend keeps its power, and so its precision, where the divisor allows it.
+            PowerRule::Quotient => {
+                let divisor = node.input_at(1).and_then(|name| self.needs.get(name));
+                let least = divisor.copied().unwrap_or(0).min(of(1));
+                let below = of(0).saturating_sub(output).max(least);
+                vec![(0, output + below), (1, below)]
+            }
             // A product of a value with itself reads it twice.
             PowerRule::Square if node.input_at(0) == node.input_at(1) => {
                 vec![(0, output / 2), (1, output / 2)]
@@ -200,6 +213,11 @@ impl<'a> Powers<'a> {
             PowerRule::Normalizes => vec![(0, of(0))],
         }
     }
+}
+
+/// The power that brings a far activation into range.
+fn need(size: f32) -> u32 {
+    (size / WANTED).log2().ceil().max(1.0) as u32
 }
 
 /// True if the constant of a layer stays within half precision when its output is divided.
