@@ -102,8 +102,21 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
         return found.violations.map((/** @type {{ id: string, nodes: { target: string[] }[] }} */ { id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(', ')}`);
       });
       assert.deepEqual(violations, []);
+      // After a run, what would change the settings is disabled: each layer's buttons, and what the verdict proposes.
+      await page.$eval('#demonstration', (studio) => /** @type {import('../../www/element.js').OctetStudioElement} */ (studio).quantize());
+      /** The buttons of layers, and those of them that are enabled. */
+      const changing = () => frame.evaluate(async () => {
+        /** @type {HTMLElement} */ (document.querySelector('#tab-layers')).click();
+        while (!document.querySelector('td.acts button')) await new Promise((next) => setTimeout(next, 50));
+        const all = [.../** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll('td.acts :is(button, select), #next-step, .run-history button'))];
+        return { all: all.length, enabled: all.filter((one) => !one.disabled).map((one) => one.textContent) };
+      });
+      const locked = await changing();
+      assert.ok(locked.all > 1);
+      assert.deepEqual(locked.enabled, []);
+      await page.$eval('#demonstration', (studio) => studio.removeAttribute('readonly'));
+      assert.ok((await changing()).enabled.length > 0);
       await page.$eval('#demonstration', (studio) => {
-        studio.removeAttribute('readonly');
         studio.setAttribute('panels', 'model, data, graph');
       });
       const changed = await shows('#demonstration', '#tab-graph');

@@ -2,7 +2,7 @@
 /** The surroundings of the studio: on the page, in a frame of another page, or on the page of a model hub. */
 
 import { signal } from '../library/signals.js';
-import { model } from './page.js';
+import { model, run } from './page.js';
 
 /** @param {string} name of a meta element */
 const stated = (name) => globalThis.document?.querySelector(`meta[name=${name}]`)?.getAttribute('content') ?? '';
@@ -18,6 +18,9 @@ export const newerWaits = signal(false);
 
 /** True if files and settings are those of the page around this one. */
 export const readOnly = signal(false);
+
+/** True if no setting can be changed: in a read-only studio, and during a calibration. */
+export const settingsLocked = () => readOnly.value || (run.value !== null && !run.value.quick);
 
 /** The names of the panels that are shown; `null` for all. @type {import('../library/signals.js').Signal<string[] | null>} */
 export const shownPanels = signal(/** @type {any} */ (null));

@@ -9,7 +9,8 @@ import { h, svg } from '../../library/dom.js';
 import { count, real } from '../../library/format.js';
 import { computed, effect, signal } from '../../library/signals.js';
 import { say, sentence } from '../../state/messages.js';
-import { done, model, run, settings } from '../../state/page.js';
+import { done, model, settings } from '../../state/page.js';
+import { settingsLocked } from '../../state/surroundings.js';
 import { change } from '../settings/undo.js';
 
 /** @import { Row } from '../layers/rows.js' */
@@ -17,7 +18,6 @@ import { change } from '../settings/undo.js';
 
 const [width, height] = [320, 140];
 const base = height - 18;
-const locked = () => run.value !== null && !run.value.quick;
 
 /** @type {Record<string, ElementType>} */
 const types = { uint8: 'u8', int8: 'i8', uint16: 'u16', int16: 'i16', uint4: 'u4', int4: 'i4' };
@@ -91,7 +91,7 @@ function histogram(name, seen, has) {
   const range = own() ? [own()[0], own()[1]] : [has[0], has[1]];
   const put = (/** @type {[number, number] | undefined} */ to) => change(['tensors', name, 'range'], to, { now: true });
   const inputs = [0, 1].map((end) => h('input', {
-    type: 'number', step: 'any', id: `range-${end}`, 'aria-label': end === 0 ? 'Range from' : 'Range to', value: String(Number(range[end].toPrecision(6))), disabled: locked,
+    type: 'number', step: 'any', id: `range-${end}`, 'aria-label': end === 0 ? 'Range from' : 'Range to', value: String(Number(range[end].toPrecision(6))), disabled: settingsLocked,
     onchange: (/** @type {Event} */ event) => {
       const number = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
       /** @type {[number, number]} */
@@ -120,7 +120,7 @@ function histogram(name, seen, has) {
   function handle(end) {
     const grip = svg('g', { class: 'grip' }, svg('rect', { class: 'reach', x: -12, width: 24, y: 0, height: base }), svg('line', { y1: 0, y2: base }), svg('circle', { cy: 12, r: 5 }));
     grip.addEventListener('pointerdown', (event) => {
-      if (locked()) return;
+      if (settingsLocked()) return;
       event.preventDefault();
       grip.setPointerCapture(event.pointerId);
       const move = (/** @type {PointerEvent} */ at) => {
@@ -144,7 +144,7 @@ function histogram(name, seen, has) {
     h('h3', { id: 'histogram-title' }, 'Distribution of its output'),
     picture,
     h('div', { class: 'row range-fields' }, inputs[0], h('span', {}, 'to'), inputs[1],
-      h('button', { type: 'button', class: 'small', id: 'range-back', disabled: () => !own() || locked(), onclick: () => put(undefined) }, 'Use the method')),
+      h('button', { type: 'button', class: 'small', id: 'range-back', disabled: () => !own() || settingsLocked(), onclick: () => put(undefined) }, 'Use the method')),
     h('p', { class: 'note' }, `${count(seen.count)} values, ${((seen.zeros / Math.max(1, seen.count)) * 100).toFixed(1)} % zero${seen.odd > 0 ? `, ${count(seen.odd)} not finite` : ''}. Bar heights are logarithmic.`),
     h('details', { open: true }, h('summary', {}, 'The range each method would choose'),
       h('table', { class: 'methods' },

@@ -8,12 +8,13 @@ import { methods } from '../../methods.js';
 import { get } from '../../settings-document.js';
 import { h } from '../../library/dom.js';
 import { run, settings } from '../../state/page.js';
+import { readOnly } from '../../state/surroundings.js';
 import { change } from '../settings/undo.js';
 import { wideType } from './rows.js';
 
 /** @import { Row } from './rows.js' */
 
-const busy = () => run.peek() !== null && !run.peek()?.quick;
+const busy = () => readOnly.value || (run.peek() !== null && !run.peek()?.quick);
 const isStatic = () => (settings.peek().document.scheme ?? 'static') === 'static';
 const now = { now: true };
 

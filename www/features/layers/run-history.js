@@ -4,7 +4,8 @@
 import { canonical, inWords } from '../../settings-document.js';
 import { h, svg } from '../../library/dom.js';
 import { bytes, count, duration, real } from '../../library/format.js';
-import { done, run, runHistory, settings } from '../../state/page.js';
+import { done, runHistory, settings } from '../../state/page.js';
+import { settingsLocked } from '../../state/surroundings.js';
 import { adopt } from '../settings/undo.js';
 
 /** @import { HistoryEntry } from '../../state/page.js' */
@@ -108,7 +109,7 @@ function list(all, by) {
         ...metrics.map((key) => h('td', { class: 'figure' }, Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')),
         h('td', {}, canonical(one.document) === canonical(settings.value.document)
           ? h('span', { class: 'note' }, 'current')
-          : h('button', { type: 'button', class: 'small', disabled: run.value !== null && !run.value.quick, onclick: () => adopt(one.document, { now: true }) }, 'Use again')),
+          : h('button', { type: 'button', class: 'small', disabled: settingsLocked(), onclick: () => adopt(one.document, { now: true }) }, 'Use again')),
       ))),
     ));
 }

@@ -11,6 +11,7 @@ import { batch, computed, effect, signal } from '../../library/signals.js';
 import { virtual } from '../../library/virtual.js';
 import { floatGraph, needGraphs } from '../../state/graphs.js';
 import { done, model, run, selected } from '../../state/page.js';
+import { readOnly, settingsLocked } from '../../state/surroundings.js';
 import { worksOn } from '../settings/scheme-words.js';
 import { redoable, undoable } from '../settings/state.js';
 import { redo, undo } from '../settings/undo.js';
@@ -45,7 +46,6 @@ const lines = computed(() => {
     { group, rows: inside.length, integers: inside.filter((row) => row.state === 'integers').length }, ...inside,
   ]);
 });
-const locked = () => run.value !== null && !run.value.quick;
 /** @param {Partial<Order>} change */
 const arrange = (change) => (order.value = { ...order.peek(), ...change });
 
@@ -54,7 +54,7 @@ export function view() {
   const table = virtual({
     label: 'Layers',
     columns: () => ({ head: heading(visible.value), widths: [...visible.value.map((column) => column.width), 17.5] }),
-    rows: () => (void visible.value, void selected.value, void run.value, lines.value),
+    rows: () => (void visible.value, void selected.value, void run.value, void readOnly.value, lines.value),
     draw: (line) => ('group' in line ? groupRow(line) : layerRow(line)),
     key: (line) => ('group' in line ? `group ${line.group}` : line.name),
     empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (rows.value.length > 0 ? 'No layer matches the filter.' : 'Reading the graph.')),
@@ -70,8 +70,8 @@ export function view() {
       h('h2', { id: 'layers-title' }, 'Layers'),
       h('p', { class: 'note', id: 'layers-note', role: 'status' }, summary),
       h('span', { class: 'row' },
-        h('button', { type: 'button', class: 'small', title: 'Ctrl+Z', disabled: () => undoable.value.length === 0 || locked(), onclick: undo }, 'Undo'),
-        h('button', { type: 'button', class: 'small', title: 'Ctrl+Shift+Z or Ctrl+Y', disabled: () => redoable.value.length === 0 || locked(), onclick: redo }, 'Redo')),
+        h('button', { type: 'button', class: 'small', title: 'Ctrl+Z', disabled: () => undoable.value.length === 0 || settingsLocked(), onclick: undo }, 'Undo'),
+        h('button', { type: 'button', class: 'small', title: 'Ctrl+Shift+Z or Ctrl+Y', disabled: () => redoable.value.length === 0 || settingsLocked(), onclick: redo }, 'Redo')),
     ),
     tools(),
     table.element,

@@ -11,6 +11,7 @@ import { batch } from '../../library/signals.js';
 import { table } from '../../library/table.js';
 import { sentence } from '../../state/messages.js';
 import { comparison, measuring, run, samples, selected, settings, tab, timing } from '../../state/page.js';
+import { settingsLocked } from '../../state/surroundings.js';
 import { adopt, change } from '../settings/undo.js';
 import { measureError, measureTime } from './measure.js';
 import { decibels, kindNames, languageNote } from './outputs.js';
@@ -23,8 +24,6 @@ import { unmeasured } from './state.js';
 
 const shown = 10;
 
-/** Edits are blocked by a calibration, not by a measurement. */
-const locked = () => run.value !== null && !run.value.quick;
 const busy = () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0;
 
 /** The reason why a measurement failed. @param {Done} done @param {'error' | 'time'} half */
@@ -91,7 +90,7 @@ function figures(found) {
     splitView(found),
     found.layersFailed && h('p', { class: 'callout fair', id: 'no-layers' }, `Only the outputs could be compared, not the layers: ${sentence(found.layersFailed)}`),
     ...found.warnings.map(({ message, keepFloat }) => h('p', { class: 'callout fair' }, sentence(message), ' ',
-      keepFloat.length > 0 && h('button', { type: 'button', class: 'small', disabled: locked, onclick: () => keepAll(keepFloat) }, `Keep ${keepFloat.length === 1 ? 'it' : 'them'} float`))),
+      keepFloat.length > 0 && h('button', { type: 'button', class: 'small', disabled: settingsLocked, onclick: () => keepAll(keepFloat) }, `Keep ${keepFloat.length === 1 ? 'it' : 'them'} float`))),
     worst.length > 0 && h('h3', {}, 'The layers that add most of the error'),
     worst.length > 0 && table(['Layer', 'Operator', 'Share of error', 'Own SQNR', 'Weights only', 'Activations only', 'Clipped', 'Fix'], worst.map(({ layer, operator, harm, added, weightsOnly, activationsOnly, clipped }) => [
       h('button', { type: 'button', class: 'link', onclick: () => look(layer) }, layer), operator, percent(harm), added ? decibels(added.sqnr) : '',
@@ -126,7 +125,7 @@ const advice = (weights, activations) => (Math.abs(weights - activations) < 3 ? 
 function mend(layer) {
   const path = ['by_node', layer, 'float'];
   if (get(settings.peek().document, path) === true) return h('span', { class: 'note' }, 'kept float');
-  return h('button', { type: 'button', class: 'small', disabled: locked, 'aria-label': `Keep float: ${layer}, and quantize again`, onclick: () => change(path, true, { now: true }) }, 'Keep float');
+  return h('button', { type: 'button', class: 'small', disabled: settingsLocked, 'aria-label': `Keep float: ${layer}, and quantize again`, onclick: () => change(path, true, { now: true }) }, 'Keep float');
 }
 
 /** @param {string[]} layers */

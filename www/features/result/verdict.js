@@ -5,7 +5,8 @@ import { get } from '../../settings-document.js';
 import { h } from '../../library/dom.js';
 import { percent } from '../../library/format.js';
 import { sentence } from '../../state/messages.js';
-import { comparison, run, settings } from '../../state/page.js';
+import { comparison, settings } from '../../state/page.js';
+import { settingsLocked } from '../../state/surroundings.js';
 import { adopt } from '../settings/undo.js';
 import { withAll } from './remedies.js';
 
@@ -48,7 +49,7 @@ function nextStep(steps, made) {
       if (now) adopt(now.document, { now: true });
     };
     return h('div', { class: 'row' },
-      h('button', { type: 'button', id: 'next-step', disabled: () => run.value !== null && !run.value.quick, onclick: apply }, remedy.title),
+      h('button', { type: 'button', id: 'next-step', disabled: settingsLocked, onclick: apply }, remedy.title),
       remedy.why && h('span', { class: 'note' }, remedy.why));
   }
   return null;

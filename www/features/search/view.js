@@ -12,6 +12,7 @@ import { fact } from '../../library/table.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { say } from '../../state/messages.js';
 import { measuring } from '../../state/page.js';
+import { settingsLocked } from '../../state/surroundings.js';
 import { budgets, estimateText, metricNames } from './budget.js';
 import { curve, inWords } from './curve.js';
 import { pointsTable, tensorsOf } from './points.js';
@@ -120,7 +121,7 @@ function result(found, reused) {
     h('div', { class: 'search-both' }, curve(found), pointsTable(found)),
     h('p', { id: 'search-words' }, () => `${point.value === found.point ? 'The chosen point' : 'This point'}: ${inWords(found.points[Math.min(point.value, found.points.length - 1)])}.`),
     h('div', { class: 'row' },
-      h('button', { type: 'button', id: 'search-take', class: 'primary', onclick: () => void takePoint() }, 'Take the settings of this point'),
+      h('button', { type: 'button', id: 'search-take', class: 'primary', disabled: settingsLocked, onclick: () => void takePoint() }, 'Take the settings of this point'),
       h('button', { type: 'button', id: 'search-back', hidden: () => point.value === found.point, onclick: () => (point.value = found.point) }, 'Back to the chosen point'),
       h('button', { type: 'button', id: 'search-save', onclick: () => saveSensitivities(found) }, 'Save the sensitivities')),
     tensorsOf(found),
