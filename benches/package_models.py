@@ -109,7 +109,7 @@ def main():
             try:
                 found = measured(args.octet, name, corpus, Path(folder))
             except Refused as refused:
-                found = str(refused).replace(f"{corpus.model(name).parent}/", "")
+                found = str(refused).replace(f"{corpus.folder}/", "")
         rows[name] = row(name, found)
         print(rows[name], flush=True)
         if args.write:
