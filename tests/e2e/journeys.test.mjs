@@ -58,7 +58,7 @@ const journeys = [
     what: 'a classifier of the turn of pages, with labels',
     model: join(corpus, 'models', 'orinet.onnx'),
     samples: async () => [...pages, file('labels.csv', pages.map((_, at) => `0${at}.png,${(4 - (at % 4)) % 4}\n`).join(''))],
-    task: /image classifier/i, choose: (visit) => visit.says('#trial', /Chosen|agree|With no usual/), told: /same answer|agree|right/i, shows: /Float.*class \d.*Quantized.*class \d/s,
+    task: /image classifier/i, choose: (visit) => visit.says('#trial', /Chosen|agree|With no usual/), told: /100 % in float.*on 8 samples/is, shows: /Float.*class \d.*Quantized.*class \d/s,
   },
   {
     what: 'a detector of dynamic batch, height and width, with photos',

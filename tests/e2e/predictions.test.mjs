@@ -129,6 +129,31 @@ inBrowsers('predictions', (visit, name) => {
     await visit.says('.problem .message', /c\.webp: this browser can.t decode the picture; save it as PNG or JPEG/);
   }));
 
+  test('the mask of a box colours its pixels and no others', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    await visit.drop({ 'detr.onnx': boxesAndLogits(), 'a.png': png(64, 64, () => 0) });
+    await visit.says('[aria-labelledby=data-title] .file', /1 sample/);
+    await visit.says('#run-why', /Your file is not changed/);
+    await tab.evaluate(async () => {
+      const { view } = await import(/** @type {string} */ ('./www/features/predictions/view.js'));
+      const { styled } = await import(/** @type {string} */ ('./www/library/style-sheet.js'));
+      await styled(new URL('./www/features/predictions/style.css', location.href));
+      // The lower left half of a box in the middle.
+      const pixels = Uint8Array.from({ length: 64 }, (_, at) => Number(at % 8 <= Math.floor(at / 8)));
+      const box = { left: 0.25, top: 0.25, right: 0.75, bottom: 0.75, score: 0.5, number: 1, paired: true, mask: { x: 4, y: 4, columns: 8, rows: 8, pixels, height: 16, width: 16 } };
+      const answer = { type: 'boxes', height: 64, width: 64, float: [box], quantized: [{ ...box, mask: undefined }], differs: false, apart: 0 };
+      document.body.replaceChildren(...view([{ sample: 'a.png', answer }]));
+    });
+    await tab.waitForFunction(() => document.querySelectorAll('#prediction canvas').length === 2);
+    const bright = await tab.$$eval('#prediction canvas', (all) => all.map((canvas) => {
+      const { width, height } = /** @type {HTMLCanvasElement} */ (canvas);
+      const at = (/** @type {number} */ x, /** @type {number} */ y) => /** @type {HTMLCanvasElement} */ (canvas).getContext('2d')?.getImageData(x * width, y * height, 1, 1).data.slice(0, 3).some((value) => value > 60);
+      return [at(0.35, 0.68), at(0.68, 0.35), at(0.1, 0.9)];
+    }));
+    assert.deepEqual(bright, [[true, false, false], [false, false, false]]);
+    await tab.screenshot({ path: /** @type {`${string}.png`} */ (`${join(out, `masks-${name}`)}.png`) });
+  }));
+
   test('those that differ come first, are named, and a filter leaves only them', () => visit({}, async (visit) => {
     const { tab } = visit;
     await tab.evaluate(async () => {
