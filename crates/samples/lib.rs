@@ -38,6 +38,7 @@ mod shape_mismatch;
 mod synthetic;
 mod table;
 mod task;
+mod task_hints;
 mod tensor_file;
 mod text;
 mod text_inputs;
