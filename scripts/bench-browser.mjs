@@ -3,6 +3,7 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as kernels from './bench-kernels.mjs';
+import * as litert from './bench-litert.mjs';
 import * as models from './bench-models.mjs';
 import { launch } from './browsers.mjs';
 import { serve } from './serve.mjs';
@@ -29,7 +30,7 @@ export class Browser {
   /** @param {boolean} [firefox] */
   static async start(firefox) {
     const cache = required('OCTET_CACHE');
-    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [kernels.path]: kernels.folder(cache), ...models.mounts };
+    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [kernels.path]: kernels.folder(cache), [litert.path]: litert.folder(cache), ...models.mounts };
     const server = await serve({ port: 0, mounts });
     const browser = await launch(firefox ? 'firefox' : 'chromium', { patience: 600_000 });
     return new Browser(browser, server);

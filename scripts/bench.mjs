@@ -2,6 +2,7 @@
 // Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
 //   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [calls] [busy] [language] [large] [pieces]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [litert] [calls] [busy] [language] [large]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
 //                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
@@ -25,6 +26,7 @@ import * as text from './bench-language.mjs';
 import * as whole from './bench-models.mjs';
 import { busy } from './bench-busy.mjs';
 import { calls } from './bench-calls.mjs';
+import { litert } from './bench-litert.mjs';
 import { Browser, required } from './bench-browser.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchPieces } from './bench-large.mjs';
@@ -255,6 +257,12 @@ const benches = {
   async models(browser, only, layers) {
     const options = { corpus: required('OCTET_CORPUS'), only, layers };
     await whole.models(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);
+  },
+
+  /** Whole models, against LiteRT.js. */
+  async litert(browser, only) {
+    const options = { cache: required('OCTET_CACHE'), corpus: required('OCTET_CORPUS'), only };
+    await litert(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);
   },
 
   /** Calls of kept sessions against the runs inside. */

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Creates a Python environment in the cache, again when its pinned requirements change. Prints the
-# path of its python. `venv.sh` is that of the oracle; `venv.sh ray` that of cluster/.
+# path of its python. `venv.sh` is that of the oracle; `venv.sh ray` that of cluster/; `venv.sh litert`
+# that of a bench.
 . "$(dirname "$0")/environment.sh"
 case ${1:-oracle} in
     oracle) requirements=$checkout/tests/oracle/requirements.txt venv=$OCTET_CACHE/venv ;;
     ray) requirements=$checkout/cluster/requirements.txt venv=$OCTET_CACHE/venv-ray ;;
+    litert) requirements=$checkout/benches/litert/requirements.txt venv=$OCTET_CACHE/venv-litert ;;
     *) fail "there is no Python environment $1" ;;
 esac
 [ -e "$requirements" ] || fail "$requirements is missing"
