@@ -65,7 +65,7 @@ pub use blocks::{
     BlockChoice, BlockForm, BlockMethod, BlockSettings, FloatActivations, FloatType, MixedBits,
 };
 pub use dynamic::DynamicSettings;
-pub use float16::Float16Settings;
+pub use float16::{DIVIDED, Float16Settings};
 pub use gptq::{GramFactor, WeightRows, gram_bytes, gram_views};
 pub use input_noise::input_path_axes;
 pub use invariant::PlanInvariant;

@@ -20,7 +20,7 @@ struct TaskOutput {
     shape: Vec<Dim>,
 }
 
-/// What tells the task of a model.
+/// Everything that tells the task of a model.
 pub(crate) struct TaskHints<'a> {
     inputs: &'a [InputSpec],
     outputs: Vec<TaskOutput>,

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::graph::{Graph, Model, Node, Use};
+use crate::quantize::DIVIDED;
 
 /// Renames outputs of nodes in the quantized model to their float names. A name that the other
 /// model uses for something else stays.
@@ -32,7 +33,9 @@ pub(super) fn restore(float: &Model, quantized: &mut Model) {
             let known = readers.any(quantizes)
                 || is_known(&float.graph, current)
                 || is_known(&quantized.graph, wanted)
-                || quantized.graph.is_output(current);
+                || quantized.graph.is_output(current)
+                // A power of two lies between both values.
+                || current.starts_with(&format!("{wanted}{DIVIDED}"));
             if !known && !current.is_empty() && !wanted.is_empty() && taken.insert(wanted) {
                 renamed.insert(current.clone(), wanted.clone());
             }
@@ -79,7 +82,8 @@ mod tests {
             ("Tanh", "first", "a"),
             ("Relu", "second", "b"),
             ("Exp", "third", "c"),
-            ("Sin", "fourth", "y"),
+            ("Sin", "fourth", "d"),
+            ("Neg", "divided", "y"),
         ]);
         let mut quantized = model(&[
             ("Tanh", "first", "a_float16"),
@@ -87,11 +91,16 @@ mod tests {
             ("Exp", "third", "b"),
             ("Cos", "fourth", "z"),
             ("Tanh", "first", "again"),
-            ("Sin", "fifth", "y"),
+            ("Sin", "fifth", "e"),
+            ("Neg", "divided", "y_rescaled_1"),
+            ("Neg", "sixth", "last"),
         ]);
         restore(&float, &mut quantized);
         let outputs = quantized.graph.nodes().iter().map(|node| &node.output[0]);
-        assert_eq!(outputs.collect::<Vec<_>>(), ["a", "b", "z", "again", "y"]);
+        assert_eq!(
+            outputs.collect::<Vec<_>>(),
+            ["a", "b", "z", "again", "e", "y_rescaled_1", "last"]
+        );
         assert_eq!(quantized.graph.nodes()[1].input, ["a"]);
     }
 }

@@ -9,6 +9,7 @@
 mod around_blocks;
 mod operators;
 mod overflow;
+
 mod precisions;
 
 use std::collections::{HashMap, HashSet};
@@ -25,6 +26,7 @@ use super::{QuantizeError, QuantizedTensor, TensorKind, refuse_quantized};
 pub(super) use around_blocks::plan_around_blocks;
 use octet_graph::{FlatModel, Model, Node};
 use octet_onnx::schema::{DataType, ValueInfoProto};
+pub use overflow::DIVIDED;
 pub(super) use overflow::{brought_near, far_activations};
 use precisions::{FloatValues, Precision};
 

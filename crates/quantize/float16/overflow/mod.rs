@@ -9,6 +9,7 @@ mod powers;
 mod rescale;
 
 pub(crate) use far::far_activations;
+pub use rescale::DIVIDED;
 
 use super::super::planned_model::RefusedConstants;
 use super::super::settings::{Overflow, Settings};

@@ -14,6 +14,9 @@ use octet_graph::operators::{DEFAULT_EPSILON, PowerRule};
 use octet_graph::{Attribute, Graph, Model, Names, Node};
 use octet_onnx::schema::{DataType, TensorProto, ValueInfoProto};
 
+/// The end of a divided value's name.
+pub const DIVIDED: &str = "_rescaled";
+
 /// The model with divided activations; `None` if none can be divided.
 pub(super) fn rescaled(
     model: &Model,
@@ -127,7 +130,7 @@ impl RescaledGraph<'_> {
             if power == 0 {
                 continue;
             }
-            let stored = self.names.fresh(&format!("{name}_rescaled"));
+            let stored = self.names.fresh(&format!("{name}{DIVIDED}"));
             self.declare(name, &stored);
             self.known.insert((name.clone(), power), stored.clone());
             whole.extend(self.graph.is_output(name).then(|| name.clone()));
@@ -154,7 +157,7 @@ impl RescaledGraph<'_> {
         }
         let wanted = match power {
             0 => name.to_owned(),
-            _ => self.names.fresh(&format!("{name}_rescaled")),
+            _ => self.names.fresh(&format!("{name}{DIVIDED}")),
         };
         if let Some(tensor) = self.graph.initializers.get(name) {
             let factor = 2f64.powi(-power);
