@@ -6,7 +6,7 @@ use bytes::Bytes;
 use octet_graph::prepare::{self as preparation, infer, infer_from};
 use octet_graph::validate::validate;
 use octet_graph::{Dim, Model, TensorType};
-use octet_int8::{FloatEvaluator, Scope};
+use octet_int8::{FloatEvaluator, Processor, Scope};
 use octet_onnx::ReadError;
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::{ModelProto, ValueInfoProto};
@@ -99,8 +99,12 @@ pub fn compile(bytes: &[u8]) {
     if types.values().any(is_large) {
         return;
     }
-    for scope in [Scope::Integers, Scope::Defined] {
-        let _ = octet_int8::compile(model.clone(), &types, &[], scope, &NoFloatEngine);
+    for mode in [
+        (Scope::Integers, Processor::Exact),
+        (Scope::Defined, Processor::Exact),
+        (Scope::Integers, Processor::X86WithoutVnni),
+    ] {
+        let _ = octet_int8::compile(model.clone(), &types, &[], mode, &NoFloatEngine);
     }
 }
 

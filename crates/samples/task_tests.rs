@@ -1,7 +1,7 @@
 //! Tests of the tasks of models, by shapes, names and metadata.
 
 use super::*;
-use octet_graph::TensorType;
+use octet_graph::{Dim, TensorType};
 use octet_onnx::schema::{
     DataType, GraphProto, ModelProto, NodeProto, StringStringEntryProto, ValueInfoProto,
 };
