@@ -113,8 +113,8 @@ fn no_samples_and_foreign_files_are_refused() {
         &with("none/labels.csv"),
         &["none/labels.csv", ".npz"],
     );
-    fs::write(folder.join("none/photo.webp"), "").unwrap();
-    refused(&folder, &with("none"), &["none/photo.webp", ".npz"]);
+    fs::write(folder.join("none/photo.heic"), "").unwrap();
+    refused(&folder, &with("none"), &["none/photo.heic", ".npz"]);
     misused(
         &folder,
         &["quantize", "m.onnx", "--out", "q.onnx"],

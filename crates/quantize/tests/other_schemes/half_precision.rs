@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use octet_graph::Model;
-use octet_onnx::schema::DataType;
+use octet_onnx::schema::{DataType, TensorProto};
 use octet_quantize::{ActivationRanges, Quantized, Settings};
 use octet_stats::Range;
 use octet_test_models::{constant, model, node};
@@ -13,14 +13,16 @@ fn activations_beyond_float16_on_the_samples_stay_float32() {
     let nodes = vec![
         node("MatMul", &["x", "w"], "far"),
         node("Relu", &["far"], "near"),
-        node("MatMul", &["near", "v"], "mask"),
+        node("MatMul", &["near", "v"], "part"),
+        node("Mul", &["part", "infinite"], "mask"),
         node("Relu", &["mask"], "y"),
     ];
-    let source = model(
-        nodes,
-        vec![constant("w", &[64, 64]), constant("v", &[64, 64])],
-        &["y"],
-    );
+    let constants = vec![
+        constant("w", &[64, 64]),
+        constant("v", &[64, 64]),
+        TensorProto::from_f32("infinite", &[1], &[1e30]),
+    ];
+    let source = model(nodes, constants, &["y"]);
     let range = |max: f32| Range { min: -1.0, max };
     let ranges: BTreeMap<String, Range> = [("far", 1e5), ("near", 60_000.0), ("mask", 1e30)]
         .map(|(name, max)| (name.to_owned(), range(max)))
