@@ -19,7 +19,7 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
     const browser = await launch(name);
     try {
       const page = await browser.newPage();
-      page.setDefaultTimeout(120_000);
+      page.setDefaultTimeout(240_000);
       await page.goto(host.url);
       // The page reloads itself once.
       await page.waitForFunction(() => crossOriginIsolated && navigator.serviceWorker.controller !== null);

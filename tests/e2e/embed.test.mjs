@@ -29,7 +29,7 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
 
     test('three studios share one load and one compiled wasm, and each runs by itself', async () => {
       const page = await browser.newPage();
-      page.setDefaultTimeout(120_000);
+      page.setDefaultTimeout(240_000);
       await page.setViewport({ width: 1280, height: 900 });
       /** @type {string[]} */
       const requests = [];
@@ -71,7 +71,7 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
 
     test('panels and read-only are as the attributes say, then and later', async () => {
       const page = await browser.newPage();
-      page.setDefaultTimeout(120_000);
+      page.setDefaultTimeout(240_000);
       await page.goto(site.url);
       /** The panels and colours of a studio. @param {string} id @param {string} ready a selector that must be there */
       const shows = async (id, ready) => {
@@ -126,7 +126,7 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
 
     test('what fails is told by the event and by the call', async () => {
       const page = await browser.newPage();
-      page.setDefaultTimeout(120_000);
+      page.setDefaultTimeout(240_000);
       await page.goto(site.url);
       const said = await page.evaluate(async () => {
         await customElements.whenDefined('octet-studio');
@@ -149,7 +149,7 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
 
     test('a call waits for the files of attributes that were set before it', async () => {
       const page = await browser.newPage();
-      page.setDefaultTimeout(120_000);
+      page.setDefaultTimeout(240_000);
       await page.goto(site.url);
       const name = await page.evaluate(async () => {
         await customElements.whenDefined('octet-studio');
@@ -173,7 +173,7 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
       const studio = await serve({ port: 0, embedders: [origin] });
       const sealed = await serve({ port: 0 });
       const page = await browser.newPage();
-      page.setDefaultTimeout(120_000);
+      page.setDefaultTimeout(240_000);
       try {
         await page.goto(origin);
         /** Opens a model in a studio of another origin. @param {string} src @param {boolean} waits until it answers */

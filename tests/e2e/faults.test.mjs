@@ -50,7 +50,7 @@ function withPages(pages) {
 inBrowsers('faults of the browser', (visit, name) => {
   test('a worker may end in any call: the page says so, keeps everything and goes on', () => visit({}, async (visit) => {
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     await tab.evaluateOnNewDocument(endWorkers);
     await visit.load();
     const endAt = (/** @type {string} */ call) => tab.evaluate((wanted) => { /** @type {any} */ (window).endAt = wanted; }, call);
@@ -94,7 +94,7 @@ inBrowsers('faults of the browser', (visit, name) => {
 
   test('memory that is refused is named, and what needs less still works', () => visit({ mounts: { '/pkg/': withPages(900) } }, async (visit) => {
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     await visit.drop({ 'any.onnx': anySize() });
     await tab.waitForSelector('#card-title');
     await visit.choose('choose-samples', sample(1));
@@ -136,7 +136,7 @@ inBrowsers('faults of the browser', (visit, name) => {
 
   test('two tabs do not disturb each other, and the later work is what is kept', () => visit({}, async (visit) => {
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     const other = await tab.browser().newPage();
     try {
       await other.goto(visit.server?.url ?? '');

@@ -7,7 +7,7 @@ import { inBrowsers } from './walk.mjs';
 inBrowsers('the forecast', (visit) => {
   test('time, memory and size are told before the run, and beside what came of it', () => visit({}, async (visit) => {
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     await visit.ready(4);
     await visit.says('#forecast', /Estimated time.*s.*Peak memory[\d.]+ MB.*Quantized size5\.\d\d MB.*4 samples on \d threads?/s);
     // Another scheme has no forecast; the first scheme has its forecast again.

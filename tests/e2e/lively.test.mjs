@@ -106,7 +106,7 @@ async function best(t, visit, name, walk) {
 inBrowsers('lively', (visit, name) => {
   test('the main thread is never blocked for 100 ms with a model of 60 MB', (t) => visit({}, async (visit) => {
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     const [file, sample] = [join(scratch, `large-${name}.onnx`), join(scratch, 'large.npy')];
     writeFileSync(file, large());
     writeFileSync(sample, npy(Float32Array.from({ length: 2048 }, (_, i) => Math.sin(i)), [1, 2048]));
@@ -137,7 +137,7 @@ inBrowsers('lively', (visit, name) => {
 
   test('a table of 2,000 rows scrolls, a graph of 1,500 nodes is laid out off the main thread', (t) => visit({}, async (visit) => {
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     await watch(visit);
     await best(t, visit, name, async (attempt) => {
       await visit.drop({ [`long${attempt}.onnx`]: chain(2000) });

@@ -44,7 +44,7 @@ inBrowsers('the page', (visit, name) => {
   test('the keyboard alone is enough, from the choice of the model to the downloaded file', async () => {
     await visit({}, async (visit) => {
       const { tab } = visit;
-      tab.setDefaultTimeout(120_000);
+      tab.setDefaultTimeout(240_000);
       const here = () => tab.evaluate(() => document.activeElement?.id || document.activeElement?.className || document.activeElement?.textContent || '');
       /** Presses Tab repeatedly, up to a limit. @param {(at: string) => boolean} there */
       const reach = async (there) => {

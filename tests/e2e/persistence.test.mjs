@@ -10,7 +10,7 @@ import { inBrowsers, scratch } from './walk.mjs';
 inBrowsers('what is kept', (visit) => {
   test('model, samples, settings and result survive a reload, and are forgotten at will', () => visit({}, async (visit) => {
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     const sample = join(scratch, 'kept.npy');
     writeFileSync(sample, npy(Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 1), [1, 3, 4, 4]));
     await visit.drop({ 'kept.onnx': convolution() });

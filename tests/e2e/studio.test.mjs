@@ -20,7 +20,7 @@ async function small(visit) {
   await visit.choose('choose-samples', sample);
   await visit.says('#run-why', /Your file is not changed/);
   await visit.quantize();
-  visit.tab.setDefaultTimeout(120_000);
+  visit.tab.setDefaultTimeout(240_000);
 }
 
 /**
@@ -33,7 +33,7 @@ const tried = (visit, results) => visit.tab.waitForFunction((wanted) => document
 
 /** @param {Visit} visit @param {string} tab */
 async function open(visit, tab) {
-  visit.tab.setDefaultTimeout(120_000);
+  visit.tab.setDefaultTimeout(240_000);
   await visit.tab.click(`#tab-${tab}`);
   await visit.tab.waitForSelector(`#panel-${tab}:not([hidden])`);
 }
@@ -79,7 +79,7 @@ inBrowsers('the studio', (visit, name) => {
     await visit.ready(2);
     await visit.quantize();
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     const section = '[aria-labelledby=accuracy-title]';
     await visit.says(section, /Top-1 agreement.*_fc_out.*dB.*%.*Measured on the 2 loaded samples/s);
     assert.equal((await tab.$$(`${section} button[aria-label^="Keep "]`)).length, 10);
@@ -182,7 +182,7 @@ inBrowsers('the studio', (visit, name) => {
 
   test('before a run it is said what becomes of the model; labels of one’s own tell how much of it is right', () => visit({}, async (visit) => {
     const { tab } = visit;
-    tab.setDefaultTimeout(120_000);
+    tab.setDefaultTimeout(240_000);
     const labels = join(scratch, 'labels.csv');
     writeFileSync(labels, `file,class\n${photos.slice(0, 3).map((photo) => `${basename(photo)},${/_(\d+)\.jpg$/.exec(photo)?.[1]}`).join('\n')}\n`);
     await visit.choose('choose-model', model);

@@ -27,7 +27,7 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
       const visit = new Visit();
       visit.server = host;
       visit.page = await browser.newPage();
-      visit.tab.setDefaultTimeout(120_000);
+      visit.tab.setDefaultTimeout(240_000);
       await visit.tab.setViewport({ width: 1280, height: 900 });
       return visit;
     };

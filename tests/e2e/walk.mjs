@@ -78,7 +78,7 @@ export function withoutRelaxedSimd() {
 }
 
 /** @param {Name} name */
-export const launch = (name) => start(name, { downloads });
+export const launch = (name) => start(name, { downloads, patience: 300_000 });
 
 /** One browser of each kind for all tests of a process: starting one takes seconds. @type {Map<string, import('puppeteer-core').Browser>} */
 const started = new Map();
@@ -148,7 +148,7 @@ export class Visit {
     visit.page = await browser.newPage();
     if (older) await visit.page.evaluateOnNewDocument(withoutRelaxedSimd);
     await visit.page.setViewport({ width: 1280, height: 900 });
-    visit.page.setDefaultTimeout(120_000);
+    visit.page.setDefaultTimeout(240_000);
     // This includes requests of the worker and its threads; blobs never leave the browser.
     visit.page.on('request', (request) => visit.requests.push(request.url()));
     visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
