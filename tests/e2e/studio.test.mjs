@@ -156,7 +156,8 @@ inBrowsers('the studio', (visit, name) => {
     await tab.mouse.up();
     await tried(visit, 3);
     assert.ok(Number(await tab.$eval('#range-1', (input) => /** @type {HTMLInputElement} */ (input).value)) < 1.5);
-    await tab.click('#range-back');
+    await visit.judged();
+    await tab.$eval('#range-back', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.shows(1);
     await visit.says('[data-row=conv]', /auto/);
     assert.equal(await tab.$eval('#document', (text) => /** @type {HTMLTextAreaElement} */ (text).value), '# all defaults\n');
