@@ -7,6 +7,7 @@
     --method METHOD             of blocks: rtn (default), search, hqq
     --folder DIR                for the models, which are deleted after (default: the cache)
     --json FILE                 writes the rows for scripts/bench.mjs
+    --write DIR                 only writes the model there, as m.onnx, and converts nothing
 
 The speed is compared with a pump: it reads the same slices and writes as many bytes as the result
 has, without arithmetic. Pumps and conversions alternate. The source is dropped from the page cache
@@ -106,7 +107,12 @@ def main():
     parser.add_argument("--method", choices=["rtn", "search", "hqq"], default="rtn")
     parser.add_argument("--folder", type=Path, default=cache_folder())
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", type=Path, metavar="DIR")
     args = parser.parse_args()
+    if args.write:
+        [gigabytes] = args.sizes
+        write_large(args.write / "m.onnx", shape(layers_of(gigabytes)))
+        return
     rows = []
     print("| form | source | result | peak memory | time | pump | speed of the pump | user time | system time |\n|---|---|---|---|---|---|---|---|---|")
     for gigabytes in args.sizes or [3, 6]:

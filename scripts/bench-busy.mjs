@@ -6,18 +6,14 @@
 // counts.
 
 import { spawn } from 'node:child_process';
-import * as architectures from './bench-architectures.mjs';
-import { mounts } from './bench-models.mjs';
+import { chosen } from './bench-architectures.mjs';
+import { cases, mounts } from './bench-models.mjs';
 import { median } from './median.mjs';
 
 /** @typedef {import('./bench-models.mjs').Record_} Record_ */
 
 /** The models. */
-const models = /** @type {const} */ ({
-  mobilenet: { name: 'MobileNetV2', file: 'mobilenet_v2', from: 'architecture' },
-  lite0: { name: 'EfficientNet-Lite0', file: 'efficientnet_lite0', from: 'corpus' },
-  resnet50: { name: 'ResNet-50', file: 'resnet50', from: 'architecture' },
-});
+const models = { mobilenet: cases.mobilenet, lite0: cases.lite0, resnet50: cases.resnet50 };
 
 /** The loads, by the number of busy processes. */
 const loads = ['quiet', 'one busy process', 'two busy processes'];
@@ -36,14 +32,10 @@ const target = 1.05;
  * @param {Record_} record
  */
 export async function busy(browser, url, python, { corpus, only }, record) {
-  for (const key of only.length > 0 ? only : Object.keys(models)) {
-    const one = models[/** @type {keyof typeof models} */ (key)];
-    if (!one) throw new Error(`no model is called ${key}; there are ${Object.keys(models).join(', ')}`);
-    if (one.from === 'architecture') architectures.build(one.file, corpus, python);
-    const path = one.from === 'architecture' ? architectures.path : '/corpus/models/';
-    const lanes = await openLanes(browser, url, `${path}${one.file}.onnx`);
+  for (const { model, served } of chosen(models, only, corpus, python)) {
+    const lanes = await openLanes(browser, url, served);
     try {
-      for (const [strangers, load] of loads.entries()) judge(`${one.name}, ${load}`, strangers, await beside(strangers, lanes), record);
+      for (const [strangers, load] of loads.entries()) judge(`${model.name}, ${load}`, strangers, await beside(strangers, lanes), record);
     } finally {
       for (const { page } of lanes) await page.close();
     }

@@ -4,16 +4,14 @@
 // time in the engine of the same call, so both have one state of the machine. Workers that only
 // compute for as long and answer show what the browser's messages cost by themselves.
 
-import * as architectures from './bench-architectures.mjs';
+import { chosen } from './bench-architectures.mjs';
+import { cases } from './bench-models.mjs';
 import { median } from './median.mjs';
 
 /** @typedef {import('./bench-models.mjs').Record_} Record_ */
 
 /** The models, small ones: the same cost weighs more the shorter the run. */
-const models = /** @type {const} */ ({
-  mobilenet: { name: 'MobileNetV2', file: 'mobilenet_v2', from: 'architecture' },
-  lite0: { name: 'EfficientNet-Lite0', file: 'efficientnet_lite0', from: 'corpus' },
-});
+const models = { mobilenet: cases.mobilenet, lite0: cases.lite0 };
 
 /** The most that a call may take of the time of its run. */
 const target = 1.03;
@@ -26,16 +24,12 @@ const target = 1.03;
  * @param {Record_} record
  */
 export async function calls(browser, url, python, { corpus, only }, record) {
-  for (const key of only.length > 0 ? only : Object.keys(models)) {
-    const one = models[/** @type {keyof typeof models} */ (key)];
-    if (!one) throw new Error(`no model is called ${key}; there are ${Object.keys(models).join(', ')}`);
-    if (one.from === 'architecture') architectures.build(one.file, corpus, python);
-    const model = `${one.from === 'architecture' ? architectures.path : '/corpus/models/'}${one.file}.onnx`;
+  for (const { model: one, served } of chosen(models, only, corpus, python)) {
     for (const threads of [1, 2]) {
       const page = await browser.newPage();
       try {
         await page.goto(`${url}bench/blank.html`);
-        const { call, run, empty } = await page.evaluate(measured, { model, threads });
+        const { call, run, empty } = await page.evaluate(measured, { model: served, threads });
         const name = `${one.name}, ${threads === 1 ? 'one thread' : 'two threads'}`;
         const ratio = median(call.map((ms, at) => ms / run[at]));
         record('calls', `${name}: a call of a kept session`, median(call), 'ms', {

@@ -10,20 +10,20 @@ import { launch } from './browsers.mjs';
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const MiB = 2 ** 20;
 
-/** Gigabytes of the model by browser; Firefox keeps a copy of what the page has written. @type {{ chromium: number, firefox: number }} */
+/** Gigabytes of the model by browser. */
 const sizes = { chromium: 6, firefox: 3 };
 
-/** A field of `/proc`'s status of a process, in bytes; 0 once it has ended. @param {string} process @param {string} field */
+/** A number in a process's status; 0 once it has ended. @param {string} process @param {'PPid' | 'VmHWM'} field the parent, or the peak of resident memory in KiB */
 function status(process, field) {
   try {
     const found = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(join('/proc', process, 'status'), 'utf8'));
-    return Number(found?.[1] ?? 0) * (field === 'VmHWM' ? 1024 : 1);
+    return Number(found?.[1] ?? 0);
   } catch {
     return 0;
   }
 }
 
-/** The largest memory that a process below this one has had so far, among those of pages. @param {number} root */
+/** The peak of resident memory among the processes of pages below this one, in bytes. @param {number} root */
 function peakOfPages(root) {
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const parents = new Map(all.map((name) => [name, String(status(name, 'PPid'))]));
@@ -38,7 +38,7 @@ function peakOfPages(root) {
       return false;
     }
   };
-  return Math.max(0, ...all.filter((name) => below(name) && isPage(name)).map((name) => status(name, 'VmHWM')));
+  return Math.max(0, ...all.filter((name) => below(name) && isPage(name)).map((name) => 1024 * status(name, 'VmHWM')));
 }
 
 /**
@@ -93,8 +93,7 @@ export async function benchPieces(url, python, only, record) {
     if (only.length > 0 && !only.includes(name)) continue;
     const folder = mkdtempSync(join(process.env.OCTET_CACHE ?? '', 'large-'));
     try {
-      const write = `import sys; sys.path.insert(0, 'tests/oracle'); from pathlib import Path; from large_llama import *; write_large(Path(sys.argv[1]) / 'm.onnx', shape(layers_of(${sizes[name]})))`;
-      const made = spawnSync(python, ['-c', write, folder], { cwd: checkout, stdio: ['ignore', 'inherit', 'inherit'] });
+      const made = spawnSync(python, [join(checkout, 'benches', 'large_model.py'), `${sizes[name]}`, '--write', folder], { stdio: ['ignore', 'inherit', 'inherit'] });
       if (made.status !== 0) throw new Error('the model could not be written (above)');
       const files = readdirSync(folder).sort().map((file) => join(folder, file));
       const { pages, process: peak, seconds } = await converted(name, url, files);

@@ -7,20 +7,16 @@ import { existsSync, mkdirSync, renameSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import * as architectures from './bench-architectures.mjs';
+import { chosen } from './bench-architectures.mjs';
+import { cases } from './bench-models.mjs';
 import { median } from './median.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** @typedef {import('./bench-models.mjs').Record_} Record_ */
 
-/** The models. */
-const models = /** @type {const} */ ({
-  mobilenet: { name: 'MobileNetV2', file: 'mobilenet_v2', from: 'architecture' },
-  lite0: { name: 'EfficientNet-Lite0', file: 'efficientnet_lite0', from: 'corpus' },
-  resnet18: { name: 'ResNet-18', file: 'resnet18', from: 'architecture' },
-  resnet50: { name: 'ResNet-50', file: 'resnet50', from: 'architecture' },
-});
+/** The models. @type {Record<string, import('./bench-models.mjs').Case>} */
+const models = { mobilenet: cases.mobilenet, lite0: cases.lite0, resnet18: { name: 'ResNet-18', file: 'resnet18', from: 'architecture' }, resnet50: cases.resnet50 };
 
 /** Turns of each lane. */
 const rounds = 15;
@@ -47,17 +43,13 @@ export async function litert(browser, url, python, { cache, corpus, only }, reco
   const tensorflow = execFileSync(join(checkout, 'scripts', 'venv.sh'), ['litert'], { encoding: 'utf8' }).trim();
   /** @type {Record<string, number[]>} */
   const ratios = {};
-  for (const key of only.length > 0 ? only : Object.keys(models)) {
-    const one = models[/** @type {keyof typeof models} */ (key)];
-    if (!one) throw new Error(`no model is called ${key}; there are ${Object.keys(models).join(', ')}`);
-    const source = one.from === 'architecture' ? architectures.build(one.file, corpus, python) : join(corpus, 'models', `${one.file}.onnx`);
+  for (const { model: one, source, served } of chosen(models, only, corpus, python)) {
     convert(tensorflow, source, join(folder(cache), one.file));
-    const model = `${one.from === 'architecture' ? architectures.path : '/corpus/models/'}${one.file}.onnx`;
     for (const threads of [1, 2]) {
       const page = await browser.newPage();
       try {
         await page.goto(`${url}bench/blank.html`);
-        const times = await page.evaluate(measured, { model, tflite: `${path}${one.file}`, wasm: path, worker: `${path}worker.js`, threads, rounds });
+        const times = await page.evaluate(measured, { model: served, tflite: `${path}${one.file}`, wasm: path, worker: `${path}worker.js`, threads, rounds });
         judge(one.name, threads, times, ratios, record);
       } finally {
         await page.close();

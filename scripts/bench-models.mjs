@@ -78,10 +78,7 @@ export async function models(browser, url, python, { corpus, only, layers }, rec
   const where = /firefox/i.test(await browser.version()) ? ', Firefox' : '';
   /** @type {Record<string, number[]>} */
   const means = { 'peer int8': [], 'peer float': [], float: [], 'float on two threads': [] };
-  for (const key of only.length > 0 ? only : Object.keys(cases)) {
-    const one = cases[key];
-    if (!one) throw new Error(`no model is called ${key}; there are ${Object.keys(cases).join(', ')}`);
-    if (one.from === 'architecture') architectures.build(one.file, corpus, python);
+  for (const { model: one } of architectures.chosen(cases, only, corpus, python)) {
     const folder = join(corpus, 'samples', one.file);
     const samples = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.npz')).sort().slice(0, 4) : [];
     const page = await browser.newPage();
