@@ -5,7 +5,7 @@
  */
 
 import { bytes as sizeText } from './library/format.js';
-import { resultsFolder } from './results-folder.js';
+import { resultsFolder } from './browser-storage.js';
 
 /** @import { Place, StreamedPlan } from './types.js' */
 

@@ -4,7 +4,7 @@
  * was ended, the next run with the same model, settings and samples goes on from it.
  */
 
-import { journalName } from './results-folder.js';
+import { journalName } from './browser-storage.js';
 
 /** @returns {Promise<TuningJournal | null>} `null` where this browser stores nothing, or another tab writes it */
 export async function openJournal() {

@@ -1,7 +1,7 @@
 // @ts-check
 /** Plans, starts, stops and resumes the conversion of the large model, and removes what it made. */
 
-import { resultsFolder } from '../../results-folder.js';
+import { resultsFolder } from '../../browser-storage.js';
 import { bytes, duration, timeLeft } from '../../library/format.js';
 import { batch, effect, untracked } from '../../library/signals.js';
 import { aborted, fail, problem, say, sentence } from '../../state/messages.js';

@@ -1,7 +1,7 @@
 // @ts-check
 /** Converted models that are still in this browser's storage, complete or not. */
 
-import { resultsFolder } from '../../results-folder.js';
+import { resultsFolder } from '../../browser-storage.js';
 import { signal } from '../../library/signals.js';
 
 /**

@@ -5,7 +5,7 @@
  */
 
 import { batch, effect, signal } from '../../library/signals.js';
-import { removeJournal } from '../../results-folder.js';
+import { removeJournal } from '../../browser-storage.js';
 import { say } from '../../state/messages.js';
 import { done, model, modelChanged, presets, report, run, runHistory, samples, settings } from '../../state/page.js';
 import { linkOfModel } from '../../state/surroundings.js';
