@@ -61,7 +61,7 @@ impl LayerReport {
     }
 }
 
-/// The outcome of a part. A journal keeps it, so that a run that was stopped goes on behind it.
+/// The outcome of a part. A journal keeps it, so that a run that was stopped continues after it.
 #[derive(Clone, Debug)]
 pub struct LearnedPart {
     /// The report.

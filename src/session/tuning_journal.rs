@@ -1,6 +1,6 @@
 //! The journal of a run that learns constants: one record for each part that has learned.
 //!
-//! A run that was stopped reads it and goes on behind its last record, with the same result. The
+//! A run that was stopped reads it and continues after its last record, with the same result. The
 //! journal begins with a key: the checksum of model, ranges, settings, samples and version. A record
 //! is added whole or not at all; one that was cut short is dropped.
 

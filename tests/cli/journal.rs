@@ -1,4 +1,4 @@
-//! `octet quantize --journal`: a run that learns goes on behind the layers that had learned.
+//! `octet quantize --journal`: a run continues after the layers that an earlier one has learned.
 
 use std::fs;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn a_run_goes_on_from_a_journal_that_was_cut_short() {
     let expected = fs::read(folder.join("q.onnx")).unwrap();
     let (first, said) = learned(&folder, &[]);
     assert!(
-        first == expected && !said.contains("goes on behind"),
+        first == expected && !said.contains("continues after"),
         "{said}"
     );
     let whole = fs::read(folder.join("r.journal")).unwrap();
@@ -61,7 +61,7 @@ fn a_run_goes_on_from_a_journal_that_was_cut_short() {
             fs::read(folder.join("r.journal")).unwrap() == whole,
             "{length}"
         );
-        let count = said.split_once("goes on behind ").map(|(_, rest)| {
+        let count = said.split_once("continues after ").map(|(_, rest)| {
             let number = rest.split(' ').next().unwrap();
             number.parse::<usize>().unwrap()
         });
@@ -77,7 +77,7 @@ fn a_journal_of_other_settings_is_begun_again_and_other_files_are_left_alone() {
     learned(&folder, &[]);
     let before = fs::read(folder.join("r.journal")).unwrap();
     let (_, said) = learned(&folder, &["--weights", "i4"]);
-    assert!(!said.contains("goes on behind"), "{said}");
+    assert!(!said.contains("continues after"), "{said}");
     assert!(fs::read(folder.join("r.journal")).unwrap() != before);
     fs::write(folder.join("notes.txt"), "mine").unwrap();
     let with = |name| [&LEARN[..], &["--journal", name]].concat();

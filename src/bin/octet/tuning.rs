@@ -99,7 +99,7 @@ impl TuningJournal<'_> {
         }
         if resumed.parts > 0 {
             progress.note(&format!(
-                "{}: goes on behind {} layers that have learned",
+                "{}: continues after {} layers that an earlier run has learned",
                 path.display(),
                 resumed.parts
             ));

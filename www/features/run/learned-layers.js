@@ -29,7 +29,7 @@ export function learnedSoFar() {
     const last = layers.at(-1);
     if (!last) return null;
     const resumed = run.value?.progress.resumed ?? 0;
-    return [resumed > 0 && h('p', { class: 'note', id: 'resumed' }, `${plural(resumed, 'layer')} had learned before the last run was stopped. This run goes on behind them, with the same result.`), lossCurve(layers, last), layersTable(layers.slice(-rows).reverse())];
+    return [resumed > 0 && h('p', { class: 'note', id: 'resumed' }, `${plural(resumed, 'layer')} had learned before the last run was stopped. This run continues after them, with the same result.`), lossCurve(layers, last), layersTable(layers.slice(-rows).reverse())];
   });
 }
 
