@@ -1,7 +1,7 @@
 // The check in the real runtime, as its tests use it: one check, and a double of the runtime that is
 // wrong on purpose.
 
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { npy } from './model.mjs';
 import { fields, text } from './protobuf.mjs';
@@ -36,7 +36,7 @@ export const named = ({ tab }) => tab.$eval('#runtime-culprit', (found) => /** @
  * @param {string} [module] of the runtime
  */
 export function doubled(name, module = 'ort.wasm.min.mjs') {
-  const folder = join(scratch, `doubled ${name}`);
+  const folder = mkdtempSync(join(scratch, `doubled ${name} `));
   const inside = join(folder, 'vendor', 'onnxruntime-web');
   mkdirSync(inside, { recursive: true });
   const link = (/** @type {string} */ from, /** @type {string} */ to, /** @type {string[]} */ except) => {
