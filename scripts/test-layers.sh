@@ -8,6 +8,6 @@ scripts/setup.sh serve
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-cargo test --release --locked "${native_packages[@]}" --exclude octet --exclude octet-runtime "$@" 2>&1 | tee "$log" || status=$?
+cargo test --profile layers --locked "${native_packages[@]}" --exclude octet --exclude octet-runtime --exclude octet-tune "$@" 2>&1 | tee "$log" || status=$?
 awk '/^test result: / { passed += $4; failed += $6 } END { printf "%d passed, %d failed\n", passed, failed }' "$log"
 exit "$status"
