@@ -8,7 +8,7 @@ pub fn raise_magnitudes(greatest: &mut [f32], values: &[f32], inner: usize) {
     if greatest.is_empty() || inner == 0 {
         return;
     }
-    vectorized(|| match inner {
+    vectorized!(match inner {
         1 => {
             for row in values.chunks_exact(greatest.len()) {
                 for (greatest, &value) in greatest.iter_mut().zip(row) {

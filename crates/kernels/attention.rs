@@ -35,21 +35,18 @@ impl<'a> Vectors<'a> {
 
 /// Writes the product of the query and each key from `first` on, times `scale`.
 pub fn scores(query: &[f32], keys: Vectors, first: usize, scale: f32, scores: &mut [f32]) {
-    vectorized(
-        #[inline(always)]
-        || {
-            let (fours, rest) = scores.as_chunks_mut::<4>();
-            let behind = first + 4 * fours.len();
-            for (place, four) in fours.iter_mut().enumerate() {
-                let at = first + 4 * place;
-                let keys = std::array::from_fn(|next| keys.at(at + next));
-                *four = dots(query, keys).map(|sum| sum * scale);
-            }
-            for (place, score) in rest.iter_mut().enumerate() {
-                *score = dots(query, [keys.at(behind + place)])[0] * scale;
-            }
-        },
-    );
+    vectorized!({
+        let (fours, rest) = scores.as_chunks_mut::<4>();
+        let behind = first + 4 * fours.len();
+        for (place, four) in fours.iter_mut().enumerate() {
+            let at = first + 4 * place;
+            let keys = std::array::from_fn(|next| keys.at(at + next));
+            *four = dots(query, keys).map(|sum| sum * scale);
+        }
+        for (place, score) in rest.iter_mut().enumerate() {
+            *score = dots(query, [keys.at(behind + place)])[0] * scale;
+        }
+    });
 }
 
 #[inline(always)]
@@ -88,27 +85,24 @@ pub fn softmax(scores: &mut [f32], sink: Option<f32>) {
 
 /// Writes the sum of the values from `first` on, each times its share.
 pub fn mix(shares: &[f32], values: Vectors, first: usize, mixed: &mut [f32]) {
-    vectorized(
-        #[inline(always)]
-        || {
-            mixed.fill(0.0);
-            let (fours, rest) = shares.as_chunks::<4>();
-            let behind = first + 4 * fours.len();
-            for (place, by) in fours.iter().enumerate() {
-                let at = first + 4 * place;
-                let [one, two, three, four] = std::array::from_fn(|next| values.at(at + next));
-                let others = two.iter().zip(three).zip(four);
-                for ((sum, one), ((two, three), four)) in mixed.iter_mut().zip(one).zip(others) {
-                    *sum += (by[0] * one + by[1] * two) + (by[2] * three + by[3] * four);
-                }
+    vectorized!({
+        mixed.fill(0.0);
+        let (fours, rest) = shares.as_chunks::<4>();
+        let behind = first + 4 * fours.len();
+        for (place, by) in fours.iter().enumerate() {
+            let at = first + 4 * place;
+            let [one, two, three, four] = std::array::from_fn(|next| values.at(at + next));
+            let others = two.iter().zip(three).zip(four);
+            for ((sum, one), ((two, three), four)) in mixed.iter_mut().zip(one).zip(others) {
+                *sum += (by[0] * one + by[1] * two) + (by[2] * three + by[3] * four);
             }
-            for (place, by) in rest.iter().enumerate() {
-                for (sum, value) in mixed.iter_mut().zip(values.at(behind + place)) {
-                    *sum += by * value;
-                }
+        }
+        for (place, by) in rest.iter().enumerate() {
+            for (sum, value) in mixed.iter_mut().zip(values.at(behind + place)) {
+                *sum += by * value;
             }
-        },
-    );
+        }
+    });
 }
 
 #[cfg(test)]

@@ -1,12 +1,25 @@
 //! Run-time dispatch of auto-vectorized loops. The build targets baseline x86-64, and processors
 //! with AVX2 run a second copy.
 
-/// Runs `work`, in a copy compiled for AVX2 if the processor supports it.
+/// The value of an expression, computed in a copy compiled for AVX2 if the processor supports it.
 ///
-/// `work` must be `#[inline(always)]` down to its loops. Only code inlined into this function is
-/// compiled for AVX2.
+/// What the expression calls must be `#[inline(always)]` down to its loops. Only code inlined into
+/// [`in_copies`] is compiled for AVX2.
+macro_rules! vectorized {
+    ($work:expr) => {
+        $crate::dispatch::in_copies(
+            #[inline(always)]
+            || $work,
+        )
+    };
+}
+
+pub(crate) use vectorized;
+
+/// Runs `work`; [`vectorized`] makes it an `#[inline(always)]` closure, without which the compiler
+/// may leave it outside of both copies.
 #[inline(always)]
-pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+pub(crate) fn in_copies<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2")]

@@ -15,7 +15,7 @@ pub struct Extrema {
 impl Extrema {
     /// Scans the values.
     pub fn of(values: &[f32]) -> Extrema {
-        vectorized(|| {
+        vectorized!({
             let mut scan = ExtremaScan::<16>::default();
             scan.add(values);
             scan.extrema()

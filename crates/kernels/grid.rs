@@ -58,7 +58,7 @@ impl IntegerGrid {
 /// Writes the low byte of each value's nearest integer. `grids` holds one grid per value or a
 /// single one. Stops at the shortest slice.
 pub fn nearest_bytes(values: &[f32], grids: &[IntegerGrid], bytes: &mut [u8]) {
-    vectorized(|| match grids {
+    vectorized!(match grids {
         [grid] => {
             for (byte, &value) in bytes.iter_mut().zip(values) {
                 *byte = grid.nearest(value) as u8;

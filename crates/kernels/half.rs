@@ -93,7 +93,7 @@ impl std::ops::AddAssign for HalfCounts {
 /// Converts numbers to float16, so that finite numbers stay finite and nonzero ones nonzero. Stops
 /// at the shorter slice.
 pub fn narrow_fitting(numbers: LittleEndianFloats<'_>, halves: &mut [[u8; 2]]) -> HalfCounts {
-    vectorized(|| {
+    vectorized!({
         let mut counts = HalfCounts::default();
         let mut floats = [0.0; PORTION];
         let count = halves.len().min(numbers.len());

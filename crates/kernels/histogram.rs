@@ -11,10 +11,22 @@ use crate::extrema::{Extrema, ExtremaScan};
 pub fn count(counts: &mut [u32], values: &[f32], width: f32, zero: usize) {
     match counts.len() {
         2048 => {
-            vectorized(|| count_into::<2048>(counts, values, width, zero as i32, &mut NoVisitor))
+            vectorized!(count_into::<2048>(
+                counts,
+                values,
+                width,
+                zero as i32,
+                &mut NoVisitor
+            ))
         }
         4096 => {
-            vectorized(|| count_into::<4096>(counts, values, width, zero as i32, &mut NoVisitor))
+            vectorized!(count_into::<4096>(
+                counts,
+                values,
+                width,
+                zero as i32,
+                &mut NoVisitor
+            ))
         }
         _ => {
             for &value in values {
@@ -49,8 +61,20 @@ pub fn count_within(
         };
         let visitor = &mut tracker;
         match bins {
-            2048 => vectorized(|| count_into::<2048>(counts, values, width, zero as i32, visitor)),
-            _ => vectorized(|| count_into::<4096>(counts, values, width, zero as i32, visitor)),
+            2048 => vectorized!(count_into::<2048>(
+                counts,
+                values,
+                width,
+                zero as i32,
+                visitor
+            )),
+            _ => vectorized!(count_into::<4096>(
+                counts,
+                values,
+                width,
+                zero as i32,
+                visitor
+            )),
         }
         return Some(tracker.scan.extrema()).filter(within);
     }

@@ -51,7 +51,7 @@ impl LittleEndianFloats<'_> {
     /// Reads all floats. Stops at the shorter slice.
     pub fn read_all(self, to: &mut [f32]) {
         let count = to.len().min(self.len());
-        vectorized(|| self.read(0, &mut to[..count]));
+        vectorized!(self.read(0, &mut to[..count]));
     }
 }
 

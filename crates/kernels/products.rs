@@ -81,23 +81,20 @@ pub fn multiply(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool {
     if b.columns == 0 {
         return true;
     }
-    vectorized(
-        #[inline(always)]
-        || {
-            for (index, out) in out.chunks_mut(ROWS * b.columns).enumerate() {
-                let first = index * ROWS;
-                match out.len() / b.columns {
-                    ROWS => multiply_rows::<ROWS>(a, b, first, out),
-                    rows => {
-                        for row in 0..rows {
-                            let out = &mut out[row * b.columns..][..b.columns];
-                            multiply_rows::<1>(a, b, first + row, out);
-                        }
+    vectorized!({
+        for (index, out) in out.chunks_mut(ROWS * b.columns).enumerate() {
+            let first = index * ROWS;
+            match out.len() / b.columns {
+                ROWS => multiply_rows::<ROWS>(a, b, first, out),
+                rows => {
+                    for row in 0..rows {
+                        let out = &mut out[row * b.columns..][..b.columns];
+                        multiply_rows::<1>(a, b, first + row, out);
                     }
                 }
             }
-        },
-    );
+        }
+    });
     true
 }
 
@@ -143,28 +140,25 @@ pub fn multiply_transposed(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool 
     if b.rows == 0 {
         return true;
     }
-    vectorized(
-        #[inline(always)]
-        || {
-            for (index, out) in out.chunks_mut(ROWS * b.rows).enumerate() {
-                let (first, rows) = (index * ROWS, out.len() / b.rows);
-                for column in (0..b.rows).step_by(OTHERS) {
-                    let columns = OTHERS.min(b.rows - column);
-                    // The last rows stand in for those that are missing.
-                    let left: [&[f32]; ROWS] =
-                        std::array::from_fn(|row| a.row(first + row.min(rows - 1)));
-                    let right: [&[f32]; OTHERS] =
-                        std::array::from_fn(|other| b.row(column + other.min(columns - 1)));
-                    let sums = dot_products(left, right);
-                    for row in 0..rows {
-                        for other in 0..columns {
-                            out[row * b.rows + column + other] = sums[row][other];
-                        }
+    vectorized!({
+        for (index, out) in out.chunks_mut(ROWS * b.rows).enumerate() {
+            let (first, rows) = (index * ROWS, out.len() / b.rows);
+            for column in (0..b.rows).step_by(OTHERS) {
+                let columns = OTHERS.min(b.rows - column);
+                // The last rows stand in for those that are missing.
+                let left: [&[f32]; ROWS] =
+                    std::array::from_fn(|row| a.row(first + row.min(rows - 1)));
+                let right: [&[f32]; OTHERS] =
+                    std::array::from_fn(|other| b.row(column + other.min(columns - 1)));
+                let sums = dot_products(left, right);
+                for row in 0..rows {
+                    for other in 0..columns {
+                        out[row * b.rows + column + other] = sums[row][other];
                     }
                 }
             }
-        },
-    );
+        }
+    });
     true
 }
 

@@ -33,13 +33,13 @@ impl DataType {
     /// floats give none.
     pub fn bytes_of(self, floats: impl Iterator<Item = f32>) -> Vec<u8> {
         match self {
-            DataType::Float => floats.flat_map(f32::to_le_bytes).collect(),
-            DataType::Float16 => floats.flat_map(|f| narrow_half(f).to_le_bytes()).collect(),
+            DataType::Float => flat(floats.map(f32::to_le_bytes)),
+            DataType::Float16 => flat(floats.map(|f| narrow_half(f).to_le_bytes())),
             DataType::Bfloat16 => {
                 let high = |f: f32| (self.rounded(f).to_bits() >> 16) as u16;
-                floats.flat_map(|f| high(f).to_le_bytes()).collect()
+                flat(floats.map(|f| high(f).to_le_bytes()))
             }
-            DataType::Double => floats.flat_map(|f| f64::from(f).to_le_bytes()).collect(),
+            DataType::Double => flat(floats.map(|f| f64::from(f).to_le_bytes())),
             _ => Vec::new(),
         }
     }
@@ -56,6 +56,10 @@ impl TensorProto {
             }
         }
     }
+}
+
+fn flat<const SIZE: usize>(numbers: impl Iterator<Item = [u8; SIZE]>) -> Vec<u8> {
+    Vec::from_iter(numbers).into_flattened()
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 use std::ops::Range;
 
 use super::grid::{BlockGrid, Levels, from_low_and_high, greatest, least, nearest};
-use super::{GridMethod, quantize_block};
+use super::{GridMethod, LONGEST, quantize_block};
 use crate::LittleEndianFloats;
 use crate::dispatch::vectorized;
 
 /// Columns that are computed side by side.
 const LANES: usize = 16;
 
-/// The greatest size of a block.
-const LONGEST: usize = 256;
+/// Columns that are read at a time: rows lie far apart in memory, so whole cache lines pay.
+const STRIP: usize = 64;
 
 type Row = [f32; LANES];
 
@@ -65,40 +65,53 @@ pub fn quantize_columns(
     rule: &BlockRule,
     places: &mut BlockPlaces<'_>,
 ) -> bool {
-    vectorized(|| quantize(matrix, rule, places))
+    vectorized!(quantize(matrix, rule, places))
 }
 
 #[inline(always)]
 fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<'_>) -> bool {
     let rows = matrix.numbers.len() / matrix.width.max(1);
-    let mut panel = [[0.0; LANES]; LONGEST];
+    let mut strip = [[0.0; STRIP]; LONGEST];
     let mut all_finite = true;
     for (block, start) in (0..rows).step_by(rule.size.clamp(1, LONGEST)).enumerate() {
-        let panel = &mut panel[..rule.size.min(rows - start)];
-        let mut column = 0;
-        while column < matrix.columns.len() {
-            let count = LANES.min(matrix.columns.len() - column);
-            for (row, to) in (start..).zip(panel.iter_mut()) {
-                let at = row * matrix.width + matrix.columns.start + column;
-                match to.first_chunk_mut::<LANES>() {
-                    // The usual case has a fixed length.
-                    Some(to) if count == LANES => matrix.numbers.read(at, to),
-                    _ => matrix.numbers.read(at, &mut to[..count]),
-                }
+        let strip = &mut strip[..rule.size.min(rows - start)];
+        for first in (0..matrix.columns.len()).step_by(STRIP) {
+            let width = STRIP.min(matrix.columns.len() - first);
+            for (row, to) in (start..).zip(strip.iter_mut()) {
+                let at = row * matrix.width + matrix.columns.start + first;
+                matrix.numbers.read(at, &mut to[..width]);
             }
-            let at = BlockPosition {
-                column,
-                count,
-                block: places.first + block,
-            };
-            all_finite &= match rule.method {
-                GridMethod::Ends => side_by_side(panel, rule, at, places),
-                _ => one_by_one(panel, rule, at, places),
-            };
-            column += count;
+            for lanes in (0..width).step_by(LANES) {
+                let panel = Panel { strip, lanes };
+                let at = BlockPosition {
+                    column: first + lanes,
+                    count: LANES.min(width - lanes),
+                    block: places.first + block,
+                };
+                all_finite &= match rule.method {
+                    GridMethod::Ends => side_by_side(panel, rule, at, places),
+                    _ => one_by_one(panel, rule, at, places),
+                };
+            }
         }
     }
     all_finite
+}
+
+/// Columns of a strip that are computed side by side.
+#[derive(Clone, Copy)]
+struct Panel<'a> {
+    strip: &'a [[f32; STRIP]],
+    /// The first column.
+    lanes: usize,
+}
+
+impl<'a> Panel<'a> {
+    #[inline(always)]
+    fn rows(self) -> impl ExactSizeIterator<Item = &'a Row> {
+        let group = self.lanes / LANES;
+        self.strip.iter().map(move |row| &row.as_chunks().0[group])
+    }
 }
 
 /// The first of some columns, their number, and a block.
@@ -124,16 +137,16 @@ impl BlockPlaces<'_> {
 /// Computes the columns of a panel by any method.
 #[inline(always)]
 fn one_by_one(
-    panel: &[Row],
+    panel: Panel<'_>,
     rule: &BlockRule,
     at: BlockPosition,
     places: &mut BlockPlaces<'_>,
 ) -> bool {
     let mut gathered = [0.0; LONGEST];
-    let gathered = &mut gathered[..panel.len()];
+    let gathered = &mut gathered[..panel.strip.len()];
     let mut finite = true;
     for lane in 0..at.count {
-        for (to, row) in gathered.iter_mut().zip(panel) {
+        for (to, row) in gathered.iter_mut().zip(panel.rows()) {
             *to = row[lane];
         }
         let (bytes, grid) = places.block(at.column + lane, at.block, rule.bytes());
@@ -148,7 +161,7 @@ fn one_by_one(
 /// Computes the columns of a panel from their minima and maxima.
 #[inline(always)]
 fn side_by_side(
-    panel: &[Row],
+    panel: Panel<'_>,
     rule: &BlockRule,
     at: BlockPosition,
     places: &mut BlockPlaces<'_>,
@@ -156,7 +169,7 @@ fn side_by_side(
     let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
     // An infinite number times zero is NaN, and stays it.
     let mut zeros = [0.0; LANES];
-    for row in panel {
+    for row in panel.rows() {
         for lane in 0..LANES {
             let value = row[lane];
             low[lane] = least(low[lane], value);
@@ -183,7 +196,7 @@ fn side_by_side(
 /// Writes the integers of a panel.
 #[inline(always)]
 fn pack<const BITS: usize>(
-    panel: &[Row],
+    panel: Panel<'_>,
     rule: &BlockRule,
     (inverses, zero_points): (&Row, &Row),
     at: BlockPosition,
@@ -191,13 +204,13 @@ fn pack<const BITS: usize>(
 ) {
     let highest = f32::from(rule.levels.highest());
     let mut packed = [[0u8; LANES]; LONGEST];
-    let packed = &mut packed[..panel.len().div_ceil(8 / BITS)];
-    for (byte, rows) in packed.iter_mut().zip(panel.chunks(8 / BITS)) {
-        for (place, row) in rows.iter().enumerate() {
-            for lane in 0..LANES {
-                let value = row[lane] * inverses[lane] + zero_points[lane];
-                byte[lane] |= nearest(value, highest) << (place * BITS);
-            }
+    let packed = &mut packed[..panel.strip.len().div_ceil(8 / BITS)];
+    for (at, row) in panel.rows().enumerate() {
+        let byte = &mut packed[at * BITS / 8];
+        let place = at * BITS % 8;
+        for lane in 0..LANES {
+            let value = row[lane] * inverses[lane] + zero_points[lane];
+            byte[lane] |= nearest(value, highest) << place;
         }
     }
     for lane in 0..at.count {

@@ -14,6 +14,7 @@ pub use four_bit_floats::FourBitFloat;
 pub use grid::{BlockGrid, Levels, from_ends};
 pub use packing::{packed, packed_zero_points};
 
+use crate::LittleEndianFloats;
 use crate::dispatch::vectorized;
 
 /// A method that chooses scale and zero point of a block.
@@ -68,6 +69,9 @@ pub fn block_integers(
     }
 }
 
+/// The greatest size of a block.
+const LONGEST: usize = 256;
+
 /// Integers that are packed at a time: whole bytes for every number of bits.
 const PORTION: usize = 256;
 
@@ -99,15 +103,19 @@ pub fn quantize_block(
 /// Quantizes the blocks of a column into packed bytes. False if one of its numbers is infinite or
 /// NaN.
 pub fn quantize_column(
-    column: &[f32],
+    column: LittleEndianFloats<'_>,
     rule: &BlockRule,
     integers: &mut [u8],
     grids: &mut [BlockGrid],
 ) -> bool {
-    vectorized(|| {
+    vectorized!({
         let mut finite = true;
+        let mut numbers = [0.0; LONGEST];
+        let size = rule.size.clamp(1, LONGEST);
         let places = integers.chunks_mut(rule.bytes()).zip(grids);
-        for (block, (bytes, grid)) in column.chunks(rule.size).zip(places) {
+        for (start, (bytes, grid)) in (0..column.len()).step_by(size).zip(places) {
+            let block = &mut numbers[..size.min(column.len() - start)];
+            column.read(start, block);
             match quantize_block(block, rule.levels, rule.method, rule.rounded, bytes) {
                 Some(found) => *grid = found,
                 None => finite = false,

@@ -184,8 +184,10 @@ impl BlocksRecipe {
         let mut integers = vec![0; columns * blocks * self.bytes_of_block()];
         let mut grids = vec![BlockGrid::default(); columns * blocks];
         let one = |((column, integers), grids): ((&[u8], &mut [u8]), &mut [BlockGrid])| {
-            let column = self.source.floats(column);
-            let finite = quantize_column(&column, &self.rule, integers, grids);
+            let Some(column) = self.source.float_bytes(column) else {
+                return Ok(());
+            };
+            let finite = quantize_column(column, &self.rule, integers, grids);
             self.check(finite, grids)
         };
         bytes
