@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 // Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [calls] [busy] [language] [large] [pieces]
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [litert] [calls] [busy] [language] [large]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [litert] [calls] [busy] [check] [language] [large] [pieces]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
 //                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
@@ -28,6 +27,7 @@ import { busy } from './bench-busy.mjs';
 import { calls } from './bench-calls.mjs';
 import { litert } from './bench-litert.mjs';
 import { Browser, required } from './bench-browser.mjs';
+import { benchCheck } from './bench-check.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchPieces } from './bench-large.mjs';
 import { benchPage } from './bench-page.mjs';
@@ -285,7 +285,12 @@ const benches = {
     text.large(record, required('OCTET_PYTHON'), only);
   },
 
-  /** Memory of conversions of gigabytes on the page. */
+  /** The page's check in onnxruntime-web. */
+  async check(_browser, only) {
+    await benchCheck(join(checkout, 'benches'), required('OCTET_PYTHON'), { corpus: required('OCTET_CORPUS'), only }, record);
+  },
+
+  /** Memory and speed of conversions of gigabytes on the page. */
   async pieces(browser, only) {
     await benchPieces(browser.server.url, required('OCTET_PYTHON'), only, record);
   },

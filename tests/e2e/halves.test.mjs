@@ -32,6 +32,17 @@ inBrowsers('half precision', (visit) => {
     assert.match(await visit.text('#result-facts'), /2 samples/);
     const seeing = await visit.downloaded('.onnx');
     assert.ok(!seeing.equals(blind));
+    // Another treatment of what is too large needs no new calibration.
+    const first = await visit.shown();
+    await tab.select('#overflow', 'clip');
+    await visit.shows(first + 1);
+    await visit.says('.result', /are clipped to ±65504/);
+    await tab.select('#target', 'qnn');
+    await visit.shows(first + 2);
+    assert.match(await visit.text('#command-line'), /"overflow":"clip".*"target":"qnn"/);
+    await tab.select('#target', 'any');
+    await tab.select('#overflow', 'float32');
+    await visit.says('.result', kept);
     // A scheme that uses none, and back: the calibration serves.
     const before = await visit.shown();
     await tab.select('#scheme', 'weights');

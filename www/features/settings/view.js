@@ -31,6 +31,24 @@ const formats = [
   ['qoperator', 'Integer operators (ONNX Runtime)'],
   ['simulated', 'Simulated: same results, float weights'],
 ];
+/** @type {[string, string][]} */
+const targets = [
+  ['any', 'anywhere'],
+  ['onnxruntime', 'ONNX Runtime'],
+  ['onnxruntime-web', 'onnxruntime-web'],
+  ['transformers.js', 'transformers.js'],
+  ['qnn', 'Qualcomm (QNN)'],
+  ['tensorrt', 'TensorRT'],
+  ['openvino', 'OpenVINO'],
+  ['coreml', 'Core ML'],
+  ['arm-cmsis', 'Arm CMSIS-NN'],
+];
+/** @type {[string, string, string][]} */
+const overflows = [
+  ['float32', 'stay float32', 'Their nodes compute in float32, with casts around them.'],
+  ['clip', 'clipped to ±65504', 'Their nodes are halves too; results may change.'],
+  ['rescale', 'rescaled', 'Stored divided by a power of two that linear neighbours take up; results stay.'],
+];
 
 /**
  * Presets of the whole document.
@@ -67,6 +85,7 @@ export function view() {
 /** Every setting, for those who look for one, and for settings that serve no goal. */
 function advanced() {
   const isStatic = () => scheme() === 'static';
+  const overflow = () => String(valueAt(['overflow'], 'float32'));
   const whole = h('details', { id: 'advanced-settings', open: !servesGoal.peek() },
     h('summary', {}, 'Advanced'),
     h('fieldset', { disabled: busy },
@@ -78,6 +97,7 @@ function advanced() {
         }),
       choice('Scheme', 'scheme', scheme, schemes.map(([key, text]) => [key, text]), (value) => setValue(['scheme'], value, 'static')),
       h('p', { class: 'note' }, () => schemes.find(([key]) => key === scheme())?.[2] ?? ''),
+      choice('Runs on', 'target', () => String(valueAt(['target'], 'any')), targets, (value) => setValue(['target'], value, 'any')),
       h('div', { class: 'gap', hidden: () => !isStatic() },
         choice('Range method', 'method', () => String(valueAt(['method'], defaultMethod)), () => {
           const now = String(valueAt(['method'], defaultMethod));
@@ -96,8 +116,13 @@ function advanced() {
       ),
       h('div', { class: 'gap', hidden: () => scheme() !== 'blocks' },
         choice('Bits', 'bits', () => String(valueAt(['blocks', 'bits'], 4)), [['2', '2'], ['4', '4'], ['8', '8']], (value) => setValue(['blocks', 'bits'], Number(value), 4)),
-        choice('Method', 'block-method', () => String(valueAt(['blocks', 'method'], 'rtn')), [['rtn', 'rtn'], ['search', 'search'], ['gptq', 'gptq (with samples)'], ['awq', 'awq (with samples)']], (value) => setValue(['blocks', 'method'], value, 'rtn')),
+        choice('Method', 'block-method', () => String(valueAt(['blocks', 'method'], 'rtn')), [['rtn', 'rtn'], ['search', 'search'], ['hqq', 'HQQ'], ['k_quant', 'k-quant'], ['gptq', 'gptq (with samples)'], ['awq', 'awq (with samples)']], (value) => setValue(['blocks', 'method'], value, 'rtn')),
         choice('Block size', 'block', () => String(valueAt(['blocks', 'size'], 32)), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => setValue(['blocks', 'size'], Number(value), 32)),
+      ),
+      h('div', { class: 'gap', hidden: () => scheme() !== 'float16' },
+        choice('Activations too large for float16', 'overflow', overflow, overflows.map(([key, text]) => [key, text]), (value) => setValue(['overflow'], value, 'float32')),
+        h('p', { class: 'note' }, () => `${overflows.find(([key]) => key === overflow())?.[2] ?? ''} Found with samples only.`),
+        tick('keep-io', 'Inputs and outputs stay float32', 'The model takes and gives float32; inside it computes in half precision.', ['keep_io'], true),
       ),
       threads(),
     ),

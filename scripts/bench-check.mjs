@@ -1,0 +1,175 @@
+// The page's check in onnxruntime-web: its times against those of a bare page with the same files and
+// threads, and how long it looks for a damaged node. Rows for scripts/bench.mjs.
+
+import { chosen } from './bench-architectures.mjs';
+import { launch } from './browsers.mjs';
+import { median } from './median.mjs';
+import { serve } from './serve.mjs';
+
+/** @import { Page } from 'puppeteer-core' */
+/** @typedef {import('./bench-models.mjs').Record_} Record_ */
+
+const models = /** @type {const} */ ({
+  lite0: { name: 'EfficientNet-Lite0', from: 'corpus', file: 'efficientnet_lite0' },
+  resnet18: { name: 'ResNet-18, 47 MB', from: 'architecture', file: 'resnet18' },
+});
+
+/** Pages in turn with bare pages. */
+const rounds = 3;
+
+/** The most seconds of a check with the search of a node. */
+const patience = 30;
+
+/** The most that the page's times may differ from the bare page's. */
+const tolerance = 0.05;
+
+/** What the page says of a row of its check. @typedef {{ float: number, quantized: number, threads: number, node: string | null }} Told */
+
+/**
+ * @param {string} benches folder of blank.html
+ * @param {string} python that has numpy and onnx
+ * @param {{ corpus: string, only: string[] }} options
+ * @param {Record_} record
+ */
+export async function benchCheck(benches, python, { corpus, only }, record) {
+  // The double of the runtime is that of the tests.
+  const { doubled, quantizedNodes } = await import('../tests/e2e/real-runtime.mjs');
+  for (const { model, source } of chosen(models, only, corpus, python)) {
+    const { folder, damage } = doubled(`bench of ${model.file}`);
+    const plain = await serve({ port: 0, mounts: { '/bench/': benches } });
+    const wrong = await serve({ port: 0, mounts: { '/bench/': benches, '/pkg/': folder } });
+    const browser = await launch('chromium', { patience: 600_000 });
+    try {
+      /** @type {Record<'float' | 'quantized', { page: number, bare: number }[]>} */
+      const times = { float: [], quantized: [] };
+      for (let round = 0; round < rounds; round += 1) {
+        const page = await quantized(browser, plain.url, source);
+        const { float, quantized: small, threads } = await checked(page);
+        await page.close();
+        const bare = await bareTimes(browser, plain.url, source, threads);
+        times.float.push({ page: float, bare: bare[0] });
+        times.quantized.push({ page: small, bare: bare[1] });
+      }
+      for (const [kind, all] of Object.entries(times)) {
+        const ratio = median(all.map(({ page, bare }) => page / bare));
+        record('check', `${model.name}, ${kind}: onnxruntime-web on the page`, median(all.map(({ page }) => page)), 'ms', {
+          peer: 'a bare page', peer_value: median(all.map(({ bare }) => bare)), ratio, target: 'within 5 %', holds: Math.abs(ratio - 1) <= tolerance,
+        });
+      }
+      const page = await quantized(browser, wrong.url, source);
+      const nodes = quantizedNodes(await bytesOfResult(page));
+      const node = nodes[nodes.length >> 1];
+      damage({ node: node.name, operator: 'Mul', value: 0.5 });
+      const began = performance.now();
+      const { node: found } = await checked(page);
+      const seconds = (performance.now() - began) / 1000;
+      record('check', `${model.name}: check, and search of ${node.name}`, seconds, 's', { peer: null, ratio: null, target: `that node in at most ${patience} s`, holds: seconds <= patience && found === node.name });
+      await page.close();
+    } finally {
+      await browser.close();
+      await Promise.all([plain.close(), wrong.close()]);
+    }
+  }
+}
+
+/** A page with a quantized model, which is kept in the browser's storage, too. @param {import('puppeteer-core').Browser} browser @param {string} url @param {string} source */
+async function quantized(browser, url, source) {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(600_000);
+  await page.goto(url);
+  const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-model]'));
+  await input.uploadFile(source);
+  await page.waitForSelector('#random-samples:not([hidden]):not([disabled])');
+  await page.$eval('#random-samples', (button) => /** @type {HTMLElement} */ (button).click());
+  await page.waitForSelector('#run:not([aria-disabled])');
+  await page.$eval('#run', (button) => /** @type {HTMLElement} */ (button).click());
+  await page.waitForSelector('#done-title');
+  // The page measures its result first.
+  await page.waitForFunction(async () => {
+    const address = '/www/state/page.js';
+    const { comparison } = await import(address);
+    return comparison.value !== null;
+  });
+  await page.evaluate(async () => {
+    const address = '/www/state/page.js';
+    const { done } = await import(address);
+    const folder = await navigator.storage.getDirectory();
+    const out = await (await folder.getFileHandle('bench-quantized', { create: true })).createWritable();
+    await out.write(done.value.result.file);
+    await out.close();
+  });
+  return page;
+}
+
+/** The bytes of the page's result. @param {Page} page */
+async function bytesOfResult(page) {
+  const text = await page.evaluate(async () => {
+    const file = await (await (await navigator.storage.getDirectory()).getFileHandle('bench-quantized')).getFile();
+    const reader = new FileReader();
+    await new Promise((next) => {
+      reader.onload = next;
+      reader.readAsDataURL(file);
+    });
+    return String(reader.result);
+  });
+  return Buffer.from(text.slice(text.indexOf(',') + 1), 'base64');
+}
+
+/** Checks the page's result. @param {Page} page @returns {Promise<Told>} */
+async function checked(page) {
+  await page.$eval('#tab-runtime', (button) => /** @type {HTMLElement} */ (button).click());
+  await page.waitForSelector('#runtime-start');
+  await page.click('#runtime-start');
+  const told = await page.waitForFunction(async () => {
+    const address = '/www/features/runtime/state.js';
+    const { check, checking, failure } = await import(address);
+    if (failure.value) throw new Error(failure.value);
+    if (checking.value || !check.value?.whole) return null;
+    const [{ float, quantized, threads }] = check.value.rows;
+    return { float: float.times[0], quantized: quantized.times[0], threads, node: check.value.culprit?.found?.node ?? null };
+  }, { polling: 50 });
+  return /** @type {Promise<Told>} */ (told.jsonValue());
+}
+
+/**
+ * Medians of both models in onnxruntime-web on a page without Octet.
+ *
+ * @param {import('puppeteer-core').Browser} browser
+ * @param {string} url
+ * @param {string} source
+ * @param {number} threads
+ */
+async function bareTimes(browser, url, source, threads) {
+  const page = await browser.newPage();
+  try {
+    await page.goto(`${url}bench/blank.html`);
+    const input = await page.evaluateHandle(() => document.body.appendChild(Object.assign(document.createElement('input'), { type: 'file' })));
+    await input.uploadFile(source);
+    const times = await page.evaluate(async (chosen, threads) => {
+      const address = '/pkg/vendor/onnxruntime-web/ort.wasm.min.mjs';
+      const ort = await import(address);
+      ort.env.wasm.numThreads = threads;
+      ort.env.wasm.wasmPaths = '/pkg/vendor/onnxruntime-web/';
+      const kept = await (await (await navigator.storage.getDirectory()).getFileHandle('bench-quantized')).getFile();
+      const sessions = [];
+      for (const file of [/** @type {File} */ (chosen.files?.[0]), kept]) sessions.push(await ort.InferenceSession.create(new Uint8Array(await file.arrayBuffer()), { executionProviders: ['wasm'] }));
+      const [{ name, shape }] = sessions[0].inputMetadata;
+      const sides = shape.map((/** @type {unknown} */ side) => (typeof side === 'number' && side > 0 ? side : 1));
+      const data = Float32Array.from({ length: sides.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1) }, (_, at) => Math.sin(at));
+      const feeds = { [name]: new ort.Tensor('float32', data, sides) };
+      /** @type {number[][]} */
+      const all = sessions.map(() => []);
+      for (let run = -3; run < 15; run += 1) {
+        for (const [at, session] of sessions.entries()) {
+          const began = performance.now();
+          await session.run(feeds);
+          if (run >= 0) all[at].push(performance.now() - began);
+        }
+      }
+      return all;
+    }, input, threads);
+    return times.map(median);
+  } finally {
+    await page.close();
+  }
+}
