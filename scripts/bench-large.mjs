@@ -2,7 +2,7 @@
 // against a pump. Rows for scripts/bench.mjs. The models are those of benches/large_model.py.
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { launch } from './browsers.mjs';
@@ -47,18 +47,17 @@ function peakOfPages(root) {
 }
 
 /**
- * Seconds of a pump: the same file, and as many bytes into the browser's storage.
+ * Seconds of a pump: the same file, and so many bytes into the browser's storage.
  *
  * @param {Page} page
  * @param {string} url
  * @param {string} weights
+ * @param {number} size
  */
-async function pumped(page, url, weights) {
+async function pumped(page, url, weights, size) {
   await page.goto(`${url}bench/blank.html`);
   const input = await page.evaluateHandle(() => document.body.appendChild(Object.assign(document.createElement('input'), { type: 'file' })));
   await input.uploadFile(weights);
-  // Four bits a number, and a scale of 32 bits for 32 of them.
-  const size = Math.floor(statSync(weights).size * 5 / 32);
   return page.evaluate((chosen, size) => new Promise((/** @type {(seconds: number) => void} */ resolve, reject) => {
     const worker = new Worker(new URL('pump-worker.js', location.href));
     worker.onmessage = ({ data }) => (data.failed ? reject(new Error(data.failed)) : resolve(data.seconds));
@@ -96,31 +95,44 @@ async function converted(page, url, files, peakOfProcess) {
     await new Promise((next) => setTimeout(next, 100));
   }
   const seconds = (performance.now() - began) / 1000;
+  const written = await page.evaluate(async () => {
+    /** @param {FileSystemDirectoryHandle} folder @returns {Promise<number>} */
+    const bytesIn = async (folder) => {
+      let sum = 0;
+      for await (const entry of folder.values()) sum += entry.kind === 'file' ? (await entry.getFile()).size : await bytesIn(entry);
+      return sum;
+    };
+    return bytesIn(await navigator.storage.getDirectory());
+  });
   // The files are removed from the browser's storage.
   await page.click('#discard');
   await page.waitForSelector('#convert');
-  return { memory, process, seconds };
+  return { memory, process, seconds, written };
 }
 
 /**
- * A pump and a conversion in a browser of their own.
+ * A conversion and a pump, each in a browser of its own.
  *
  * @param {import('./browsers.mjs').Name} name
  * @param {string} url
  * @param {string[]} files
  */
 async function roundOf(name, url, files) {
-  const browser = await launch(name, { patience: 1_800_000 });
-  try {
-    const page = await browser.newPage();
-    page.setDefaultTimeout(1_800_000);
-    const weights = files.find((file) => file.endsWith('_data')) ?? '';
-    const pump = await pumped(page, url, weights);
-    const used = await converted(page, url, files, () => peakOfPages(browser.process()?.pid ?? 0));
-    return { ...used, pump, speed: pump / used.seconds };
-  } finally {
-    await browser.close();
-  }
+  /** @template T @param {(page: Page, root: number) => Promise<T>} work */
+  const inBrowser = async (work) => {
+    const browser = await launch(name, { patience: 1_800_000 });
+    try {
+      const page = await browser.newPage();
+      page.setDefaultTimeout(1_800_000);
+      return await work(page, browser.process()?.pid ?? 0);
+    } finally {
+      await browser.close();
+    }
+  };
+  const weights = files.find((file) => file.endsWith('_data')) ?? '';
+  const used = await inBrowser((page, root) => converted(page, url, files, () => peakOfPages(root)));
+  const pump = await inBrowser((page) => pumped(page, url, weights, used.written));
+  return { ...used, pump, speed: pump / used.seconds };
 }
 
 /**
