@@ -23,7 +23,7 @@ const patience = 30;
 /** The most that the page's times may differ from the bare page's. */
 const tolerance = 0.05;
 
-/** What the page says of a row of its check. @typedef {{ float: number, quantized: number, threads: number, node: string | null }} Told */
+/** A row of the page's check. @typedef {{ float: number, quantized: number, threads: number, node: string | null }} Told */
 
 /**
  * @param {string} benches folder of blank.html
@@ -92,11 +92,15 @@ async function quantized(browser, url, source) {
   });
   await page.evaluate(async () => {
     const address = '/www/state/page.js';
-    const { done } = await import(address);
+    const { done, model, samples, sampleSettings } = await import(address);
+    const { files, refs } = samples.value;
+    const [input] = await model.value.tensors(files.filter((/** @type {any} */ { path }) => refs[0].parts.includes(path)), sampleSettings());
     const folder = await navigator.storage.getDirectory();
-    const out = await (await folder.getFileHandle('bench-quantized', { create: true })).createWritable();
-    await out.write(done.value.result.file);
-    await out.close();
+    for (const [name, content] of [['bench-quantized', done.value.result.file], ['bench-input', input.data]]) {
+      const out = await (await folder.getFileHandle(name, { create: true })).createWritable();
+      await out.write(content);
+      await out.close();
+    }
   });
   return page;
 }
@@ -150,12 +154,13 @@ async function bareTimes(browser, url, source, threads) {
       const ort = await import(address);
       ort.env.wasm.numThreads = threads;
       ort.env.wasm.wasmPaths = '/pkg/vendor/onnxruntime-web/';
-      const kept = await (await (await navigator.storage.getDirectory()).getFileHandle('bench-quantized')).getFile();
+      const kept = async (/** @type {string} */ name) => (await (await navigator.storage.getDirectory()).getFileHandle(name)).getFile();
       const sessions = [];
-      for (const file of [/** @type {File} */ (chosen.files?.[0]), kept]) sessions.push(await ort.InferenceSession.create(new Uint8Array(await file.arrayBuffer()), { executionProviders: ['wasm'] }));
+      for (const file of [/** @type {File} */ (chosen.files?.[0]), await kept('bench-quantized')]) sessions.push(await ort.InferenceSession.create(new Uint8Array(await file.arrayBuffer()), { executionProviders: ['wasm'] }));
       const [{ name, shape }] = sessions[0].inputMetadata;
       const sides = shape.map((/** @type {unknown} */ side) => (typeof side === 'number' && side > 0 ? side : 1));
-      const data = Float32Array.from({ length: sides.reduce((/** @type {number} */ a, /** @type {number} */ b) => a * b, 1) }, (_, at) => Math.sin(at));
+      // The page's own sample: zeros and small numbers have other times.
+      const data = new Float32Array(await (await kept('bench-input')).arrayBuffer());
       const feeds = { [name]: new ort.Tensor('float32', data, sides) };
       /** @type {number[][]} */
       const all = sessions.map(() => []);

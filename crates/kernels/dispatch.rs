@@ -3,8 +3,8 @@
 
 /// The value of an expression, computed in a copy compiled for AVX2 if the processor supports it.
 ///
-/// What the expression calls must be `#[inline(always)]` down to its loops. Only code inlined into
-/// [`in_copies`] is compiled for AVX2.
+/// All that the expression calls must be `#[inline(always)]`, down to its loops. Only code inlined
+/// into [`in_copies`] is compiled for AVX2.
 macro_rules! vectorized {
     ($work:expr) => {
         $crate::dispatch::in_copies(

@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, symlin
 import { join, resolve } from 'node:path';
 import { npy } from './model.mjs';
 import { fields, text } from './protobuf.mjs';
-import { scratch } from './walk.mjs';
+import { scratch } from './scratch.mjs';
 
 /** @import { Visit } from './walk.mjs' */
 

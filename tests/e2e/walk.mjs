@@ -1,12 +1,13 @@
 // Helpers for the tests of the page: a server, a stock browser, and user actions.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { after, describe } from 'node:test';
 import { launch as start } from '../../scripts/browsers.mjs';
 import { serve } from '../../scripts/serve.mjs';
+import { scratch } from './scratch.mjs';
 
 /** @import { Name } from '../../scripts/browsers.mjs' */
 
@@ -17,9 +18,7 @@ export const demo = process.env.OCTET_DEMO ?? join(cache, 'demo');
 /** Folder for downloaded models, which the oracle checks. */
 export const out = process.env.OCTET_E2E_OUT ?? join(cache, 'e2e');
 mkdirSync(out, { recursive: true });
-/** A temporary folder for the tests, removed at the end. */
-export const scratch = mkdtempSync(join(tmpdir(), 'octet-e2e-'));
-process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
+export { scratch };
 export const downloads = join(scratch, 'downloads');
 mkdirSync(downloads);
 

@@ -82,7 +82,7 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
                 matrix.numbers.read(at, &mut to[..width]);
             }
             for lanes in (0..width).step_by(LANES) {
-                let panel = Panel { strip, lanes };
+                let panel = StripPart { strip, lanes };
                 let at = BlockPosition {
                     column: first + lanes,
                     count: LANES.min(width - lanes),
@@ -100,13 +100,13 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
 
 /// Columns of a strip that are computed side by side.
 #[derive(Clone, Copy)]
-struct Panel<'a> {
+struct StripPart<'a> {
     strip: &'a [[f32; STRIP]],
     /// The first column.
     lanes: usize,
 }
 
-impl<'a> Panel<'a> {
+impl<'a> StripPart<'a> {
     #[inline(always)]
     fn rows(self) -> impl ExactSizeIterator<Item = &'a Row> {
         let group = self.lanes / LANES;
@@ -137,7 +137,7 @@ impl BlockPlaces<'_> {
 /// Computes the columns of a panel by any method.
 #[inline(always)]
 fn one_by_one(
-    panel: Panel<'_>,
+    panel: StripPart<'_>,
     rule: &BlockRule,
     at: BlockPosition,
     places: &mut BlockPlaces<'_>,
@@ -161,7 +161,7 @@ fn one_by_one(
 /// Computes the columns of a panel from their minima and maxima.
 #[inline(always)]
 fn side_by_side(
-    panel: Panel<'_>,
+    panel: StripPart<'_>,
     rule: &BlockRule,
     at: BlockPosition,
     places: &mut BlockPlaces<'_>,
@@ -196,7 +196,7 @@ fn side_by_side(
 /// Writes the integers of a panel.
 #[inline(always)]
 fn pack<const BITS: usize>(
-    panel: Panel<'_>,
+    panel: StripPart<'_>,
     rule: &BlockRule,
     (inverses, zero_points): (&Row, &Row),
     at: BlockPosition,
