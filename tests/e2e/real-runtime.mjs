@@ -28,6 +28,27 @@ export async function checked({ tab }) {
 /** The node that the last check named, or an error. @param {Visit} visit */
 export const named = ({ tab }) => tab.$eval('#runtime-culprit', (found) => /** @type {HTMLElement} */ (found).dataset.node).catch(String);
 
+/** Links the entries of a folder into another, but for some. @param {string} from @param {string} to @param {string[]} except */
+function link(from, to, except) {
+  for (const name of readdirSync(from)) if (!except.includes(name)) symlinkSync(join(from, name), join(to, name));
+}
+
+/**
+ * The built packages with an empty folder in place of the runtime.
+ *
+ * @param {string} name
+ * @returns {{ folder: string, built: string, inside: string }} the packages, the runtime that was built, the empty folder
+ */
+function withoutRuntime(name) {
+  const folder = mkdtempSync(join(scratch, `${name} `));
+  const inside = join(folder, 'vendor', 'onnxruntime-web');
+  mkdirSync(inside, { recursive: true });
+  const built = resolve('pkg');
+  link(built, folder, ['vendor']);
+  link(join(built, 'vendor'), join(folder, 'vendor'), ['onnxruntime-web']);
+  return { folder, built: join(built, 'vendor', 'onnxruntime-web'), inside };
+}
+
 /**
  * The built packages with the double in place of the runtime. `damage` sets what it damages: nothing
  * at first.
@@ -36,22 +57,23 @@ export const named = ({ tab }) => tab.$eval('#runtime-culprit', (found) => /** @
  * @param {string} [module] of the runtime
  */
 export function doubled(name, module = 'ort.wasm.min.mjs') {
-  const folder = mkdtempSync(join(scratch, `doubled ${name} `));
-  const inside = join(folder, 'vendor', 'onnxruntime-web');
-  mkdirSync(inside, { recursive: true });
-  const link = (/** @type {string} */ from, /** @type {string} */ to, /** @type {string[]} */ except) => {
-    for (const name of readdirSync(from)) if (!except.includes(name)) symlinkSync(join(from, name), join(to, name));
-  };
-  const built = resolve('pkg');
-  link(built, folder, ['vendor']);
-  link(join(built, 'vendor'), join(folder, 'vendor'), ['onnxruntime-web']);
-  link(join(built, 'vendor', 'onnxruntime-web'), inside, [module]);
-  copyFileSync(join(built, 'vendor', 'onnxruntime-web', module), join(inside, 'real.mjs'));
+  const { folder, built, inside } = withoutRuntime(`doubled ${name}`);
+  link(built, inside, [module]);
+  copyFileSync(join(built, module), join(inside, 'real.mjs'));
   copyFileSync(new URL('protobuf.mjs', import.meta.url), join(inside, 'protobuf.mjs'));
   const double = readFileSync(new URL('damaged-runtime.mjs', import.meta.url), 'utf8');
   const damage = (/** @type {Damage} */ what) => writeFileSync(join(inside, module), double.replace('DAMAGE', () => JSON.stringify(what)));
   damage({ node: 'nobody', operator: 'Mul', value: 0 });
   return { folder, damage };
+}
+
+/** The built packages with an older release of the runtime, whose wasm had another name. */
+export function older() {
+  const { folder, inside } = withoutRuntime('older');
+  const release = resolve('node_modules', 'onnxruntime-web-older', 'dist');
+  for (const name of ['ort.wasm.min.mjs', 'ort.webgpu.min.mjs', ...['', '.jsep'].flatMap((kind) => ['mjs', 'wasm'].map((ending) => `ort-wasm-simd-threaded${kind}.${ending}`))]) copyFileSync(join(release, name), join(inside, name));
+  copyFileSync(join(release, 'ort-wasm-simd-threaded.jsep.wasm'), join(inside, 'ort-wasm-simd-threaded.asyncify.wasm'));
+  return folder;
 }
 
 /**

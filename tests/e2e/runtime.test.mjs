@@ -6,8 +6,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { convolution, encoder } from './model.mjs';
-import { checked, doubled, named, samplesOf } from './real-runtime.mjs';
+import { convolution, dense, encoder } from './model.mjs';
+import { checked, doubled, named, older, samplesOf } from './real-runtime.mjs';
 import { inBrowsers, out, scratch } from './walk.mjs';
 
 inBrowsers('the check in the real runtime', (visit) => {
@@ -108,3 +108,20 @@ inBrowsers('a runtime that is wrong', (visit) => {
     });
   });
 }, ['chromium']);
+
+// Not a double: this release of onnxruntime-web dequantizes some tensors wrongly with WebGPU.
+inBrowsers('an older runtime that is wrong by itself', (visit) => {
+  test('is found with WebGPU: the model loads, answers otherwise, and the first wrong node is named', () => visit({ mounts: { '/pkg/': older() } }, async (visit) => {
+    const { tab } = visit;
+    await visit.quantized(dense({ layers: 6, side: 64 }).model, samplesOf([1, 64]));
+    await visit.judged();
+    await tab.click('#tab-runtime');
+    await tab.waitForSelector('#runtime-providers');
+    await tab.click('#runtime-providers [name=webgpu]');
+    await checked(visit);
+    assert.match(await visit.text('#runtime-summary'), /answers differently with WebGPU. The first node that differs is x_DequantizeLinear \(DequantizeLinear\)/);
+    await tab.click('#tab-download');
+    await tab.waitForSelector('#tried');
+    assert.match(await visit.text('#tried'), /onnxruntime-web 1\.20\.1WASMyes, in .*as Octet \(.*onnxruntime-web 1\.20\.1WebGPUyes, in .*differ from Octet \(.* from x_DequantizeLinear on/);
+  }));
+}, ['chromium with WebGPU']);
