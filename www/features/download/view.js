@@ -80,7 +80,7 @@ function others() {
     }
     making.value = '';
   };
-  return h('section', { class: 'panel', 'aria-labelledby': 'variants-title' },
+  return h('section', { class: 'panel variants', 'aria-labelledby': 'variants-title' },
     h('h2', { id: 'variants-title' }, 'Other variants of this model'),
     h('p', { class: 'note' }, 'Each is made with the defaults of its scheme and is not measured: the settings make one that is.'),
     () => table(['File', 'What it is', ''], all().map((variant) => [
