@@ -2,17 +2,15 @@
 // threads, and how long it looks for a damaged node. Rows for scripts/bench.mjs.
 
 import { chosen } from './bench-architectures.mjs';
-import { launch } from './browsers.mjs';
+import { models as peers } from './bench-litert.mjs';
+import { launch, onBlankPage, openModel } from './browsers.mjs';
 import { median } from './median.mjs';
 import { serve } from './serve.mjs';
 
 /** @import { Page } from 'puppeteer-core' */
 /** @typedef {import('./bench-models.mjs').Record_} Record_ */
 
-const models = /** @type {const} */ ({
-  lite0: { name: 'EfficientNet-Lite0', from: 'corpus', file: 'efficientnet_lite0' },
-  resnet18: { name: 'ResNet-18, 47 MB', from: 'architecture', file: 'resnet18' },
-});
+const models = { lite0: peers.lite0, resnet18: peers.resnet18 };
 
 /** Pages in turn with bare pages. */
 const rounds = 3;
@@ -76,9 +74,7 @@ export async function benchCheck(benches, python, { corpus, only }, record) {
 async function quantized(browser, url, source) {
   const page = await browser.newPage();
   page.setDefaultTimeout(600_000);
-  await page.goto(url);
-  const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-model]'));
-  await input.uploadFile(source);
+  await openModel(page, url, [source]);
   await page.waitForSelector('#random-samples:not([hidden]):not([disabled])');
   await page.$eval('#random-samples', (button) => /** @type {HTMLElement} */ (button).click());
   await page.waitForSelector('#run:not([aria-disabled])');
@@ -146,9 +142,7 @@ async function checked(page) {
 async function bareTimes(browser, url, source, threads) {
   const page = await browser.newPage();
   try {
-    await page.goto(`${url}bench/blank.html`);
-    const input = await page.evaluateHandle(() => document.body.appendChild(Object.assign(document.createElement('input'), { type: 'file' })));
-    await input.uploadFile(source);
+    const input = await onBlankPage(page, url, source);
     const times = await page.evaluate(async (chosen, threads) => {
       const address = '/pkg/vendor/onnxruntime-web/ort.wasm.min.mjs';
       const ort = await import(address);

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { launch } from './browsers.mjs';
+import { launch, onBlankPage, openModel } from './browsers.mjs';
 
 /** @import { Page } from 'puppeteer-core' */
 
@@ -55,9 +55,7 @@ function peakOfPages(root) {
  * @param {number} size
  */
 async function pumped(page, url, weights, size) {
-  await page.goto(`${url}bench/blank.html`);
-  const input = await page.evaluateHandle(() => document.body.appendChild(Object.assign(document.createElement('input'), { type: 'file' })));
-  await input.uploadFile(weights);
+  const input = await onBlankPage(page, url, weights);
   return page.evaluate((chosen, size) => new Promise((/** @type {(seconds: number) => void} */ resolve, reject) => {
     const worker = new Worker(new URL('pump-worker.js', location.href));
     worker.onmessage = ({ data }) => (data.failed ? reject(new Error(data.failed)) : resolve(data.seconds));
@@ -75,9 +73,7 @@ async function pumped(page, url, weights, size) {
  * @param {() => number} peakOfProcess
  */
 async function converted(page, url, files, peakOfProcess) {
-  await page.goto(url);
-  const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-model]'));
-  await input.uploadFile(...files);
+  await openModel(page, url, files);
   await page.waitForSelector('#large-facts');
   let [memory, process] = [0, 0];
   const began = performance.now();

@@ -16,7 +16,7 @@ const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 /** @typedef {import('./bench-models.mjs').Record_} Record_ */
 
 /** The models. @type {Record<string, import('./bench-models.mjs').Case>} */
-const models = { mobilenet: cases.mobilenet, lite0: cases.lite0, resnet18: { name: 'ResNet-18', file: 'resnet18', from: 'architecture' }, resnet50: cases.resnet50 };
+export const models = { mobilenet: cases.mobilenet, lite0: cases.lite0, resnet18: { name: 'ResNet-18', file: 'resnet18', from: 'architecture' }, resnet50: cases.resnet50 };
 
 /** Turns of each lane. */
 const rounds = 15;

@@ -41,3 +41,30 @@ export function launch(name, { downloads, patience } = {}) {
     ],
   });
 }
+
+/**
+ * Gives files to the studio, as its button does.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {string} url of the studio
+ * @param {string[]} files a model, and its files of weights
+ */
+export async function openModel(page, url, files) {
+  await page.goto(url);
+  const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-model]'));
+  await input.uploadFile(...files);
+}
+
+/**
+ * Gives a file to a page without Octet. Returns the input that has it.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {string} url of the server
+ * @param {string} file
+ */
+export async function onBlankPage(page, url, file) {
+  await page.goto(`${url}bench/blank.html`);
+  const input = await page.evaluateHandle(() => document.body.appendChild(Object.assign(document.createElement('input'), { type: 'file' })));
+  await input.uploadFile(file);
+  return input;
+}

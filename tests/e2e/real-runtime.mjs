@@ -1,5 +1,5 @@
-// The check in the real runtime, as its tests use it: one check, and a double of the runtime that is
-// wrong on purpose.
+// The check in the real runtime, as its tests use it: one check, a double of the runtime that is wrong
+// on purpose, and an older release.
 
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -81,16 +81,16 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
                 let at = row * matrix.width + matrix.columns.start + first;
                 matrix.numbers.read(at, &mut to[..width]);
             }
-            for lanes in (0..width).step_by(LANES) {
-                let panel = StripPart { strip, lanes };
+            for (group, lanes) in (0..width).step_by(LANES).enumerate() {
+                let part = StripPart { strip, group };
                 let at = BlockPosition {
                     column: first + lanes,
                     count: LANES.min(width - lanes),
                     block: places.first + block,
                 };
                 all_finite &= match rule.method {
-                    GridMethod::Ends => side_by_side(panel, rule, at, places),
-                    _ => one_by_one(panel, rule, at, places),
+                    GridMethod::Ends => side_by_side(part, rule, at, places),
+                    _ => one_by_one(part, rule, at, places),
                 };
             }
         }
@@ -102,15 +102,16 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
 #[derive(Clone, Copy)]
 struct StripPart<'a> {
     strip: &'a [[f32; STRIP]],
-    /// The first column.
-    lanes: usize,
+    /// Its place among the parts of `LANES` columns.
+    group: usize,
 }
 
 impl<'a> StripPart<'a> {
     #[inline(always)]
     fn rows(self) -> impl ExactSizeIterator<Item = &'a Row> {
-        let group = self.lanes / LANES;
-        self.strip.iter().map(move |row| &row.as_chunks().0[group])
+        self.strip
+            .iter()
+            .map(move |row| &row.as_chunks().0[self.group])
     }
 }
 
@@ -134,19 +135,19 @@ impl BlockPlaces<'_> {
     }
 }
 
-/// Computes the columns of a panel by any method.
+/// Computes the columns of a part of a strip by any method.
 #[inline(always)]
 fn one_by_one(
-    panel: StripPart<'_>,
+    part: StripPart<'_>,
     rule: &BlockRule,
     at: BlockPosition,
     places: &mut BlockPlaces<'_>,
 ) -> bool {
     let mut gathered = [0.0; LONGEST];
-    let gathered = &mut gathered[..panel.strip.len()];
+    let gathered = &mut gathered[..part.strip.len()];
     let mut finite = true;
     for lane in 0..at.count {
-        for (to, row) in gathered.iter_mut().zip(panel.rows()) {
+        for (to, row) in gathered.iter_mut().zip(part.rows()) {
             *to = row[lane];
         }
         let (bytes, grid) = places.block(at.column + lane, at.block, rule.bytes());
@@ -158,10 +159,10 @@ fn one_by_one(
     finite
 }
 
-/// Computes the columns of a panel from their minima and maxima.
+/// Computes the columns of a part of a strip from their minima and maxima.
 #[inline(always)]
 fn side_by_side(
-    panel: StripPart<'_>,
+    part: StripPart<'_>,
     rule: &BlockRule,
     at: BlockPosition,
     places: &mut BlockPlaces<'_>,
@@ -169,7 +170,7 @@ fn side_by_side(
     let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
     // An infinite number times zero is NaN, and stays it.
     let mut zeros = [0.0; LANES];
-    for row in panel.rows() {
+    for row in part.rows() {
         for lane in 0..LANES {
             let value = row[lane];
             low[lane] = least(low[lane], value);
@@ -186,17 +187,17 @@ fn side_by_side(
         places.grids[(at.column + lane) * places.blocks + at.block] = grid;
     }
     match rule.levels.bits {
-        4 => pack::<4>(panel, rule, (&inverses, &zero_points), at, places),
-        2 => pack::<2>(panel, rule, (&inverses, &zero_points), at, places),
-        _ => pack::<8>(panel, rule, (&inverses, &zero_points), at, places),
+        4 => pack::<4>(part, rule, (&inverses, &zero_points), at, places),
+        2 => pack::<2>(part, rule, (&inverses, &zero_points), at, places),
+        _ => pack::<8>(part, rule, (&inverses, &zero_points), at, places),
     }
     zeros[..at.count].iter().all(|zero| *zero == 0.0)
 }
 
-/// Writes the integers of a panel.
+/// Writes the integers of a part of a strip.
 #[inline(always)]
 fn pack<const BITS: usize>(
-    panel: StripPart<'_>,
+    part: StripPart<'_>,
     rule: &BlockRule,
     (inverses, zero_points): (&Row, &Row),
     at: BlockPosition,
@@ -204,8 +205,8 @@ fn pack<const BITS: usize>(
 ) {
     let highest = f32::from(rule.levels.highest());
     let mut packed = [[0u8; LANES]; LONGEST];
-    let packed = &mut packed[..panel.strip.len().div_ceil(8 / BITS)];
-    for (at, row) in panel.rows().enumerate() {
+    let packed = &mut packed[..part.strip.len().div_ceil(8 / BITS)];
+    for (at, row) in part.rows().enumerate() {
         let byte = &mut packed[at * BITS / 8];
         let place = at * BITS % 8;
         for lane in 0..LANES {
