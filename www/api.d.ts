@@ -72,7 +72,8 @@ export interface ForecastOptions {
 }
 
 /** A calibration: `samples` of `given` were run. `tuned`: what the settings `tuning` learned. */
-export type Calibration = CalibrationSummary & { given: number; tuned: TuningSummary | null };
+/** `resumed`: the number of layers that an earlier run had learned. */
+export type Calibration = CalibrationSummary & { given: number; tuned: (TuningSummary & { resumed: number }) | null };
 
 export interface Progress {
   /** The stage, in words. */

@@ -7,7 +7,7 @@
 import { loaded, memory, samplesOf, session, threads } from './loaded-engine.js';
 import { slot } from './shared-memory.js';
 
-/** @import { Calibration, Forecast, LayerReport, NamedFile, SampleSettings, Settings, TuningSummary } from './types.js' */
+/** @import { Calibration, Forecast, LayerReport, NamedFile, SampleSettings, Settings } from './types.js' */
 /** @import { Arguments } from './calls.js' */
 /** @import { Report, Sample, Session } from './loaded-engine.js' */
 
@@ -74,7 +74,7 @@ export async function forecast({ key, files, method, samples, settings }) {
  * @param {Sample[]} all
  * @param {{ settings: Settings, samples: SampleSettings, journal?: boolean }} how
  * @param {Report} report
- * @returns {Promise<TuningSummary>}
+ * @returns {Promise<NonNullable<Calibration['tuned']>>}
  */
 async function tune(open, all, { settings, samples, journal: keeps }, report) {
   report({ stage: 'Preparing the fine-tuning', memory: memory() });
@@ -93,7 +93,8 @@ async function tune(open, all, { settings, samples, journal: keeps }, report) {
       done += 1;
       report({ ...progress(), layer });
     };
-    return open.tune(told, (/** @type {Uint8Array<ArrayBuffer>} */ record) => journal?.add(record));
+    const summary = open.tune(told, (/** @type {Uint8Array<ArrayBuffer>} */ record) => journal?.add(record));
+    return { ...summary, resumed };
   } finally {
     journal?.close();
   }

@@ -6,12 +6,24 @@
 
 import { journalName } from './browser-storage.js';
 
+/** A page that was reloaded may hold its journal for two more seconds: so long Chromium lets its worker go on. */
+const [patience, pause] = [4000, 100];
+
 /** @returns {Promise<TuningJournal | null>} `null` where this browser stores nothing, or another tab writes it */
 export async function openJournal() {
+  const until = performance.now() + patience;
   try {
     const root = await navigator.storage.getDirectory();
     const file = await root.getFileHandle(journalName, { create: true });
-    return new TuningJournal(await file.createSyncAccessHandle());
+    for (;;) {
+      try {
+        return new TuningJournal(await file.createSyncAccessHandle());
+      } catch (error) {
+        const held = /** @type {DOMException} */ (error).name === 'NoModificationAllowedError';
+        if (!held || performance.now() > until) return null;
+      }
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
   } catch {
     return null;
   }

@@ -9,7 +9,8 @@ import { count, plural, real } from '../../library/format.js';
 import { table } from '../../library/table.js';
 import { run } from '../../state/page.js';
 
-/** @import { LayerReport, TuningSummary } from '../../types.js' */
+/** @import { Calibration } from '../../api.js' */
+/** @import { LayerReport } from '../../types.js' */
 
 const [wide, high] = [600, 110];
 /** The greatest relative loss that is drawn. */
@@ -29,9 +30,12 @@ export function learnedSoFar() {
     const last = layers.at(-1);
     if (!last) return null;
     const resumed = run.value?.progress.resumed ?? 0;
-    return [resumed > 0 && h('p', { class: 'note', id: 'resumed' }, `${plural(resumed, 'layer')} had learned before the last run was stopped. This run continues after them, with the same result.`), lossCurve(layers, last), layersTable(layers.slice(-rows).reverse())];
+    return [resumed > 0 && h('p', { class: 'note' }, `${kept(resumed)} This run continues after them, with the same result.`), lossCurve(layers, last), layersTable(layers.slice(-rows).reverse())];
   });
 }
+
+/** @param {number} resumed layers of an earlier run */
+const kept = (resumed) => `${plural(resumed, 'layer')} had learned before the last run was stopped.`;
 
 /** Loss relative to its start. @param {LayerReport} layer */
 const relative = ({ curve }) => curve.map((loss) => loss / (curve[0] || 1));
@@ -75,8 +79,8 @@ function changed(layers) {
   return `${told.join(' and ')} changed`;
 }
 
-/** The verdict on what a run learned, and its layers. @param {TuningSummary} summary */
-export function learned({ layers, judgement, samples }) {
+/** The verdict on what a run learned, and its layers. @param {NonNullable<Calibration['tuned']>} summary */
+export function learned({ layers, judgement, samples, resumed }) {
   const [title, kind] = !judgement ? ['Learned, not judged', 'fair'] : judgement.taken ? ['The learned weights are used', 'good'] : ['The learned weights are dropped', 'fair'];
   const words = !judgement
     ? `${changed(layers)}. With four samples or more, some of them would judge the whole model.`
@@ -85,6 +89,7 @@ export function learned({ layers, judgement, samples }) {
       : `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB with them and ${judgement.before.toFixed(1)} without. More samples may help.`;
   return h('section', { class: 'gap', id: 'learned', 'aria-labelledby': 'learned-title' },
     h('div', { class: `callout ${kind}` }, h('h3', { id: 'learned-title' }, title), h('p', {}, words)),
+    resumed > 0 && h('p', { class: 'note', id: 'resumed' }, `${kept(resumed)} This run continued after them.`),
     h('details', {}, h('summary', {}, `What was learned from ${plural(samples, 'sample')}`),
       layersTable(layers),
       h('p', { class: 'note' }, 'Mean squared errors of the layers’ outputs, at positions that did not teach.')));
