@@ -15,3 +15,27 @@ export async function removeJournal() {
   const root = await navigator.storage.getDirectory();
   await root.removeEntry(journalName).catch(() => {}); // there is none, or a run writes it
 }
+
+/** Time in milliseconds that the worker of a page that was left may take to free its files. */
+const patience = 10_000;
+
+/**
+ * Waits while another page holds the file. The worker of a page that was left may hold its files for
+ * some seconds: Chromium lets it go on so long, Firefox frees them late.
+ *
+ * @template T
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function onceFree(work) {
+  const end = performance.now() + patience;
+  for (;;) {
+    try {
+      return await work();
+    } catch (/** @type {any} */ cause) {
+      if (cause?.name !== 'NoModificationAllowedError') throw cause;
+      if (performance.now() > end) throw new Error('another tab with this page is writing it');
+    }
+    await new Promise((next) => setTimeout(next, 100));
+  }
+}

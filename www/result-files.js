@@ -5,7 +5,7 @@
  */
 
 import { bytes as sizeText } from './library/format.js';
-import { resultsFolder } from './browser-storage.js';
+import { onceFree, resultsFolder } from './browser-storage.js';
 
 /** @import { Place, StreamedPlan } from './types.js' */
 
@@ -52,29 +52,6 @@ function unwritable(cause, { name, bytes }) {
     : failure('write', `${size} can't be written: ${reason(cause)}; check the place and go on, or discard what was made`);
 }
 
-/** Time in milliseconds that the worker of a page that was left may take to free its files. */
-const patience = 10_000;
-
-/**
- * Waits while another page holds the file. Firefox ends the worker of a page that was left, but
- * frees its files some seconds later.
- *
- * @template T
- * @param {() => Promise<T>} work
- * @returns {Promise<T>}
- */
-async function onceFree(work) {
-  const end = performance.now() + patience;
-  for (;;) {
-    try {
-      return await work();
-    } catch (/** @type {any} */ cause) {
-      if (cause?.name !== 'NoModificationAllowedError') throw cause;
-      if (performance.now() > end) throw new Error('another tab with this page is writing it');
-    }
-    await new Promise((next) => setTimeout(next, 100));
-  }
-}
 
 /** @param {FileSystemDirectoryHandle} folder @param {string} name */
 async function there(folder, name) {

@@ -4,26 +4,14 @@
  * was ended, the next run with the same model, settings and samples goes on from it.
  */
 
-import { journalName } from './browser-storage.js';
-
-/** A page that was reloaded may hold its journal for two more seconds: so long Chromium lets its worker go on. */
-const [patience, pause] = [4000, 100];
+import { journalName, onceFree } from './browser-storage.js';
 
 /** @returns {Promise<TuningJournal | null>} `null` where this browser stores nothing, or another tab writes it */
 export async function openJournal() {
-  const until = performance.now() + patience;
   try {
     const root = await navigator.storage.getDirectory();
     const file = await root.getFileHandle(journalName, { create: true });
-    for (;;) {
-      try {
-        return new TuningJournal(await file.createSyncAccessHandle());
-      } catch (error) {
-        const held = /** @type {DOMException} */ (error).name === 'NoModificationAllowedError';
-        if (!held || performance.now() > until) return null;
-      }
-      await new Promise((resolve) => setTimeout(resolve, pause));
-    }
+    return new TuningJournal(await onceFree(() => file.createSyncAccessHandle()));
   } catch {
     return null;
   }
