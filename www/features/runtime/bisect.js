@@ -48,6 +48,9 @@ const most = 24;
 /** Noise between two runtimes that compute the same in floats: decibels. */
 const same = 100;
 
+/** Noise at which the search goes no further up: only rounding, though it may become large below. Decibels. */
+const rounding = 60;
+
 /** Operators that only change the form of a value. */
 const forms = new Set(['QuantizeLinear', 'DequantizeLinear', 'Relu', 'Clip', 'Identity', 'Cast']);
 
@@ -110,7 +113,7 @@ function above(graph, { producers, live }, value, ends) {
 }
 
 /**
- * Finds the node. `null` where no single node is wrong: differences of rounding add up.
+ * Finds the node. `null` where none on the way of the difference is wrong: rounding adds up.
  *
  * @param {GraphView} graph of the quantized model
  * @param {string} output of the model, which parts
@@ -182,7 +185,7 @@ export async function firstWrongNode(graph, output, inputs, runtimes, told = () 
       return { node: node.name, operator: node.operator, output: bad, nodes, inputs: fed('ours'), pair: alone ? pair : whole, alone, unlike: decibels(compared(pair.ours, pair.theirs, { centred: true })), rounds };
     }
     // A small difference that this operator makes large, as a logarithm does.
-    const next = inherited.find((name) => !cleared.has(name));
+    const next = inherited.find((name) => !cleared.has(name) && unlike(name) < rounding);
     if (next) {
       limit = Math.max(limit, unlike(next) + 3);
       up(next);
@@ -193,7 +196,9 @@ export async function firstWrongNode(graph, output, inputs, runtimes, told = () 
     if (back === undefined) return null;
     bad = back;
   }
-  return null;
+  // The difference was followed to where it is one of rounding, and each operator on the way is right.
+  if (cleared.size > 0) return null;
+  throw new Error(`After ${most} operators with other inputs the search ended.`);
 }
 
 /**

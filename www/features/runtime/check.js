@@ -13,7 +13,7 @@ import { added, compared, decibels, middle, nothing } from './measures.js';
 import { placementOf } from './placement.js';
 import { providers } from './providers.js';
 import { Runtime } from './runtime.js';
-import { blocked, check, checking, failure, wanted } from './state.js';
+import { blocked, check, checking, failure, verdict, wanted } from './state.js';
 import { inPlainWords } from './words.js';
 
 /** @import { NamedFile, OutputTensor } from '../../types.js' */
@@ -89,13 +89,15 @@ export async function checkResult() {
 export function summary({ rows, culprit }) {
   const run = rows.filter(({ quantized }) => quantized);
   const failed = run.filter(({ quantized }) => quantized?.error);
-  const apart = run.filter(({ quantized }) => quantized?.outputs.some(({ parts }) => parts));
+  const apart = run.filter(({ quantized }) => verdict(quantized) === 'differs');
+  const rounded = run.filter(({ quantized }) => verdict(quantized) === 'rounded');
   if (run.length === 0) return 'The runtime could not be tried here.';
   if (failed.length > 0) return `The quantized model does not run with ${failed.map(({ title }) => title).join(' and ')}.`;
   if (apart.length > 0) {
     const node = culprit?.found ? ` The first node that differs is ${culprit.found.node} (${culprit.found.operator}).` : '';
     return `The quantized model answers differently with ${apart.map(({ title }) => title).join(' and ')}.${node}`;
   }
+  if (rounded.length > 0) return `The quantized model loads. With ${rounded.map(({ title }) => title).join(' and ')} an output differs from Octet, but no node is wrong: rounding adds up. Look at the distances below, and check with samples as in use.`;
   return 'The quantized model loads, and its answers are those of Octet.';
 }
 
@@ -182,8 +184,13 @@ async function tried(provider, note, models, known, octet, signal, told) {
     }
     /** @type {Row} */
     const row = { ...emptyRow(provider, ''), version: runtime.version, threads: runtime.threads, note, float: float.tried, quantized: quantized.tried };
-    const apart = quantized.tried.outputs.filter(({ parts }) => parts).sort((a, b) => a.octet - b.octet)[0];
-    const culprit = apart ? await searched(apart.name, provider.title, runtime, models.quantized.file, quantized.outputs, known, octet, signal, told) : null;
+    /** @type {Check['culprit']} */
+    let culprit = null;
+    for (const apart of quantized.tried.outputs.filter(({ parts }) => parts).sort((a, b) => a.octet - b.octet)) {
+      culprit = await searched(apart.name, provider.title, runtime, models.quantized.file, quantized.outputs, known, octet, signal, told);
+      if (culprit?.found || culprit?.failure) break;
+      apart.rounded = true;
+    }
     return { row, culprit };
   } finally {
     runtime.end('The check has ended.');
@@ -241,7 +248,7 @@ function judged(kind, outputs, float, known) {
     const toFloat = kind === 'quantized' && float.length > 0 ? total(float, outputs, name) : null;
     // As far as quantization moves the output, or as rounding never does.
     const parts = octet < Math.min(always, known.noise.get(name) ?? always);
-    return { name, octet, float: toFloat && decibels(toFloat), same: toFloat && classes.has(name) && toFloat.rows > 0 ? toFloat.same / toFloat.rows : null, parts };
+    return { name, octet, float: toFloat && decibels(toFloat), same: toFloat && classes.has(name) && toFloat.rows > 0 ? toFloat.same / toFloat.rows : null, parts, rounded: false };
   });
 }
 

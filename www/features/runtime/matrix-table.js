@@ -6,7 +6,7 @@ import { duration, milliseconds } from '../../library/format.js';
 import { table } from '../../library/table.js';
 import { comparison, tab, timing } from '../../state/page.js';
 import { providers } from './providers.js';
-import { check } from './state.js';
+import { check, verdict } from './state.js';
 import { distance } from './words.js';
 
 /** @import { Leaf } from '../../library/dom.js' */
@@ -42,9 +42,12 @@ function rows(found) {
 function tried({ title, quantized }, found) {
   if (!quantized || quantized.error) return [h('strong', {}, 'no'), h('span', { class: 'note reason' }, quantized?.error ?? ''), ''];
   const worst = quantized.outputs.reduce((low, { octet: one }) => Math.min(low, one), 200);
-  const apart = quantized.outputs.some(({ parts }) => parts);
   const node = found?.culprit?.row === title ? found.culprit.found?.node : '';
-  const answers = apart ? h('span', {}, h('strong', {}, `differ from Octet (${distance(worst)})`), node ? ` from ${node} on` : '') : `as Octet (${distance(worst)})`;
+  const answers = {
+    differs: () => h('span', {}, h('strong', {}, `differ from Octet (${distance(worst)})`), node ? ` from ${node} on` : ''),
+    rounded: () => `rounding adds up (${distance(worst)})`,
+    alike: () => `as Octet (${distance(worst)})`,
+  }[verdict(quantized)]();
   return [`yes, in ${duration(quantized.loadTime)}`, answers, quantized.times ? milliseconds(quantized.times[0]) : ''];
 }
 

@@ -11,7 +11,7 @@ function entry(tried, provider) {
   return {
     loads: true, loadMs: tried.loadTime, medianMs: median, lowMs: low, highMs: high,
     ...(provider === 'wasm' ? {} : { fellBack: tried.placement ? tried.placement.fallen : 'not known', nodesOfProvider: tried.placement ? tried.placement.own.length : 'not known' }),
-    outputs: tried.outputs.map(({ name, octet, float, same, parts }) => ({ name, octetDecibels: finite(octet), floatDecibels: float === null ? null : finite(float), sameAnswer: same, differs: parts })),
+    outputs: tried.outputs.map(({ name, octet, float, same, parts, rounded }) => ({ name, octetDecibels: finite(octet), floatDecibels: float === null ? null : finite(float), sameAnswer: same, differs: parts && !rounded, ...(rounded ? { roundingAddsUp: true } : {}) })),
   };
 }
 

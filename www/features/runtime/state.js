@@ -10,9 +10,10 @@ import { done, model, run, samples } from '../../state/page.js';
 /**
  * An output of a model in the runtime. `octet`: decibels between it and the same model in Octet;
  * `float`: between the quantized and the float model in this runtime; `same`: share of equal answers;
- * `parts`: it differs from Octet by more than rounding explains.
+ * `parts`: it differs from Octet by more than rounding of the output; `rounded`: then the search found
+ * that no node computes anything else, so rounding adds up on the way.
  *
- * @typedef {{ name: string, octet: number, float: number | null, same: number | null, parts: boolean }} Output
+ * @typedef {{ name: string, octet: number, float: number | null, same: number | null, parts: boolean, rounded: boolean }} Output
  */
 
 /**
@@ -41,6 +42,13 @@ import { done, model, run, samples } from '../../state/page.js';
  *
  * @typedef {{ id: number, name: string, samples: number, runs: number, rows: Row[], culprit: { row: string, output: string, found: Culprit | null, failure: string, file: Blob | null } | null, whole: boolean }} Check
  */
+
+/** How the outputs of a model stand to Octet's. @param {Tried | null} tried @returns {'alike' | 'rounded' | 'differs'} */
+export function verdict(tried) {
+  const apart = tried?.outputs.filter(({ parts }) => parts) ?? [];
+  if (apart.length === 0) return 'alike';
+  return apart.every(({ rounded }) => rounded) ? 'rounded' : 'differs';
+}
 
 /** @type {import('../../library/signals.js').Signal<Check | null>} */
 export const check = signal(/** @type {any} */ (null));

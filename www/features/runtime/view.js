@@ -16,7 +16,7 @@ import { matrixText } from './matrix.js';
 import { inWords } from './placement.js';
 import { providers } from './providers.js';
 import { reproduction } from './reproduction.js';
-import { blocked, check, checking, failure, wanted } from './state.js';
+import { blocked, check, checking, failure, verdict, wanted } from './state.js';
 import { distance } from './words.js';
 
 /** @import { Check, Row, Tried } from './state.js' */
@@ -58,10 +58,11 @@ function chosen() {
 /** @param {Check} found */
 function result(found) {
   const tried = found.rows.filter(({ quantized }) => quantized);
-  const bad = tried.some(({ quantized }) => quantized?.error || quantized?.outputs.some(({ parts }) => parts));
+  const bad = tried.some(({ quantized }) => quantized?.error || verdict(quantized) === 'differs');
+  const good = tried.length > 0 && tried.every(({ quantized }) => verdict(quantized) === 'alike');
   const stem = found.name.replace(/\.onnx$/i, '');
   return h('div', { class: 'stack', id: 'runtime-result', 'data-whole': String(found.whole) },
-    found.whole && h('p', { class: `callout ${bad ? 'bad' : tried.length > 0 ? 'good' : 'fair'}`, id: 'runtime-summary' }, summary(found)),
+    found.whole && h('p', { class: `callout ${bad ? 'bad' : good ? 'good' : 'fair'}`, id: 'runtime-summary' }, summary(found)),
     h('div', { class: 'runtime-matrix gap' },
       table(['Provider', 'Model', 'Loads', 'Time', 'From Octet', 'From float', 'Note'], found.rows.flatMap((row) => lines(row)), [3, 4, 5]),
       h('p', { class: 'note' }, `${plural(found.samples, 'sample')}; times are the median of ${count(found.runs)} runs on the first, both models in turn, with the range from 10 % to 90 %. Distances are signal over noise, of the worst output. “From Octet” compares with the same model in Octet, “From float” with the float model in this runtime.`)),
@@ -96,8 +97,8 @@ function outputs(rows) {
   const all = rows.flatMap(({ title, quantized }) => (quantized?.outputs ?? []).map((output) => ({ title, ...output })));
   if (all.length === 0) return '';
   return h('details', { id: 'runtime-outputs', open: all.length <= 4 }, h('summary', {}, `${plural(all.length, 'output')} of the quantized model`),
-    table(['Provider', 'Output', 'From Octet', 'From float', 'Same answer as float', 'Verdict'], all.map(({ title, name, octet, float, same, parts }) => [
-      title, h('code', {}, name), distance(octet), float === null ? '' : distance(float), same === null ? '' : percent(same), parts ? 'differs from Octet' : 'as Octet, but for rounding',
+    table(['Provider', 'Output', 'From Octet', 'From float', 'Same answer as float', 'Verdict'], all.map(({ title, name, octet, float, same, parts, rounded }) => [
+      title, h('code', {}, name), distance(octet), float === null ? '' : distance(float), same === null ? '' : percent(same), !parts ? 'as Octet, but for rounding' : rounded ? 'rounding adds up' : 'differs from Octet',
     ]), [2, 3, 4]));
 }
 
@@ -106,7 +107,7 @@ function culprit({ row, output, found, failure: why, file }, whole, stem) {
   if (!found || !file) {
     return h('p', { class: 'callout fair', id: 'runtime-culprit' }, why
       ? `The output ${output} differs with ${row}, but the node could not be found: ${why}`
-      : `The output ${output} differs with ${row}, but no single node is wrong: small differences of rounding add up on the way.`);
+      : `The output ${output} differs with ${row}, but no node is wrong: each on the way gives what Octet gives from the same values. Differences of rounding add up.`);
   }
   const version = whole.rows.find(({ title }) => title === row)?.version ?? '';
   const others = found.nodes.length > 1 ? ` It runs together with ${plural(found.nodes.length - 1, 'node')} that quantize and dequantize its values.` : '';
