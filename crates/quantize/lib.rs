@@ -310,7 +310,8 @@ pub struct Quantized {
     pub tensors: Vec<QuantizedTensor>,
     /// All nodes of the float model, in their order.
     pub nodes: Vec<NodeChoice>,
-    /// The ranges used, by the name of the calibrated value.
+    /// The ranges by the name of the calibrated value: those used, and those of values that took the
+    /// scale of another value or stayed float. The same settings with these ranges lack none.
     pub ranges: BTreeMap<String, Range>,
     /// Notes for the user, a sentence each.
     pub notes: Vec<String>,

@@ -291,6 +291,7 @@ fn quantize_static(
 ) -> Result<Quantized, QuantizeError> {
     let mut plan = Plan::new(model, settings)?;
     let calibrated = plan.find_ranges(ranges)?;
+    let found = plan.found_ranges(&calibrated);
     let method = ranges.method(settings);
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
@@ -300,6 +301,9 @@ fn quantize_static(
     let pooled_notes = plan.keep_pooled_float(model);
     plan.share_concat_scales(model, &calibrated);
     let mut quantized = quantize(model, &plan, ranges)?;
+    for (value, range) in found {
+        quantized.ranges.entry(value).or_insert(range);
+    }
     for constant in learned {
         quantized.model.graph.initializers.insert(constant.clone());
     }

@@ -79,6 +79,16 @@ fn ranges_and_the_settings_of_the_report_make_a_result_again() {
 }
 
 #[test]
+fn ranges_alone_do_not_make_a_result_again_whose_biases_were_corrected() {
+    let folder = prepared("verify_statistics");
+    let more = ["--save-ranges", "ranges.json", "--report", "r.yaml"];
+    good(&folder, &[&QUANTIZE[..], &more].concat());
+    let said = differs(&folder, &["--ranges", "ranges.json", "--proof", "r.yaml"]);
+    assert!(said.contains("no statistics of the samples"), "{said}");
+    verified(&folder, &["--samples", "data", "--proof", "r.yaml"]);
+}
+
+#[test]
 fn schemes_without_samples_are_verified_too() {
     let folder = prepared("verify_dynamic");
     let scheme = ["--scheme", "weights"];

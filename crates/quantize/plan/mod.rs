@@ -11,7 +11,7 @@ mod ignored_settings;
 mod range_sources;
 mod visit;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rayon::prelude::*;
 
@@ -178,6 +178,18 @@ impl Plan {
             }
         }
         Ok(names)
+    }
+
+    /// The ranges that [`Plan::find_ranges`] computed for these values, by the name of the calibrated
+    /// value. Some of these values then take the scale of another value or stay float.
+    pub(super) fn found_ranges(&self, names: &[String]) -> BTreeMap<String, Range> {
+        let found = names.iter().filter_map(|name| {
+            let RangeOrigin::Observed(source) = self.ranges.get(name)? else {
+                return None;
+            };
+            Some((source.clone(), self.representations.get(name)?.range?))
+        });
+        found.collect()
     }
 
     /// Keeps a value float, and all values that share its scale.

@@ -104,7 +104,8 @@ pub fn run(options: &VerifyOptions) -> Result<(), Failure> {
         named.push("tensors and nodes are equal, and the bytes differ".into());
     }
     let why = made_by.map_or(String::new(), |report| {
-        cause(&report.proof, &outcome.proof, &found.sha256)
+        let provided = quantize.ranges.ranges.is_some();
+        cause(&report.proof, &outcome.proof, &found.sha256, provided)
     });
     Err(Failure::requirement(format!(
         "{} is not what these files and settings give: {}{why}",
@@ -113,8 +114,9 @@ pub fn run(options: &VerifyOptions) -> Result<(), Failure> {
     )))
 }
 
-/// The reason of a difference, as far as the checksums of the report tell it.
-fn cause(report: &Proof, again: &Proof, found: &str) -> String {
+/// The reason of a difference, as far as the checksums of the report tell it. `provided`: the ranges
+/// came from a file.
+fn cause(report: &Proof, again: &Proof, found: &str, provided: bool) -> String {
     let changed = report.result != found;
     let text = match () {
         () if report.result == again.result => {
@@ -125,6 +127,10 @@ fn cause(report: &Proof, again: &Proof, found: &str) -> String {
         }
         () if report.ranges != again.ranges => {
             "the ranges are not those of the report: give the same --ranges, --stats or --samples"
+        }
+        () if provided => {
+            "a file of ranges has no statistics of the samples, which mixed precision and bias correction use: \
+             give the --samples or --stats of the run"
         }
         () if changed => "neither this file nor the model made again is the report's result",
         () => "this file is the report's result, and this build makes another",

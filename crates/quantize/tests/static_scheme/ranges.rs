@@ -191,3 +191,38 @@ fn a_note_tells_of_sums_that_may_saturate_in_onnx_runtime() {
         assert_eq!(of(settings.clone()), None, "{settings}");
     }
 }
+
+#[test]
+fn the_ranges_of_a_result_suffice_for_the_same_settings() {
+    let mut join = node("Concat", &["a", "b"], "c");
+    join.attribute.push(AttributeProto::int("axis", 1));
+    let nodes = vec![
+        node("Conv", &["x", "w"], "a"),
+        node("Conv", &["x", "w"], "b"),
+        join,
+        node("Conv", &["c", "v"], "y"),
+    ];
+    let constants = vec![constant("w", &[3, 3, 1, 1]), constant("v", &[3, 6, 1, 1])];
+    let model = model(nodes, constants, &["y"]);
+    for (settings, method) in [
+        (json!({}), Method::MinMax),
+        (json!({ "guard": false }), Method::MinMax),
+        (
+            json!({ "guard": false, "bias_correction": false }),
+            Method::Auto,
+        ),
+        (
+            json!({ "tensors": { "c": { "type": "u16" } } }),
+            Method::MinMax,
+        ),
+    ] {
+        let first = quantized(&model, settings.clone(), &[("c", [-8.0, 8.0])], method);
+        assert!(first.ranges.contains_key("a"), "{:?}", first.ranges);
+        let provided = ActivationRanges::Provided(&first.ranges);
+        let settings = Settings::from_value(settings).unwrap();
+        let again = apply(&model, &settings, Some(provided)).unwrap();
+        assert_eq!(again.ranges, first.ranges);
+        let bytes = |made: &Quantized| octet_onnx::write(&made.model.to_proto()).unwrap();
+        assert!(bytes(&again) == bytes(&first), "{settings:?}");
+    }
+}
