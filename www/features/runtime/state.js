@@ -43,7 +43,7 @@ import { done, model, run, samples } from '../../state/page.js';
  * @typedef {{ id: number, name: string, samples: number, runs: number, rows: Row[], culprit: { row: string, output: string, found: Culprit | null, failure: string, file: Blob | null } | null, whole: boolean }} Check
  */
 
-/** How the outputs of a model stand to Octet's. @param {Tried | null} tried @returns {'alike' | 'rounded' | 'differs'} */
+/** The place of a model’s outputs beside those of Octet. @param {Tried | null} tried @returns {'alike' | 'rounded' | 'differs'} */
 export function verdict(tried) {
   const apart = tried?.outputs.filter(({ parts }) => parts) ?? [];
   if (apart.length === 0) return 'alike';
