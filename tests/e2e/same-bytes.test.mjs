@@ -1,0 +1,101 @@
+// Given the ranges, every engine makes the same file: the native program, Node and both browsers,
+// with 1, 2 and 4 threads, for each model of the corpus. tests/package/command.test.mjs has the
+// options and errors of the command.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { project } from '../package/installed.mjs';
+import { corpus, inBrowsers } from './walk.mjs';
+import { scratch } from './scratch.mjs';
+
+const native = process.env.OCTET ?? 'octet';
+const threads = [1, 2, 4];
+const folder = join(scratch, 'same-bytes');
+
+/** A model, how it is quantized, and the checksum of the file that the native program makes. @typedef {{ name: string, ranges: boolean, checksum: string }} Made */
+/** @type {Made[]} */
+const made = [];
+
+const model = (/** @type {string} */ name) => join(corpus, 'models', `${name}.onnx`);
+const ranges = (/** @type {string} */ name) => join(folder, `${name}.json`);
+const weightsOnly = ['--scheme', 'weights'];
+
+/** @param {string} program @param {string} name @param {boolean} ranged @param {number} count of threads */
+function checksum(program, name, ranged, count) {
+  const out = join(folder, 'out.onnx');
+  const how = ranged ? ['--ranges', ranges(name)] : weightsOnly;
+  execFileSync(program, ['quantize', model(name), ...how, '--threads', String(count), '--out', out, '--quiet'], { stdio: 'pipe' });
+  return createHash('sha256').update(readFileSync(out)).digest('hex');
+}
+
+/**
+ * Calibrates with one sample. Gives `ranges`, or the scheme `weights` for a model whose operators are
+ * all in graphs of others, or `refused` for one that is quantized already.
+ *
+ * @param {string} name
+ */
+function calibrated(name) {
+  const samples = join(corpus, 'samples', name);
+  const [first] = existsSync(samples) ? readdirSync(samples).filter((file) => file.endsWith('.npz')).sort() : [];
+  const given = first ? ['--samples', join(samples, first)] : ['--demo', '1'];
+  const { status, stderr } = spawnSync(native, ['quantize', model(name), ...given, '--save-ranges', ranges(name), '--out', join(folder, 'out.onnx'), '--quiet'], { encoding: 'utf8' });
+  if (status === 0) return 'ranges';
+  assert.match(stderr, /nothing outside the graphs of|is quantized already/, name);
+  return stderr.includes('already') ? 'refused' : 'weights';
+}
+
+before(() => {
+  mkdirSync(folder, { recursive: true });
+  const names = readdirSync(join(corpus, 'models')).filter((file) => file.endsWith('.onnx')).map((file) => file.slice(0, -5)).sort();
+  for (const name of names) {
+    const how = calibrated(name);
+    if (how === 'refused') continue;
+    made.push({ name, ranges: how === 'ranges', checksum: checksum(native, name, how === 'ranges', 1) });
+  }
+});
+
+test('the native program makes the same files with any number of threads', () => {
+  assert.ok(made.length >= 15, `the corpus has ${made.length} models`);
+  for (const count of threads.slice(1)) {
+    for (const { name, ranges, checksum: wanted } of made) assert.equal(checksum(native, name, ranges, count), wanted, `${name}, ${count} threads`);
+  }
+});
+
+test('so does the command in Node', () => {
+  const command = join(project(), 'node_modules', '.bin', 'octet-onnx');
+  for (const count of threads) {
+    for (const { name, ranges, checksum: wanted } of made) assert.equal(checksum(command, name, ranges, count), wanted, `${name}, ${count} threads`);
+  }
+});
+
+inBrowsers('files given the ranges', (visit) => {
+  const mounts = { '/models/': join(corpus, 'models'), '/ranges/': folder };
+  test('are those of the native program with any number of threads', () => visit({ mounts }, async ({ tab }) => {
+    for (const count of threads) {
+      for (const { name, ranges, checksum: wanted } of made) {
+        const found = await tab.evaluate(async (name, ranged, count) => {
+          // A machine of two cores has no more threads by itself.
+          Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4, configurable: true });
+          const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
+          const octet = (/** @type {any} */ (window).engine ??= await Octet.start({ threads: count }));
+          octet.threads = count;
+          const fetched = async (/** @type {string} */ path) => (await fetch(path)).blob();
+          const open = await octet.open(await fetched(`/models/${name}.onnx`), { name: `${name}.onnx` });
+          try {
+            if (ranged) await open.calibrateByRanges({ path: 'ranges.json', blob: await fetched(`/ranges/${name}.json`) });
+            const { model } = await open.quantize(ranged ? {} : { scheme: 'weights' });
+            const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', model));
+            return [octet.threads, [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('')];
+          } finally {
+            await open.close();
+          }
+        }, name, ranges, count);
+        assert.deepEqual(found, [count, wanted], `${name}, ${count} threads`);
+      }
+    }
+  }));
+});
