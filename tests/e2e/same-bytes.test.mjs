@@ -7,7 +7,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import { project } from '../package/installed.mjs';
 import { corpus, inBrowsers } from './walk.mjs';
 import { scratch } from './scratch.mjs';
@@ -48,27 +48,29 @@ function calibrated(name) {
   return stderr.includes('already') ? 'refused' : 'weights';
 }
 
-before(() => {
+/** The files of the native program, made once. */
+function files() {
+  if (made.length > 0) return made;
   mkdirSync(folder, { recursive: true });
   const names = readdirSync(join(corpus, 'models')).filter((file) => file.endsWith('.onnx')).map((file) => file.slice(0, -5)).sort();
   for (const name of names) {
     const how = calibrated(name);
-    if (how === 'refused') continue;
-    made.push({ name, ranges: how === 'ranges', checksum: checksum(native, name, how === 'ranges', 1) });
+    if (how !== 'refused') made.push({ name, ranges: how === 'ranges', checksum: checksum(native, name, how === 'ranges', 1) });
   }
-});
+  assert.ok(made.length >= 15, `the corpus has ${made.length} models`);
+  return made;
+}
 
 test('the native program makes the same files with any number of threads', () => {
-  assert.ok(made.length >= 15, `the corpus has ${made.length} models`);
   for (const count of threads.slice(1)) {
-    for (const { name, ranges, checksum: wanted } of made) assert.equal(checksum(native, name, ranges, count), wanted, `${name}, ${count} threads`);
+    for (const { name, ranges, checksum: wanted } of files()) assert.equal(checksum(native, name, ranges, count), wanted, `${name}, ${count} threads`);
   }
 });
 
 test('so does the command in Node', () => {
   const command = join(project(), 'node_modules', '.bin', 'octet-onnx');
   for (const count of threads) {
-    for (const { name, ranges, checksum: wanted } of made) assert.equal(checksum(command, name, ranges, count), wanted, `${name}, ${count} threads`);
+    for (const { name, ranges, checksum: wanted } of files()) assert.equal(checksum(command, name, ranges, count), wanted, `${name}, ${count} threads`);
   }
 });
 
@@ -76,7 +78,7 @@ inBrowsers('files given the ranges', (visit) => {
   const mounts = { '/models/': join(corpus, 'models'), '/ranges/': folder };
   test('are those of the native program with any number of threads', () => visit({ mounts }, async ({ tab }) => {
     for (const count of threads) {
-      for (const { name, ranges, checksum: wanted } of made) {
+      for (const { name, ranges, checksum: wanted } of files()) {
         const found = await tab.evaluate(async (name, ranged, count) => {
           // A machine of two cores has no more threads by itself.
           Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4, configurable: true });

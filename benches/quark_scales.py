@@ -2,7 +2,7 @@
 """Compares scales with those of AMD Quark for the same model, with corresponding settings by
 docs/settings.md.
 
-    python benches/quark.py [NAME...]
+    python benches/quark_scales.py [NAME...]
 
 Quark needs PyTorch, six gigabytes, so a checkout does not install it. Create an environment with
 

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Fine-tuned models beside those of AMD Quark, ONNX Runtime and NNCF: error, answers, seconds, memory.
+
+    OCTET=PROGRAM python benches/fine_tuning.py --peers PYTHON [MODEL...]
+
+PYTHON is that of an environment with the peers, which a checkout does not install (six gigabytes):
+
+    python3 -m venv DIR && DIR/bin/pip install amd-quark==0.13 nncf==3.4.0 torch onnxruntime ninja setuptools
+
+Each quantizer runs in a process of its own on the same files; seconds and the peak of memory are
+those of the process, imports included. The models are judged in ONNX Runtime on samples that did
+not calibrate. All have 8-bit weights and activations; Quark's settings are its own for A8W8.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+MODELS = ["ppocr_cls", "squeezenet", "efficientnet_lite0"]
+OURS = {
+    "Octet auto": ["--method", "auto"],
+    "Octet closed form": ["--method", "auto", "--rounding", "closed-form"],
+    "Octet AdaRound": ["--method", "auto", "--rounding", "gptq", "--finetune", "adaround"],
+    "Octet AdaQuant": ["--method", "auto", "--rounding", "closed-form", "--finetune", "adaquant"],
+}
+PEERS = ["ONNX Runtime", "NNCF", "Quark", "Quark AdaRound", "Quark AdaQuant"]
+
+
+def load(folder):
+    import numpy as np
+
+    return [dict(np.load(path)) for path in sorted(Path(folder).glob("*.npz"))]
+
+
+class Reader:
+    """The samples as ONNX Runtime's quantizer and Quark read them."""
+
+    def __init__(self, samples):
+        self.samples, self.at = samples, 0
+
+    def get_next(self):
+        self.at += 1
+        return self.samples[self.at - 1] if self.at <= len(self.samples) else None
+
+    def reset_iter(self):
+        self.at = 0
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, at):
+        return self.samples[at]
+
+
+def onnx_runtime(model, samples, out):
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+
+    class OwnReader(Reader, CalibrationDataReader):
+        pass
+
+    quantize_static(model, out, OwnReader(samples), weight_type=QuantType.QInt8, per_channel=True)
+
+
+def nncf(model, samples, out):
+    import nncf
+    import onnx
+
+    onnx.save(nncf.quantize(onnx.load(model), nncf.Dataset(samples), subset_size=len(samples)), out)
+
+
+def quark(tuning):
+    def quantize(model, samples, out):
+        from onnxruntime.quantization import CalibrationDataReader
+        from quark import onnx as quark_onnx
+
+        class OwnReader(Reader, CalibrationDataReader):
+            pass
+
+        config = getattr(quark_onnx, f"A8W8{tuning}_QCONFIG")
+        quark_onnx.ModelQuantizer(config).quantize_model(model, out, OwnReader(samples))
+
+    return quantize
+
+
+QUANTIZERS = {
+    "ONNX Runtime": onnx_runtime, "NNCF": nncf, "Quark": quark(""),
+    "Quark AdaRound": quark("_ADAROUND"), "Quark AdaQuant": quark("_ADAQUANT"),
+}  # fmt: skip
+
+
+def measured(command, log):
+    """Seconds and peak bytes of a process; `None` for both if it fails."""
+    began = time.perf_counter()
+    # Quark builds its operators with the ninja of its environment.
+    path = f"{Path(command[0]).parent}{os.pathsep}{os.environ['PATH']}"
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, cwd=log.parent, stdout=said, stderr=said, env={**os.environ, "PATH": path})
+        _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        return None, None
+    return time.perf_counter() - began, usage.ru_maxrss * 1024
+
+
+def rows(name, corpus, peers, folder):
+    import reference_runtimes
+    from tasks import TASKS, first
+
+    task = TASKS[name](corpus)
+    part = task.folds[0]
+    samples = reference_runtimes.save_samples(folder / "samples", part.calibration)
+    source, prepared = corpus.model(name), folder / "prepared.onnx"
+    before = reference_runtimes.run(source, part.judged)
+    reference = [first(outputs) for outputs in before]
+    right, of = task.right(before, part.truths)
+    yield name, "float", f"{right} of {of} {task.unit}", "", "", ""
+    octet = [os.environ["OCTET"], "quantize", source, "--calib", samples, "--out", folder / "octet.onnx"]
+    subprocess.run([*octet, "--save-prepared", prepared], check=True, capture_output=True)
+    for label in [*OURS, *(PEERS if peers else [])]:
+        out, log = folder / "out.onnx", folder / "log"
+        # Quantizers that refuse the model, or make one that does not load, get it as Octet prepares it.
+        for model, mark in [(source, ""), (prepared, " †")]:
+            out.unlink(missing_ok=True)
+            ours = [octet[0], "quantize", model, "--calib", samples, "--out", out, *OURS.get(label, [])]
+            command = ours if label in OURS else [peers, Path(__file__).resolve(), "--one", label, model, samples, out]
+            seconds, peak = measured(command, log)
+            try:
+                answers = reference_runtimes.run(out, part.judged)
+            except Exception as error:
+                answers, why = None, str(error)
+                continue
+            break
+        if answers is None:
+            lines = log.read_text(errors="replace").strip().splitlines()
+            print(f"{name}, {label}: {lines[-1] if lines else 'no word'}; {why}", file=sys.stderr)
+            yield name, label, "fails", "", "", ""
+            continue
+        right, of = task.right(answers, part.truths)
+        noise = reference_runtimes.sqnr(reference, [first(outputs) for outputs in answers])
+        yield name, label + mark, f"{right} of {of}", f"{noise:.1f} dB", f"{seconds:.1f} s", f"{peak / 2**20:.0f} MiB"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--peers", help="the python of an environment with the peers")
+    parser.add_argument("--one", nargs=4, metavar=("PEER", "MODEL", "SAMPLES", "OUT"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        peer, model, samples, out = args.one
+        QUANTIZERS[peer](model, load(samples), out)
+        return
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "oracle"))
+    from corpus import Corpus
+
+    print("| model | quantizer | right | SQNR | time | peak memory |\n|---|---|---|---|---|---|")
+    for name in args.models or MODELS:
+        with tempfile.TemporaryDirectory() as folder:
+            for row in rows(name, Corpus(), args.peers, Path(folder)):
+                print("| " + " | ".join(row) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
