@@ -84,6 +84,20 @@ export function boxesInGrids() {
   return whole64([colours, places, object, classes, joined], { output: [1, count, 7] });
 }
 
+/** Like PicoDet: for strides 8, 16 and 32 the scores of two classes, and a distribution over eight strides for each side of a box. */
+export function boxesInLevels() {
+  /** A thing: its row of cells, class, and strides to each side. @type {Record<number, { cell: number, kind: number, sides: number[] }>} */
+  const things = { 64: { cell: 2 * 8 + 4, kind: 0, sides: [2, 1, 2, 3] }, 16: { cell: 4 + 2, kind: 1, sides: [1, 1, 1, 2] } };
+  const levels = [64, 16, 4].map((cells) => {
+    const { cell, kind, sides } = things[cells] ?? { cell: 0, kind: 0, sides: [] };
+    const logits = head(`logits${cells}`, [1, cells, 2], sparse(cells * 2, sides.length > 0 ? { [cell * 2 + kind]: 3 } : {}, -6));
+    const peaks = Object.fromEntries(sides.map((strides, side) => [cell * 32 + side * 8 + strides, 14]));
+    return [logits, head(`distances${cells}`, [1, cells, 32], sparse(cells * 32, peaks)), { nodes: [node('Sigmoid', `squash${cells}`, [`logits${cells}`], `scores${cells}`)], constants: [] }];
+  });
+  const outputs = [64, 16, 4].flatMap((cells) => [[`scores${cells}`, [1, cells, 2]], [`distances${cells}`, [1, cells, 32]]]);
+  return whole64([colours, ...levels.flat()], Object.fromEntries(outputs));
+}
+
 /** Like YOLOv7 with its selection inside: rows of batch, two corners, class and score. */
 export function selectedBoxes() {
   const corners = head('corners', [1, 4, 4], [8, 8, 30, 30, 34, 20, 60, 60, 9, 9, 31, 31, 0, 0, 4, 4]);

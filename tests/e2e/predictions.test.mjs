@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { boxesInGrids, boxesWithMasks, selectedBoxes } from './detectors.mjs';
+import { boxesInGrids, boxesInLevels, boxesWithMasks, selectedBoxes } from './detectors.mjs';
 import { boxesAndLogits, convolution, dense, png, sound, textEncoder, wav } from './model.mjs';
 import { corpus, inBrowsers, model, out, photos } from './walk.mjs';
 
@@ -56,6 +56,10 @@ const kinds = [
   },
   {
     what: 'a detector-with-grids', model: { 'yolox.onnx': boxesInGrids() }, data: { 'a.png': stripe(0), 'b.png': stripe(1), 'c.png': stripe(2) },
+    said: /2 boxes are found by both/, shows: /Float2 boxes.*(cat|dog) \d+\.\d %.*Quantized2 boxes/, canvases: 2,
+  },
+  {
+    what: 'a detector-with-levels', model: { 'picodet.onnx': boxesInLevels() }, data: { 'a.png': stripe(0), 'b.png': stripe(1), 'c.png': stripe(2) },
     said: /2 boxes are found by both/, shows: /Float2 boxes.*(cat|dog) \d+\.\d %.*Quantized2 boxes/, canvases: 2,
   },
   {

@@ -69,7 +69,7 @@ impl Proposal {
         let hints = Hints::new(file, model, input);
         let family = hints.family();
         let family = family.as_ref();
-        let detector = hints.is_detector();
+        let detector = hints.is_detector() || hints.has_levels();
         let mut reasons = Vec::new();
         let mut note = |of, certainty, why: String| reasons.push(Reason { of, certainty, why });
 
@@ -195,6 +195,10 @@ fn values(
             family.usually_have("these values"),
         );
     }
+    if hints.has_levels() {
+        let why = "its outputs are those of PicoDet, which takes these values".to_string();
+        return ("imagenet", Certainty::Likely, why);
+    }
     if detector {
         let why = "its output has the shape of YOLO's, whose models take 0 to 1".to_string();
         return ("unit", Certainty::Likely, why);
@@ -291,6 +295,10 @@ fn fit(
             Certainty::Likely,
             family.usually_have("this way of resizing"),
         );
+    }
+    if hints.has_levels() {
+        let why = "PicoDet is trained on photos that are stretched to its size".to_string();
+        return (ResizeMode::Exact, Certainty::Likely, why);
     }
     match hints.kind(detector) {
         ModelKind::Detector => (

@@ -149,6 +149,29 @@ fn a_detector_without_metadata_is_known_by_its_output() {
 }
 
 #[test]
+fn a_detector_with_a_pyramid_of_outputs_takes_stretched_photos() {
+    let sized = ("image", DataType::Float, &[1, 3, 416, 416][..]);
+    let mut graph = plain(sized, &[1, 2704, 80]);
+    for (at, cells) in [2704, 2704, 676, 676, 169, 169]
+        .into_iter()
+        .enumerate()
+        .skip(1)
+    {
+        let shape = [1, cells, [80, 32][at % 2]];
+        let name = format!("f{at}");
+        graph
+            .node
+            .push(NodeProto::new("Frob", &name, &["image"], &[&name]));
+        graph.output.push(port(&name, DataType::Float, &shape));
+    }
+    let proposal = proposed("best.onnx", &model(graph, &[])).unwrap();
+    assert_eq!(
+        (proposal.preset, proposal.image.resize),
+        ("imagenet", ResizeMode::Exact)
+    );
+}
+
+#[test]
 fn hidden_states_are_not_boxes() {
     let graph = plain(("pixel_values", DataType::Float, OPEN), &[-1, 197, 768]);
     let proposal = proposed("model.onnx", &model(graph, &[])).unwrap();

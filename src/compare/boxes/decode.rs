@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::OutputTensor;
+use super::levels::Levels;
 
 /// Layout of boxes and scores in the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub(super) enum BoxLayout {
         scores: usize,
         classes: Option<usize>,
     },
+    /// Outputs of scores and of distances for each level of a pyramid.
+    Levels(Levels),
 }
 
 /// A box of a sample.
@@ -79,6 +82,8 @@ pub(super) struct BoxDecoding {
     prototypes: usize,
     /// For coordinates relative to a cell of a grid: column, row and stride of each box.
     cells: Option<Vec<[f32; 3]>>,
+    /// Height and width of the picture.
+    picture: Option<(usize, usize)>,
 }
 
 impl BoxDecoding {
@@ -90,14 +95,19 @@ impl BoxDecoding {
         let mut decoding = BoxDecoding {
             logits: false,
             background: None,
-            corners: matches!(layout, BoxLayout::Selected(_) | BoxLayout::Batched(_)),
+            corners: matches!(
+                layout,
+                BoxLayout::Selected(_) | BoxLayout::Batched(_) | BoxLayout::Levels(_)
+            ),
             class_first: false,
             prototypes: around.prototypes,
             cells: None,
+            picture: around.picture,
         };
         match layout {
             BoxLayout::Selected(at) => decoding.class_first = begins_with_class(outputs[at].0),
             BoxLayout::Rows(at) => decoding.cells = cells(outputs[at], around.picture),
+            BoxLayout::Levels(levels) => decoding.logits = levels.are_logits(outputs),
             _ => {}
         }
         let BoxLayout::Separate { boxes, scores, .. } = layout else {
@@ -241,6 +251,18 @@ pub(super) fn boxes(
                 take(item, [a, b, c, d], score, class, &[]);
             }
         }
+        BoxLayout::Levels(levels) => {
+            let picture = decoding.picture.unwrap_or_default();
+            for one in levels.boxes(outputs, picture) {
+                let class = greatest(one.scores);
+                // Each class has a logit of its own.
+                let score = match decoding.logits {
+                    true => 1.0 / (1.0 + (-one.scores[class]).exp()),
+                    false => one.scores[class],
+                };
+                take(one.item, one.corners, score, class, &[]);
+            }
+        }
         BoxLayout::Separate {
             boxes,
             scores,
@@ -282,7 +304,7 @@ fn begins_with_class(values: &[f32]) -> bool {
 }
 
 /// Strides of the grids of a detector, the finest first.
-const STRIDES: [usize; 4] = [8, 16, 32, 64];
+pub(super) const STRIDES: [usize; 4] = [8, 16, 32, 64];
 
 /// Column, row and stride of the cell of each box, if coordinates are relative to cells as YOLOX
 /// writes them: one box a cell, and logarithms of sizes, so that some are negative.
@@ -311,7 +333,7 @@ fn cells(
     known.into_iter().find(|cells| cells.len() == count)
 }
 
-fn greatest(values: &[f32]) -> usize {
+pub(super) fn greatest(values: &[f32]) -> usize {
     let indices = 0..values.len();
     indices
         .rev()

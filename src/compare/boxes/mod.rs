@@ -1,11 +1,13 @@
 //! Compares the boxes of a detector, float and quantized: confident boxes that match.
 
 mod decode;
+mod levels;
 
 use serde::{Deserialize, Serialize};
 
 pub use decode::DetectedBox;
 use decode::{BoxDecoding, BoxLayout, Surroundings, boxes, boxes_per_sample, rows_of};
+use levels::Levels;
 
 use super::difference::Difference;
 use super::output_kinds::{OutputKind, OutputTraits};
@@ -67,7 +69,8 @@ impl Detector {
         let layout = one
             .clone()
             .find_map(|(at, (traits, shape))| single_output(traits, shape).map(|layout| layout(at)))
-            .or_else(|| separate_outputs(traits, shapes))?;
+            .or_else(|| separate_outputs(traits, shapes))
+            .or_else(|| Levels::from_outputs(traits, shapes).map(BoxLayout::Levels))?;
         Some(Detector {
             layout,
             prototypes: prototypes(layout, traits, shapes),
@@ -88,6 +91,8 @@ impl Detector {
                 _ if output == scores => Some(OutputKind::Scores),
                 _ => None,
             },
+            BoxLayout::Levels(levels) if levels.has_distances(output) => Some(OutputKind::Boxes),
+            BoxLayout::Levels(levels) => levels.has_scores(output).then_some(OutputKind::Scores),
         }
     }
 
@@ -139,7 +144,7 @@ impl Detector {
         let (at, columns) = match self.layout {
             BoxLayout::Columns(at) => (at, true),
             BoxLayout::Rows(at) | BoxLayout::Selected(at) => (at, false),
-            BoxLayout::Batched(_) | BoxLayout::Separate { .. } => return,
+            BoxLayout::Batched(_) | BoxLayout::Separate { .. } | BoxLayout::Levels(_) => return,
         };
         let ((a, shape), (b, other)) = (float[at], quantized[at]);
         let [.., height, width] = *shape else { return };
@@ -188,7 +193,7 @@ impl Detector {
         }
         let together = !matches!(
             self.layout,
-            BoxLayout::Separate { .. } | BoxLayout::Batched(_)
+            BoxLayout::Separate { .. } | BoxLayout::Batched(_) | BoxLayout::Levels(_)
         );
         let parts = together.then(|| DetectionErrors {
             boxes: self.difference.0.metrics().sqnr,

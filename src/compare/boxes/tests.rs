@@ -217,3 +217,93 @@ fn selected_rows_are_read_in_each_order() {
         );
     }
 }
+
+/// Heads of a picture of 64 × 64 at strides 8, 16 and 32, with two classes and eight values a side.
+/// One cell of the second level has a thing that reaches 1, 1, 2 and 2 strides from its center.
+fn heads(confident: f32, other: f32) -> Vec<(Vec<f32>, [usize; 3])> {
+    let rows = [64usize, 16, 4];
+    let mut all = Vec::new();
+    for cells in rows {
+        let mut scores = vec![other; cells * 2];
+        let mut distances = vec![0.0; cells * 32];
+        if cells == 16 {
+            let cell = 4 + 2; // second row, third column
+            scores[cell * 2 + 1] = confident;
+            for (side, bin) in [1, 1, 2, 2].into_iter().enumerate() {
+                distances[cell * 32 + side * 8 + bin] = 60.0;
+            }
+        }
+        all.push((distances, [1, cells, 32]));
+        all.push((scores, [1, cells, 2]));
+    }
+    all
+}
+
+#[test]
+fn heads_with_a_distribution_for_each_side_become_boxes() {
+    for (confident, other) in [(0.9, 0.01), (3.0, -6.0)] {
+        let heads = heads(confident, other);
+        let outputs: Vec<OutputTensor<'_>> = heads
+            .iter()
+            .map(|(values, shape)| (values.as_slice(), shape.as_slice()))
+            .collect();
+        let shapes: Vec<&[usize]> = outputs.iter().map(|(_, shape)| *shape).collect();
+        let traits = vec![OutputTraits::named("y"); 6];
+        let mut tested = Detector::from_outputs(&traits, &shapes).unwrap();
+        assert_eq!(tested.kind(0), Some(OutputKind::Boxes));
+        assert_eq!(tested.kind(1), Some(OutputKind::Scores));
+        let (matches, [first, _]) = tested.add(&outputs, &outputs, Some((64, 64)));
+        assert_eq!(
+            (matches.confident, matches.matched, matches.extra),
+            (1, 1, 0)
+        );
+        assert_eq!(first[0].class, 1);
+        let near = [24.0, 8.0, 72.0, 56.0]
+            .into_iter()
+            .zip(first[0].coordinates);
+        assert!(near.clone().all(|(a, b)| (a - b).abs() < 0.01), "{first:?}");
+        // Another picture has other cells.
+        let (matches, _) = tested.add(&outputs, &outputs, Some((640, 640)));
+        assert_eq!(matches.confident, 0);
+    }
+}
+
+#[test]
+fn outputs_without_the_cells_of_a_pyramid_are_no_heads() {
+    let traits = vec![OutputTraits::named("y"); 6];
+    for shapes in [
+        // Layers of a transformer.
+        [
+            [1, 64, 32],
+            [1, 64, 2],
+            [1, 64, 32],
+            [1, 64, 2],
+            [1, 64, 32],
+            [1, 64, 2],
+        ],
+        // Scores of another number of classes at each level.
+        [
+            [1, 64, 32],
+            [1, 64, 2],
+            [1, 16, 32],
+            [1, 16, 3],
+            [1, 4, 32],
+            [1, 4, 2],
+        ],
+        // An odd number of distances.
+        [
+            [1, 64, 30],
+            [1, 64, 2],
+            [1, 16, 30],
+            [1, 16, 2],
+            [1, 4, 30],
+            [1, 4, 2],
+        ],
+    ] {
+        let shapes: Vec<&[usize]> = shapes.iter().map(<[usize; 3]>::as_slice).collect();
+        assert!(
+            Detector::from_outputs(&traits, &shapes).is_none(),
+            "{shapes:?}"
+        );
+    }
+}
