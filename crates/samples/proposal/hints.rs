@@ -99,11 +99,11 @@ impl<'a> Hints<'a> {
 
     /// True if several outputs have distances to the sides of boxes as distributions, as PicoDet and
     /// NanoDet write them: `[N, cells, 4 × 8]`, or 16 or 17.
-    pub(super) fn has_levels(&self) -> bool {
+    pub(super) fn has_pyramid(&self) -> bool {
         let distances =
             |shape: &&Vec<Dim>| matches!(shape.as_slice(), [_, _, Dim::Known(32 | 64 | 68)]);
-        let levels = self.outputs.iter().filter(distances).count();
-        (3..=4).contains(&levels) && self.outputs.len() == 2 * levels
+        let count = self.outputs.iter().filter(distances).count();
+        (3..=4).contains(&count) && self.outputs.len() == 2 * count
     }
 
     /// True if an output has the shape of YOLO's boxes: `[N, 4 + classes, cells]` or `[N, cells, 5

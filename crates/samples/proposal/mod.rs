@@ -69,7 +69,7 @@ impl Proposal {
         let hints = Hints::new(file, model, input);
         let family = hints.family();
         let family = family.as_ref();
-        let detector = hints.is_detector() || hints.has_levels();
+        let detector = hints.is_detector() || hints.has_pyramid();
         let mut reasons = Vec::new();
         let mut note = |of, certainty, why: String| reasons.push(Reason { of, certainty, why });
 
@@ -195,7 +195,7 @@ fn values(
             family.usually_have("these values"),
         );
     }
-    if hints.has_levels() {
+    if hints.has_pyramid() {
         let why = "its outputs are those of PicoDet, which takes these values".to_string();
         return ("imagenet", Certainty::Likely, why);
     }
@@ -296,7 +296,7 @@ fn fit(
             family.usually_have("this way of resizing"),
         );
     }
-    if hints.has_levels() {
+    if hints.has_pyramid() {
         let why = "PicoDet is trained on photos that are stretched to its size".to_string();
         return (ResizeMode::Exact, Certainty::Likely, why);
     }

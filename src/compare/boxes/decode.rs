@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::OutputTensor;
-use super::levels::Levels;
+use super::pyramid::PyramidHeads;
 
 /// Layout of boxes and scores in the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub(super) enum BoxLayout {
         classes: Option<usize>,
     },
     /// Outputs of scores and of distances for each level of a pyramid.
-    Levels(Levels),
+    Pyramid(PyramidHeads),
 }
 
 /// A box of a sample.
@@ -97,7 +97,7 @@ impl BoxDecoding {
             background: None,
             corners: matches!(
                 layout,
-                BoxLayout::Selected(_) | BoxLayout::Batched(_) | BoxLayout::Levels(_)
+                BoxLayout::Selected(_) | BoxLayout::Batched(_) | BoxLayout::Pyramid(_)
             ),
             class_first: false,
             prototypes: around.prototypes,
@@ -107,7 +107,7 @@ impl BoxDecoding {
         match layout {
             BoxLayout::Selected(at) => decoding.class_first = begins_with_class(outputs[at].0),
             BoxLayout::Rows(at) => decoding.cells = cells(outputs[at], around.picture),
-            BoxLayout::Levels(levels) => decoding.logits = levels.are_logits(outputs),
+            BoxLayout::Pyramid(levels) => decoding.logits = levels.are_logits(outputs),
             _ => {}
         }
         let BoxLayout::Separate { boxes, scores, .. } = layout else {
@@ -251,7 +251,7 @@ pub(super) fn boxes(
                 take(item, [a, b, c, d], score, class, &[]);
             }
         }
-        BoxLayout::Levels(levels) => {
+        BoxLayout::Pyramid(levels) => {
             let picture = decoding.picture.unwrap_or_default();
             for one in levels.boxes(outputs, picture) {
                 let class = greatest(one.scores);

@@ -1,13 +1,13 @@
 //! Compares the boxes of a detector, float and quantized: confident boxes that match.
 
 mod decode;
-mod levels;
+mod pyramid;
 
 use serde::{Deserialize, Serialize};
 
 pub use decode::DetectedBox;
 use decode::{BoxDecoding, BoxLayout, Surroundings, boxes, boxes_per_sample, rows_of};
-use levels::Levels;
+use pyramid::PyramidHeads;
 
 use super::difference::Difference;
 use super::output_kinds::{OutputKind, OutputTraits};
@@ -70,7 +70,7 @@ impl Detector {
             .clone()
             .find_map(|(at, (traits, shape))| single_output(traits, shape).map(|layout| layout(at)))
             .or_else(|| separate_outputs(traits, shapes))
-            .or_else(|| Levels::from_outputs(traits, shapes).map(BoxLayout::Levels))?;
+            .or_else(|| PyramidHeads::from_outputs(traits, shapes).map(BoxLayout::Pyramid))?;
         Some(Detector {
             layout,
             prototypes: prototypes(layout, traits, shapes),
@@ -91,8 +91,8 @@ impl Detector {
                 _ if output == scores => Some(OutputKind::Scores),
                 _ => None,
             },
-            BoxLayout::Levels(levels) if levels.has_distances(output) => Some(OutputKind::Boxes),
-            BoxLayout::Levels(levels) => levels.has_scores(output).then_some(OutputKind::Scores),
+            BoxLayout::Pyramid(levels) if levels.has_distances(output) => Some(OutputKind::Boxes),
+            BoxLayout::Pyramid(levels) => levels.has_scores(output).then_some(OutputKind::Scores),
         }
     }
 
@@ -144,7 +144,7 @@ impl Detector {
         let (at, columns) = match self.layout {
             BoxLayout::Columns(at) => (at, true),
             BoxLayout::Rows(at) | BoxLayout::Selected(at) => (at, false),
-            BoxLayout::Batched(_) | BoxLayout::Separate { .. } | BoxLayout::Levels(_) => return,
+            BoxLayout::Batched(_) | BoxLayout::Separate { .. } | BoxLayout::Pyramid(_) => return,
         };
         let ((a, shape), (b, other)) = (float[at], quantized[at]);
         let [.., height, width] = *shape else { return };
@@ -193,7 +193,7 @@ impl Detector {
         }
         let together = !matches!(
             self.layout,
-            BoxLayout::Separate { .. } | BoxLayout::Batched(_) | BoxLayout::Levels(_)
+            BoxLayout::Separate { .. } | BoxLayout::Batched(_) | BoxLayout::Pyramid(_)
         );
         let parts = together.then(|| DetectionErrors {
             boxes: self.difference.0.metrics().sqnr,

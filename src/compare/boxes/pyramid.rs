@@ -18,7 +18,7 @@ type Head = (usize, usize, usize);
 
 /// Outputs of scores and of distances, the finest level first. The first `count` are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Levels {
+pub(super) struct PyramidHeads {
     scores: [usize; STRIDES.len()],
     distances: [usize; STRIDES.len()],
     count: usize,
@@ -31,10 +31,13 @@ pub(super) struct LevelBox<'a> {
     pub(super) scores: &'a [f32],
 }
 
-impl Levels {
+impl PyramidHeads {
     /// Recognizes the heads by their shapes: as many outputs of scores as of distances, with the same
     /// rows.
-    pub(super) fn from_outputs(traits: &[OutputTraits], shapes: &[&[usize]]) -> Option<Levels> {
+    pub(super) fn from_outputs(
+        traits: &[OutputTraits],
+        shapes: &[&[usize]],
+    ) -> Option<PyramidHeads> {
         let mut heads: Vec<Head> = (traits.iter().zip(shapes).enumerate())
             .filter(|(_, (traits, _))| traits.unjudged().is_none())
             .filter_map(|(at, (_, shape))| match **shape {
@@ -58,7 +61,7 @@ impl Levels {
                     (places.iter_mut().zip(of)).for_each(|(place, (at, ..))| *place = *at);
                     places
                 };
-                Levels {
+                PyramidHeads {
                     scores: places(&scores),
                     distances: places(&distances),
                     count,
@@ -87,7 +90,7 @@ impl Levels {
         })
     }
 
-    /// All boxes of a picture of this height and width. Levels whose cells do not fill it have none.
+    /// All boxes of a picture of this height and width. PyramidHeads whose cells do not fill it have none.
     pub(super) fn boxes<'a>(
         &self,
         outputs: &[OutputTensor<'a>],
