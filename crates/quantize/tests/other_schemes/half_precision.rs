@@ -106,6 +106,21 @@ fn far_activations_are_clipped_and_listed() {
 }
 
 #[test]
+fn far_inputs_of_the_model_are_clipped_and_listed() {
+    let done = halved(&far_sum(), "clip", &[("x", 1e5)]);
+    assert_eq!(float_nodes(&done), [""; 0]);
+    let listed = done.notes.iter().filter(|note| note.contains("`x`"));
+    assert_eq!(listed.count(), 1, "{:?}", done.notes);
+    let graph = &done.model.graph;
+    let clip = &graph.nodes()[graph.producer("x_clipped").unwrap()];
+    assert!(clip.is("Clip"));
+    assert_eq!(graph.element_types()["x_clipped"], DataType::Float16);
+    let product = graph.nodes().iter().find(|node| node.is("MatMul"));
+    assert_eq!(product.unwrap().input[0], "x_clipped");
+    assert_eq!(graph.inputs[0].name.as_deref(), Some("x"));
+}
+
+#[test]
 fn layers_norms_and_roots_take_up_the_powers_of_rescaled_activations() {
     let done = halved(&far_sum(), "rescale", &[("sum", 2e5), ("square", 9e4)]);
     assert_eq!(float_nodes(&done), [""; 0]);
