@@ -163,7 +163,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// Number of threads of the command in these arguments; none if it needs no pool. Node starts the
-/// threads before it calls [`command_line`].
+/// threads before it calls [`command_line`]; `packages/npm/src/command.js` lists what needs none.
 #[cfg(target_family = "wasm")]
 pub fn threads_wanted(arguments: impl IntoIterator<Item = OsString>) -> usize {
     match parsed(arguments).map(|parsed| parsed.command) {

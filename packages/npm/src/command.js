@@ -15,7 +15,11 @@ const internal = 70;
 /** Interval in milliseconds at which a panic is looked for. */
 const glance = 50;
 
-prepareNode();
+/** First arguments of commands that start no threads (`threads_wanted` in src/bin/octet.rs). */
+const withoutThreads = ['inspect', 'check', 'completions', 'help', '--help', '-h', '--version', '-V'];
+
+const words = process.argv.slice(2);
+prepareNode({ threads: !withoutThreads.includes(words[0] ?? 'help') });
 compileLazily();
 
 /** @type {{ control: Int32Array, panic: Uint8Array } | undefined} */
@@ -27,7 +31,7 @@ function fail(line) {
   process.exit(internal);
 }
 
-const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: { name: 'octet', arguments: process.argv.slice(2) } });
+const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: { name: 'octet', arguments: words } });
 worker.on('message', ({ memory, code }) => {
   if (memory) shared = memory;
   else process.exit(code);

@@ -12,11 +12,15 @@ const usesRelaxedSimd = new Uint8Array([
 /**
  * Sets what Node 20 needs before it compiles the wasm: relaxed SIMD is behind a flag, and the
  * baseline compiler of its V8 (11.3) makes threads wait for ever. Without that compiler a function
- * is optimized at its first call. Node 22 needs neither.
+ * is optimized at its first call, which takes longer. Node 22 needs neither.
+ *
+ * @param {{ threads?: boolean }} [use] `threads`: false where none are started
  */
-export function prepareNode() {
+export function prepareNode({ threads = true } = {}) {
   if (WebAssembly.validate(usesRelaxedSimd)) return;
-  for (const flag of ['--experimental-wasm-relaxed-simd', '--no-liftoff', '--wasm-lazy-compilation']) v8.setFlagsFromString(flag);
+  v8.setFlagsFromString('--experimental-wasm-relaxed-simd');
+  if (!threads) return;
+  for (const flag of ['--no-liftoff', '--wasm-lazy-compilation']) v8.setFlagsFromString(flag);
 }
 
 /** Compiles functions at their first call, so that a short command starts at once. */
