@@ -127,6 +127,26 @@ export function inBrowsers(what, tests, which = /** @type {readonly any[]} */ ([
   }
 }
 
+/**
+ * A click that comes again where the element was rendered anew under it, as figures that arrive do. A
+ * person would click again, too.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @returns {typeof page.click}
+ */
+function clicksAgain(page) {
+  const click = page.click.bind(page);
+  return async (...what) => {
+    try {
+      await click(...what);
+    } catch (error) {
+      if (!/not clickable/.test(String(error))) throw error;
+      await new Promise((next) => setTimeout(next, 300));
+      await click(...what);
+    }
+  };
+}
+
 /** A page with its own server, and all of its requests. */
 export class Visit {
   /** @type {string[]} */
@@ -148,6 +168,7 @@ export class Visit {
     if (older) await visit.page.evaluateOnNewDocument(withoutRelaxedSimd);
     await visit.page.setViewport({ width: 1280, height: 900 });
     visit.page.setDefaultTimeout(240_000);
+    visit.page.click = clicksAgain(visit.page);
     // This includes requests of the worker and its threads; blobs never leave the browser.
     visit.page.on('request', (request) => visit.requests.push(request.url()));
     visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
