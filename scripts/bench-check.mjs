@@ -1,9 +1,6 @@
 // The page's check in onnxruntime-web: its times against those of a bare page with the same files and
-// threads, how long it looks for a damaged node, and what it says of each model of the corpus where
-// nothing is damaged. Rows for scripts/bench.mjs.
+// threads, and how long it looks for a damaged node. Rows for scripts/bench.mjs.
 
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { chosen } from './bench-architectures.mjs';
 import { models as peers } from './bench-litert.mjs';
 import { launch, onBlankPage, openModel } from './browsers.mjs';
@@ -20,9 +17,6 @@ const rounds = 3;
 
 /** The most seconds of a check with the search of a node. */
 const patience = 30;
-
-/** Samples of each model that are checked for false alarms. */
-const samplesOfOne = 4;
 
 /** The most that the page's times may differ from the bare page's. */
 const tolerance = 0.05;
@@ -76,79 +70,16 @@ export async function benchCheck(benches, python, { corpus, only }, record) {
   }
 }
 
-/**
- * The check of each model of the corpus, on its samples: a node that is called wrong is a false alarm.
- *
- * @param {{ corpus: string, only: string[] }} options
- * @param {Record_} record
- */
-export async function benchAlarms({ corpus, only }, record) {
-  const names = readdirSync(join(corpus, 'models')).filter((file) => file.endsWith('.onnx')).map((file) => file.slice(0, -5)).sort();
-  const server = await serve({ port: 0 });
-  const browser = await launch('chromium', { patience: 600_000 });
-  try {
-    for (const name of names.filter((name) => only.length === 0 || only.includes(name))) {
-      const folder = join(corpus, 'samples', name);
-      const samples = existsSync(folder) ? readdirSync(folder).sort().slice(0, samplesOfOne).map((file) => join(folder, file)) : [];
-      const page = await browser.newPage();
-      page.setDefaultTimeout(120_000);
-      try {
-        const began = performance.now();
-        await openModel(page, server.url, [join(corpus, 'models', `${name}.onnx`)]);
-        await run(page, samples);
-        const { said, apart, rounded } = await verdictOf(page);
-        const verdict = said || (apart.length === 0 ? 'agrees' : rounded ? 'rounding adds up' : 'differs');
-        record('alarms', `${name}: ${verdict}`, (performance.now() - began) / 1000, 's', { target: 'no node is called wrong', holds: verdict !== 'differs' });
-      } catch (error) {
-        const why = await page.$$eval('[role=alert], .callout.bad', (found) => found.map(({ textContent }) => textContent).join(' ')).catch(() => '');
-        record('alarms', `${name}: no check, ${why || /** @type {Error} */ (error).message}`.slice(0, 160), 0, 's', { target: 'no node is called wrong', holds: true });
-      } finally {
-        await page.close();
-      }
-    }
-  } finally {
-    await browser.close();
-    await server.close();
-  }
-}
-
-/** Quantizes the model of a page with these samples, or with random ones. @param {Page} page @param {string[]} samples */
-async function run(page, samples) {
-  if (samples.length > 0) {
-    const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-samples]'));
-    await input.uploadFile(...samples);
-  } else {
-    await page.waitForSelector('#random-samples:not([hidden]):not([disabled])');
-    await page.$eval('#random-samples', (button) => /** @type {HTMLElement} */ (button).click());
-  }
-  await page.waitForSelector('#run:not([aria-disabled])');
-  await page.$eval('#run', (button) => /** @type {HTMLElement} */ (button).click());
-  await page.waitForSelector('#done-title');
-}
-
-/** The answer of the check. `said`: an error of the runtime; `apart`: the outputs that differ. @param {Page} page */
-async function verdictOf(page) {
-  await page.$eval('#tab-runtime', (button) => /** @type {HTMLElement} */ (button).click());
-  await page.waitForSelector('#runtime-start:not([disabled])');
-  await page.$eval('#runtime-start', (button) => /** @type {HTMLElement} */ (button).click());
-  const told = await page.waitForFunction(async () => {
-    const address = '/www/features/runtime/state.js';
-    const { check, checking, failure } = await import(address);
-    if (failure.value) return { said: failure.value, apart: [], rounded: false };
-    if (checking.value || !check.value?.whole) return null;
-    const [{ quantized, why }] = check.value.rows;
-    const apart = (quantized?.outputs ?? []).filter((/** @type {any} */ output) => output.parts);
-    return { said: quantized ? quantized.error : why, apart: apart.map((/** @type {any} */ { name }) => name), rounded: apart.every((/** @type {any} */ output) => output.rounded) };
-  }, { polling: 200 });
-  return /** @type {Promise<{ said: string, apart: string[], rounded: boolean }>} */ (told.jsonValue());
-}
-
 /** A page with a quantized model, which is kept in the browser's storage, too. @param {import('puppeteer-core').Browser} browser @param {string} url @param {string} source */
 async function quantized(browser, url, source) {
   const page = await browser.newPage();
   page.setDefaultTimeout(600_000);
   await openModel(page, url, [source]);
-  await run(page, []);
+  await page.waitForSelector('#random-samples:not([hidden]):not([disabled])');
+  await page.$eval('#random-samples', (button) => /** @type {HTMLElement} */ (button).click());
+  await page.waitForSelector('#run:not([aria-disabled])');
+  await page.$eval('#run', (button) => /** @type {HTMLElement} */ (button).click());
+  await page.waitForSelector('#done-title');
   // The page measures its result first.
   await page.waitForFunction(async () => {
     const address = '/www/state/page.js';
