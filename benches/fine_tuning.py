@@ -56,13 +56,17 @@ class Reader:
         return self.samples[at]
 
 
+def reader(samples):
+    """The samples as ONNX Runtime's quantizer and Quark check their type."""
+    from onnxruntime.quantization import CalibrationDataReader
+
+    return type("CheckedReader", (Reader, CalibrationDataReader), {})(samples)
+
+
 def onnx_runtime(model, samples, out):
-    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+    from onnxruntime.quantization import QuantType, quantize_static
 
-    class OwnReader(Reader, CalibrationDataReader):
-        pass
-
-    quantize_static(model, out, OwnReader(samples), weight_type=QuantType.QInt8, per_channel=True)
+    quantize_static(model, out, reader(samples), weight_type=QuantType.QInt8, per_channel=True)
 
 
 def nncf(model, samples, out):
@@ -74,14 +78,10 @@ def nncf(model, samples, out):
 
 def quark(tuning):
     def quantize(model, samples, out):
-        from onnxruntime.quantization import CalibrationDataReader
         from quark import onnx as quark_onnx
 
-        class OwnReader(Reader, CalibrationDataReader):
-            pass
-
         config = getattr(quark_onnx, f"A8W8{tuning}_QCONFIG")
-        quark_onnx.ModelQuantizer(config).quantize_model(model, out, OwnReader(samples))
+        quark_onnx.ModelQuantizer(config).quantize_model(model, out, reader(samples))
 
     return quantize
 
@@ -93,15 +93,16 @@ QUANTIZERS = {
 
 
 def measured(command, log):
-    """Seconds and peak bytes of a process; `None` for both if it fails."""
+    """Seconds and peak bytes of a process."""
     began = time.perf_counter()
     # Quark builds its operators with the ninja of its environment.
     path = f"{Path(command[0]).parent}{os.pathsep}{os.environ['PATH']}"
     with log.open("wb") as said:
         process = subprocess.Popen(command, cwd=log.parent, stdout=said, stderr=said, env={**os.environ, "PATH": path})
         _, status, usage = os.wait4(process.pid, 0)
-    if os.waitstatus_to_exitcode(status) != 0:
-        return None, None
+    code = os.waitstatus_to_exitcode(status)
+    if code != 0:
+        raise RuntimeError(f"it ended with code {code}")
     return time.perf_counter() - began, usage.ru_maxrss * 1024
 
 
@@ -126,8 +127,8 @@ def rows(name, corpus, peers, folder):
             out.unlink(missing_ok=True)
             ours = [octet[0], "quantize", model, "--calib", samples, "--out", out, *OURS.get(label, [])]
             command = ours if label in OURS else [peers, Path(__file__).resolve(), "--one", label, model, samples, out]
-            seconds, peak = measured(command, log)
             try:
+                seconds, peak = measured(command, log)
                 answers = reference_runtimes.run(out, part.judged)
             except Exception as error:
                 answers, why = None, str(error)

@@ -71,8 +71,10 @@ export interface ForecastOptions {
   signal?: AbortSignal;
 }
 
-/** A calibration: `samples` of `given` were run. `tuned`: what the settings `tuning` learned. */
-/** `resumed`: the number of layers that an earlier run had learned. */
+/**
+ * A calibration: `samples` of `given` were run. `tuned`: what the settings `tuning` learned;
+ * `resumed`: the number of layers that an earlier run had learned.
+ */
 export type Calibration = CalibrationSummary & { given: number; tuned: (TuningSummary & { resumed: number }) | null };
 
 export interface Progress {

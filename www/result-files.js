@@ -52,7 +52,6 @@ function unwritable(cause, { name, bytes }) {
     : failure('write', `${size} can't be written: ${reason(cause)}; check the place and go on, or discard what was made`);
 }
 
-
 /** @param {FileSystemDirectoryHandle} folder @param {string} name */
 async function there(folder, name) {
   return folder.getFileHandle(name).then((handle) => handle, () => null);

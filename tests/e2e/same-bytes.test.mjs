@@ -16,7 +16,7 @@ const native = process.env.OCTET ?? 'octet';
 const threads = [1, 2, 4];
 const folder = join(scratch, 'same-bytes');
 
-/** A model, how it is quantized, and the checksum of the file that the native program makes. @typedef {{ name: string, ranges: boolean, checksum: string }} Made */
+/** A model, how it is quantized, and the checksum of the file that the native program makes. @typedef {{ name: string, ranged: boolean, checksum: string }} Made */
 /** @type {Made[]} */
 const made = [];
 
@@ -55,7 +55,7 @@ function files() {
   const names = readdirSync(join(corpus, 'models')).filter((file) => file.endsWith('.onnx')).map((file) => file.slice(0, -5)).sort();
   for (const name of names) {
     const how = calibrated(name);
-    if (how !== 'refused') made.push({ name, ranges: how === 'ranges', checksum: checksum(native, name, how === 'ranges', 1) });
+    if (how !== 'refused') made.push({ name, ranged: how === 'ranges', checksum: checksum(native, name, how === 'ranges', 1) });
   }
   assert.ok(made.length >= 15, `the corpus has ${made.length} models`);
   return made;
@@ -63,14 +63,14 @@ function files() {
 
 test('the native program makes the same files with any number of threads', () => {
   for (const count of threads.slice(1)) {
-    for (const { name, ranges, checksum: wanted } of files()) assert.equal(checksum(native, name, ranges, count), wanted, `${name}, ${count} threads`);
+    for (const { name, ranged, checksum: wanted } of files()) assert.equal(checksum(native, name, ranged, count), wanted, `${name}, ${count} threads`);
   }
 });
 
 test('so does the command in Node', () => {
   const command = join(project(), 'node_modules', '.bin', 'octet-onnx');
   for (const count of threads) {
-    for (const { name, ranges, checksum: wanted } of files()) assert.equal(checksum(command, name, ranges, count), wanted, `${name}, ${count} threads`);
+    for (const { name, ranged, checksum: wanted } of files()) assert.equal(checksum(command, name, ranged, count), wanted, `${name}, ${count} threads`);
   }
 });
 
@@ -78,7 +78,7 @@ inBrowsers('files given the ranges', (visit) => {
   const mounts = { '/models/': join(corpus, 'models'), '/ranges/': folder };
   test('are those of the native program with any number of threads', () => visit({ mounts }, async ({ tab }) => {
     for (const count of threads) {
-      for (const { name, ranges, checksum: wanted } of files()) {
+      for (const { name, ranged, checksum: wanted } of files()) {
         const found = await tab.evaluate(async (name, ranged, count) => {
           // A machine of two cores has no more threads by itself.
           Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4, configurable: true });
@@ -95,7 +95,7 @@ inBrowsers('files given the ranges', (visit) => {
           } finally {
             await open.close();
           }
-        }, name, ranges, count);
+        }, name, ranged, count);
         assert.deepEqual(found, [count, wanted], `${name}, ${count} threads`);
       }
     }

@@ -128,7 +128,7 @@ fn cause(report: &Proof, again: &Proof, found: &str, provided: bool) -> String {
         () if report.ranges != again.ranges => {
             "the ranges are not those of the report: give the same --ranges, --stats or --samples"
         }
-        () if provided => {
+        () if provided && !changed => {
             "a file of ranges has no statistics of the samples, which mixed precision and bias correction use: \
              give the --samples or --stats of the run"
         }
