@@ -40,7 +40,10 @@ export async function benchNode({ corpus }, record) {
     execFileSync(process.execPath, [join(dirname(fileURLToPath(import.meta.url)), 'package.mjs'), '--out', scratch]);
     const command = join(scratch, 'octet-onnx', 'command', 'octet.js');
     const model = join(corpus, 'models', 'squeezenet.onnx');
-    for (const [name, args] of /** @type {[string, string[]][]} */ ([['--version', ['--version']], ['--help', ['--help']], ['inspect', ['inspect', model]]])) {
+    const quantize = ['quantize', model, '--samples', join(corpus, 'samples', 'squeezenet'), '--out', join(scratch, 'out.onnx')];
+    const compare = ['compare', model, model, '--samples', join(corpus, 'samples', 'squeezenet')];
+    for (const args of [['--version'], ['--help'], ['inspect', model], quantize, compare]) {
+      const name = args[0] ?? '';
       const times = { command: /** @type {number[]} */ ([]), bare: /** @type {number[]} */ ([]) };
       for (let round = 0; round < rounds; round += 1) {
         times.command.push(await firstOutput([command, ...args]));

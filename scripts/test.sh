@@ -108,6 +108,7 @@ beside check "wasm build baseline" wasm build baseline
 beside tests "cluster" nice -n 19 scripts/cluster.sh
 after "wasm build threads" "wasm build tokenizer"
 beside check "types" scripts/types.sh
+beside check "documentation" env RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --workspace --locked
 beside tests "scripts" node --test --test-reporter=spec tests/scripts/*.test.mjs
 beside check "digit model" scripts/digits.sh
 after "digit model"

@@ -1,4 +1,4 @@
-//! A tensor message: type, shape, validation and construction. See [`super::numbers`] for its
+//! A tensor message: type, shape, validation and construction. See `numbers.rs` for its
 //! values.
 
 use std::fmt;

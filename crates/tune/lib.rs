@@ -1,7 +1,7 @@
 //! Learned rounding: the constants of a quantized model are chosen so that each layer, at its
 //! quantized inputs, gives the values of the float model.
 //!
-//! The samples advance through both models layer by layer ([`frontier`]). At each layer the closed
+//! The samples advance through both models layer by layer (`frontier`). At each layer the closed
 //! form and the fine-tuning propose constants. A proposal is taken only if positions that did not
 //! teach it have a smaller error. The later layers then see its outputs.
 

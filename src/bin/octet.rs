@@ -2,7 +2,7 @@
 //!
 //! An error ends the program with one line on the error stream and an exit code ([`failure`]). The
 //! line says what is wrong, where, why and what to do next. Results go to the output stream;
-//! progress goes to the error stream if that is a terminal.
+//! progress goes to the error stream, as a bar on a terminal and as lines elsewhere.
 #![forbid(unsafe_code)]
 #![allow(clippy::result_large_err)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -15,6 +15,8 @@ mod calibration;
 mod check;
 #[path = "octet/compare.rs"]
 mod compare;
+#[path = "octet/comparison_text.rs"]
+mod comparison_text;
 #[path = "octet/completions.rs"]
 mod completions;
 #[path = "octet/doctor.rs"]

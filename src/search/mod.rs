@@ -1,8 +1,8 @@
 //! A search for the number of bits of each tensor, under a budget of accuracy, bytes or time.
 //!
 //! The noise that rounding a tensor adds to the outputs is nearly additive over tensors. So a search
-//! measures each tensor's noise once ([`measure`]), knows its costs ([`costs`]), and chooses by a
-//! knapsack ([`knapsack`]). The curve of all best choices is part of the result. Quantized models of
+//! measures each tensor's noise once (`measure`), knows its costs (`costs`), and chooses by a
+//! knapsack (`knapsack`). The curve of all best choices is part of the result. Quantized models of
 //! some of its points run on the samples that choose; the samples that were held out then tell, with
 //! an interval of confidence, if the budget holds. With too few samples it can be undecidable.
 //!

@@ -4,7 +4,7 @@
 //! statistics. Quantization turns these into a new file; it can be repeated with other settings
 //! without another calibration. A call that fails leaves the session unchanged.
 //!
-//! The model passes through stages, each a type that owns what the stage has ([`stage`]): opened,
+//! The model passes through stages, each a type that owns what the stage has (`stage`): opened,
 //! prepared, calibrating, calibrated. A session holds the stage and answers every call; a call that
 //! the stage does not allow is an [`OrderError`].
 

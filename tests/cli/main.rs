@@ -22,6 +22,7 @@ mod search;
 mod shard_refusals;
 mod shards;
 mod snippets;
+mod stages;
 mod texts;
 mod verify;
 
@@ -44,7 +45,22 @@ fn folder(test: &str) -> PathBuf {
     path
 }
 
+/// Runs the program. The lines of its stages are left out; `stages.rs` tests them.
 fn octet(folder: &Path, arguments: &[&str]) -> Output {
+    without_stages(with_stages(folder, arguments))
+}
+
+fn without_stages(mut output: Output) -> Output {
+    let said = String::from_utf8(output.stderr).unwrap();
+    let others = said.lines().filter(|line| !stages::is_stage(line));
+    output.stderr = others
+        .flat_map(|line| [line, "\n"])
+        .collect::<String>()
+        .into();
+    output
+}
+
+fn with_stages(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_octet"))
         .args(arguments)
         .current_dir(folder)

@@ -3,7 +3,7 @@
 //! docs/kernels.md describes the conventions. Activation tensors of i8 become u8 on entry, by
 //! flipping the top bit of their values and of their zero point. u8 weights become i8 likewise.
 //! Accumulators are i32 and wrap. Every kernel returns the same integers on every ISA, equal to
-//! those of [`reference`]. Invalid arguments give an [`Error`], never a panic.
+//! those of the module `reference`. Invalid arguments give an [`Error`], never a panic.
 
 mod blocks;
 mod byte_copy;

@@ -1,24 +1,25 @@
 //! `octet compare`: the error that quantization causes in every output and layer.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use octet::compare::{Comparison, Decision, LayerError, Verdict, slower};
+use octet::compare::{Comparison, Decision, Verdict, slower};
 use octet::profile::Repeats;
 use octet::runtime::Processor;
 use octet::samples::{self, Skipped};
 use octet::session::{Emulation, Runner, Session, compare_sample};
 use octet::tensor::Tensor;
 
+use super::comparison_text::text;
 use super::images::ImageOptions;
 use super::labels;
+use super::progress::Progress;
 use super::reports::ReportFiles;
 use super::samples::{BadSampleOptions, Samples, left_out};
 use super::shard_samples::ShardOptions;
 use super::texts::TextOptions;
-use super::{Failure, files, messages, open, shard_comparison, threads};
+use super::{Failure, files, open, shard_comparison, threads};
 
 #[derive(Args)]
 pub struct CompareOptions {
@@ -76,9 +77,6 @@ pub struct CompareOptions {
     texts: TextOptions,
 }
 
-/// Limit on the steps that the text names.
-const MAX_STEPS: usize = 2;
-
 /// The worst verdict that is accepted.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Requirement {
@@ -106,6 +104,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         bad_samples: options.bad.setting(),
         ..options.images.settings()?
     };
+    let progress = Progress::reading(&options.float);
     let mut float = open::open(&options.float)?;
     let (mut settings, proposed) = options.images.proposed(&float, None, settings)?;
     let quantized = open::open(&options.quantized)?;
@@ -126,7 +125,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     let bound = shard_comparison::Bound::new(options, &float, &quantized, &settings)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
     if options.split && !comparing.split() {
-        messages::note("the error can't be split: no weights follow a DequantizeLinear");
+        progress.note("the error can't be split: no weights follow a DequantizeLinear");
     }
     if let Some(path) = &options.stats {
         bound.replace(path, &mut comparing)?;
@@ -140,7 +139,7 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         ));
     }
     if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
-        messages::note(&proposed);
+        progress.note(&proposed);
     }
     let mut shard = options.shard.begin(options.demo, &samples)?;
     let samples = options.shard.divide(&mut shard, samples);
@@ -152,7 +151,10 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
     let mut first = None;
     let mut failed = None;
     let mut used = 0;
-    for sample in samples.each(&float) {
+    progress.set_length(samples.count() as u64);
+    progress.stage("Comparing");
+    for (done, sample) in samples.each(&float).enumerate() {
+        progress.set_position(done as u64);
         let sample = sample?;
         shard.add(&sample);
         let inputs = match float.decode(&sample, &settings) {
@@ -177,12 +179,13 @@ pub fn run(options: &CompareOptions) -> Result<(), Failure> {
         answers.map_err(|error| Failure::from(error).about(format!("sample `{}`", sample.name)))?;
         first.get_or_insert(inputs);
     }
+    progress.clear();
     if let (None, Some(error)) = (&first, failed) {
         return Err(error.into());
     }
     let compared = samples.count() + already - settings.skipped.len();
     if let Some(note) = left_out(&settings.skipped, compared) {
-        messages::note(&note);
+        progress.note(&note);
     }
     if let Some(out) = &options.save_stats {
         return bound.save(out, &comparing, &shard, &settings.skipped);
@@ -266,134 +269,4 @@ fn slower_warning(
         })
         .collect();
     Ok(slower(&both, (a.total.median, b.total.median)))
-}
-
-fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {
-    let mut out = String::new();
-    match comparison.samples {
-        1 => writeln!(out, "1 sample")?,
-        several => writeln!(out, "{several} samples")?,
-    }
-    if let Some(verdict) = &comparison.verdict {
-        write_verdict(&mut out, verdict)?;
-    }
-    match &comparison.headline {
-        Some(name) => writeln!(out, "worst output: {name}")?,
-        None => writeln!(
-            out,
-            "no output is a computed float, so the accuracy cannot be judged"
-        )?,
-    }
-    for output in &comparison.outputs {
-        let apart = &output.apart;
-        if !output.kind.is_judged() {
-            writeln!(out, "output {}: {}, not judged", output.name, output.kind)?;
-            continue;
-        }
-        write!(
-            out,
-            "output {} ({}): SQNR {:.1} dB, cosine {:.6}, max difference {:.5}, mean difference {:.6}",
-            output.name, output.kind, apart.sqnr, apart.cosine, apart.max, apart.mean
-        )?;
-        if let Some(parts) = &output.parts {
-            write!(
-                out,
-                "; boxes only {:.1} dB, scores only {:.1} dB",
-                parts.boxes, parts.scores
-            )?;
-        }
-        if let Some(boxes) = &output.boxes {
-            write!(
-                out,
-                "; {} of {} confident boxes matched, {} extra",
-                boxes.matched, boxes.confident, boxes.extra
-            )?;
-        }
-        if let (Some(weights), Some(activations)) = (output.weights_only, output.activations_only) {
-            write!(
-                out,
-                "; weights only {weights:.1} dB, activations only {activations:.1} dB"
-            )?;
-        }
-        if let (Some(first), Some(five)) = (output.top1, output.top5) {
-            write!(
-                out,
-                "; top-1 agreement {:.1} %, in the top 5 {:.1} %",
-                first * 100.0,
-                five * 100.0
-            )?;
-        }
-        if let Some(tokens) = &output.tokens {
-            write!(
-                out,
-                "; KL divergence {:.6} nats over {} positions",
-                tokens.kl, tokens.positions
-            )?;
-        }
-        if let Some((float, quantized)) = output.tokens.and_then(|tokens| tokens.perplexity) {
-            write!(
-                out,
-                "; perplexity: float {float:.3}, quantized {quantized:.3}"
-            )?;
-        }
-        if let Some((float, quantized)) = output.accuracy {
-            write!(
-                out,
-                "; accuracy: float {:.1} %, quantized {:.1} %",
-                float * 100.0,
-                quantized * 100.0
-            )?;
-        }
-        writeln!(out)?;
-    }
-    if let Some(reason) = &comparison.layers_failed {
-        writeln!(
-            out,
-            "\nonly the outputs could be compared, not the layers: {reason}"
-        )?;
-    } else {
-        write_layers(&mut out, &comparison.layers, top)?;
-    }
-    for warning in &comparison.warnings {
-        writeln!(out, "\n{}", warning.message)?;
-    }
-    Ok(out)
-}
-
-fn write_verdict(out: &mut String, verdict: &Verdict) -> Result<(), Failure> {
-    writeln!(out, "verdict: {}", verdict.decision)?;
-    writeln!(out, "  {}: {}", verdict.output, verdict.reason)?;
-    for step in verdict.next.iter().take(MAX_STEPS) {
-        match step.settings() {
-            Some(settings) => writeln!(out, "  to try: {step} (--config '{settings}')")?,
-            None => writeln!(out, "  to try: {step}")?,
-        }
-    }
-    Ok(())
-}
-
-/// The layers with the largest own error, as a table.
-fn write_layers(out: &mut String, layers: &[LayerError], top: usize) -> Result<(), Failure> {
-    let mut worst: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
-    worst.sort_by(|a, b| b.harm.total_cmp(&a.harm));
-    writeln!(
-        out,
-        "\n share   own dB    reached  weights dB  activations dB  clipped  layer"
-    )?;
-    for layer in worst.iter().take(top) {
-        let decibels = |value: Option<f64>| value.map_or("-".to_string(), |v| format!("{v:.1}"));
-        writeln!(
-            out,
-            "{:>5.1}%  {:>8}  {:>9.1}  {:>10}  {:>14}  {:>6.2}%  {} ({})",
-            layer.harm * 100.0,
-            decibels(layer.added.map(|a| a.sqnr)),
-            layer.accumulated.sqnr,
-            decibels(layer.weights_only),
-            decibels(layer.activations_only),
-            layer.clipped * 100.0,
-            layer.layer,
-            layer.operator
-        )?;
-    }
-    Ok(())
 }

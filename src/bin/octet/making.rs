@@ -82,6 +82,7 @@ pub fn make(
 ) -> Result<Option<MadeModel>, Failure> {
     let samples = Samples::new(&options.samples, options.demo)?;
 
+    let progress = Progress::reading(&options.model);
     let mut session = open::open(&options.model)?;
     targets::check(
         targets,
@@ -104,7 +105,8 @@ pub fn make(
         .scope
         .iter()
         .for_each(|message| session.begin_scope(message));
-    let progress = Progress::new(samples.count());
+    progress.set_length(samples.count() as u64);
+    progress.stage("Preparing");
     if let Some(proposed) = proposed.filter(|_| pictures) {
         progress.note(&proposed);
     }
@@ -142,13 +144,11 @@ pub fn make(
             print_notes(&progress, &file.notes, options);
             session.set_ranges(file.ranges).map_err(named)?;
         }
-        None if !has_data(options) => progress.stage("Preparing"),
+        None if !has_data(options) => {}
         None if !options.stats.is_empty() => {
-            progress.stage("Preparing");
             stats_files::calibrate(&mut session, options, settings, &progress)?;
         }
         None => {
-            progress.stage("Preparing");
             session.equalize(settings.equalizes());
             session
                 .begin_calibration(image_settings.clone())

@@ -72,6 +72,7 @@ pub fn run(options: &ObserveOptions) -> Result<(), Failure> {
         .collect();
     targets::check(&target, &options.model, &[])?;
     let threads = threads::start(options.threads)?;
+    let progress = Progress::reading(&options.model);
     let mut session = open::open(&options.model)?;
     let named = |error: octet::session::Error| Failure::from(error).about(options.model.display());
     session.refuse_quantized().map_err(named)?;
@@ -121,6 +122,7 @@ pub fn run(options: &ObserveOptions) -> Result<(), Failure> {
         model,
         bound,
         threads,
+        progress: &progress,
         named: &named,
     };
     let (header, collected) = shard.observe(&mut session, samples, seen, &mut reading)?;
@@ -139,6 +141,7 @@ pub struct CalibrationShard<'a> {
     /// The settings that the statistics depend on.
     pub bound: serde_json::Value,
     pub threads: usize,
+    pub progress: &'a Progress,
     /// The failure of an error that is not about a sample.
     pub named: &'a dyn Fn(octet::session::Error) -> Failure,
 }
@@ -169,13 +172,14 @@ impl CalibrationShard<'_> {
             },
         };
         let content = session.collected().map_err(self.named)?.content();
-        let progress = Progress::new(samples.count());
+        let progress = self.progress;
+        progress.set_length(samples.count() as u64);
         progress.stage(&format!("Shard {}", seen.shard()));
         feed(
             session,
             &samples,
             self.threads,
-            &progress,
+            progress,
             |error| match error.kind() {
                 octet::session::ErrorKind::Sample => Failure::from(error),
                 _ => (self.named)(error),

@@ -214,6 +214,7 @@ impl SearchJob<'_> {
             .collect();
         targets::check(&outputs, &command.model, &[])?;
         let threads = threads::start(command.threads)?;
+        let progress = Progress::reading(&command.model);
         let mut session = open::open(&command.model)?;
         targets::check(
             &outputs,
@@ -224,7 +225,7 @@ impl SearchJob<'_> {
         refused.map_err(|error| named(command, error))?;
         let began = Instant::now();
         let (samples, proposed) = SearchSamples::read(command, &settings, &mut session)?;
-        let progress = Progress::new(samples.count());
+        progress.set_length(samples.count() as u64);
         if let Some(proposed) = proposed {
             progress.note(&proposed);
         }

@@ -178,6 +178,7 @@ impl ShardRun<'_> {
             model: self.model,
             bound: self.bound.calibration,
             threads: self.job.threads,
+            progress: &self.job.progress,
             named: &failure,
         };
         let mut reading = SampleSettings {

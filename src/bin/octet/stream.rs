@@ -11,12 +11,12 @@ use octet::stream::{Conversion, ConversionStep, OutputFiles, SmallTensors, Strea
 use octet_host::time::Instant;
 use serde::Serialize;
 
-use super::bar::{ProgressBar, ProgressStyle};
+use super::progress::Progress;
 use super::read_ahead::ReadAhead;
 use super::stream_parts::PartFiles;
 use super::stream_source::Source;
 use super::write_behind::WAITING;
-use super::{Failure, interrupt, progress};
+use super::{Failure, interrupt};
 
 /// Models with more bytes than this are converted piece by piece.
 const LARGE_MODEL: u64 = 1 << 30;
@@ -119,13 +119,16 @@ impl StreamedRun<'_> {
         let (mut parts, note) =
             PartFiles::open(self.out, &mut conversion, &source, self.settings, &output)?;
         let mut notes = Vec::from_iter(note);
-        let bar = progress_bar(conversion.progress());
+        let (done, bytes) = conversion.progress();
+        let bar = Progress::of_bytes(bytes);
+        bar.stage(&format!("Quantizing to {}", output.model));
+        bar.set_position(done);
         let mut reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
         let mut writer = parts.writer()?;
         let (mut read, mut written) = (0, 0);
         loop {
             if interrupt::happened() {
-                bar.finish_and_clear();
+                bar.clear();
                 return Err(parts.interrupted(&conversion, writer));
             }
             match conversion.next().map_err(about)? {
@@ -165,7 +168,7 @@ impl StreamedRun<'_> {
         }
         writer.finish()?;
         drop(reader);
-        bar.finish_and_clear();
+        bar.clear();
         source.check_unchanged()?;
         profiler.end();
         profiler.begin(RunStep::PostProcess);
@@ -269,15 +272,6 @@ pub fn refuse(options: &[(bool, &str)]) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-fn progress_bar((done, bytes): (u64, u64)) -> ProgressBar {
-    let template = "Quantizing {wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
-    let bar = progress::bar(bytes).with_position(done);
-    bar.set_style(
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    bar
 }
 
 fn failure(error: StreamError) -> Failure {

@@ -7,9 +7,8 @@ use octet::profile::{Profiler, Section, SystemClock, environment};
 use octet::quantize::Settings;
 use octet::session::{QuantizationSummary, StreamedResult};
 
-use super::progress::Progress;
 use super::stream::{self, StreamForecast, StreamedRun};
-use super::{Failure, files, notes};
+use super::{Failure, files, messages, notes};
 
 /// Options for what is printed and written of a conversion.
 pub struct StreamReport<'a> {
@@ -34,9 +33,8 @@ impl StreamReport<'_> {
     pub fn convert_and_print(&self, run: &StreamedRun<'_>) -> Result<(), Failure> {
         let done = self.convert(run)?;
         let all = done.all_notes();
-        let progress = Progress::new(0);
         let lines = notes::summary_lines(&all, self.verbose);
-        lines.iter().for_each(|line| progress.note(line));
+        lines.iter().for_each(|line| messages::note(line));
         match self.json {
             true => files::print(&json(run.settings, done)?),
             false => files::print(&stream::line(run.out, run.settings.scheme, &done)),

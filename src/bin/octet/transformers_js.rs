@@ -14,12 +14,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::model_card::{self, CardRow};
-use super::progress::Progress;
 use super::stream::StreamedRun;
 use super::stream_report::StreamReport;
 use super::stream_source::Source;
 use super::texts::TextOptions;
-use super::{Failure, files, notes};
+use super::{Failure, files, messages, notes};
 
 /// The greatest size of a file of weights: Chrome loads none of 2 GiB.
 const CHUNK: u64 = 2000 << 20;
@@ -270,10 +269,9 @@ impl WebFolder<'_> {
                 out.display()
             )));
         }
-        let progress = Progress::new(0);
         let all = done.all_notes();
         for line in notes::summary_lines(&all, self.report.verbose) {
-            progress.note(&format!("{}: {line}", form.name()));
+            messages::note(&format!("{}: {line}", form.name()));
         }
         let file = out.file_name().unwrap_or_default().to_string_lossy();
         let row = CardRow {

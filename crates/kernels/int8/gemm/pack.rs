@@ -46,7 +46,7 @@ pub enum WeightLayout {
 
 /// A weight matrix, packed once for one ISA.
 ///
-/// The order is tiles of [`NR`] columns; in a tile, steps; in a step, four bytes per column. These
+/// The order is tiles of `NR` columns; in a tile, steps; in a step, four bytes per column. These
 /// are the weights of four depths as i8, or of two as i16. Missing values are zero. With few
 /// columns, each column is contiguous and padded to whole vectors (`narrow`).
 #[derive(Clone, Debug)]
