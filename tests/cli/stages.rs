@@ -1,10 +1,10 @@
-//! Where there is no terminal, each stage is a line on the error stream.
+//! The lines of stages on the error stream where there is no terminal.
 
 use std::process::Output;
 
 use super::{QUANTIZE, prepared, with_stages};
 
-/// What a line says of a stage.
+/// The beginnings of these lines.
 const STAGES: [&str; 8] = [
     "reading",
     "preparing",

@@ -29,7 +29,7 @@ struct StageLines {
     unit: Unit,
 }
 
-/// What is counted.
+/// The unit of the counts.
 #[derive(Clone, Copy)]
 enum Unit {
     Samples,
