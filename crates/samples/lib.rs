@@ -74,7 +74,7 @@ pub use text::{TextPadding, TextTokens, TokenPreview};
 pub use text_inputs::{TextInputs, ids_input, mask_input};
 pub use text_settings::{LONGEST_TEXT, TextSettings, TextUnit};
 
-use octet_graph::Dim;
+use octet_graph::{Dim, Model, tensor_type_of};
 use octet_onnx::in_memory::Tensor;
 use octet_onnx::schema::{DataType, TensorProto};
 
@@ -99,6 +99,21 @@ pub struct InputSpec {
     pub element: DataType,
     /// Dimension of each axis.
     pub shape: Vec<Dim>,
+}
+
+impl InputSpec {
+    /// The requirements of each input of a model.
+    pub fn all(model: &Model) -> Vec<InputSpec> {
+        let inputs = model.graph.inputs.iter().map(|input| {
+            let declared = tensor_type_of(input);
+            InputSpec {
+                name: input.name.clone().unwrap_or_default(),
+                element: declared.as_ref().map(|d| d.element).unwrap_or_default(),
+                shape: declared.and_then(|d| d.shape).unwrap_or_default(),
+            }
+        });
+        inputs.collect()
+    }
 }
 
 /// Settings for reading samples.

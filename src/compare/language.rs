@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::boxes::OutputTensor;
 use super::evidence::Evidence;
 use super::exact_total::ExactTotal;
-use crate::graph::{Model, tensor_type_of};
+use crate::graph::Model;
 use crate::samples::{self, InputSpec};
 use crate::tensor::{Tensor, Values};
 
@@ -50,15 +50,7 @@ pub(super) struct SampleText {
 impl TextPlaces {
     /// The places among the inputs of a prepared model; `None` if it takes no texts.
     pub(super) fn new(model: &Model) -> Option<TextPlaces> {
-        let inputs = model.graph.inputs.iter().map(|input| {
-            let declared = tensor_type_of(input);
-            InputSpec {
-                name: input.name.clone().unwrap_or_default(),
-                element: declared.as_ref().map(|d| d.element).unwrap_or_default(),
-                shape: declared.and_then(|d| d.shape).unwrap_or_default(),
-            }
-        });
-        let inputs: Vec<InputSpec> = inputs.collect();
+        let inputs = InputSpec::all(model);
         Some(TextPlaces {
             ids: samples::ids_input(&inputs)?,
             mask: samples::mask_input(&inputs),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::graph::operators::{Operator, Property};
 use crate::graph::{Model, Node};
 use crate::onnx::schema::DataType;
+use crate::samples::{InputSpec, takes_rows};
 
 /// The kind of an output.
 #[derive(
@@ -71,6 +72,8 @@ pub(crate) struct OutputTraits {
     squashed: bool,
     /// True if the output is selected from boxes.
     selected: bool,
+    /// True if the model takes rows of numbers. Its numbers may be classes or quantities.
+    of_table: bool,
 }
 
 /// Usual widths of embeddings; classifiers rarely have exactly as many classes.
@@ -100,6 +103,7 @@ impl OutputTraits {
     /// Describes the outputs of a prepared model, in order.
     pub(crate) fn all(model: &Model) -> Vec<OutputTraits> {
         let elements = model.graph.element_types();
+        let of_table = takes_rows(&InputSpec::all(model));
         let outputs = model.graph.outputs().iter();
         let names = outputs.map(|output| output.name.as_deref().unwrap_or_default());
         names
@@ -118,6 +122,7 @@ impl OutputTraits {
                     last: last(model, name),
                     squashed: is_near(model, name, Property::Squashes),
                     selected: is_near(model, name, Property::SelectsBoxes),
+                    of_table,
                 }
             })
             .collect()
@@ -212,6 +217,7 @@ impl OutputTraits {
                     (_, true, _) => OutputKind::Embedding,
                     (_, _, true) => OutputKind::Values,
                     (true, ..) => OutputKind::Classes,
+                    _ if self.of_table => OutputKind::Values,
                     _ if linear && !WIDTHS.contains(&width) => OutputKind::Classes,
                     _ if width >= WIDTHS[0] => OutputKind::Embedding,
                     _ => OutputKind::Values,
@@ -311,84 +317,5 @@ fn is_near(model: &Model, value: &str, property: Property) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::onnx::schema::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-
-    /// A model with one float input `x`.
-    fn model(nodes: &[(&str, &[&str], &str)], outputs: &[&str]) -> Model {
-        let named = |name: &&str| ValueInfoProto {
-            name: Some((*name).into()),
-            ..Default::default()
-        };
-        let graph = GraphProto {
-            input: ["x"].iter().map(named).collect(),
-            output: outputs.iter().map(named).collect(),
-            node: nodes
-                .iter()
-                .map(|(operator, inputs, output)| {
-                    NodeProto::new(operator, output, inputs, &[*output])
-                })
-                .collect(),
-            initializer: vec![TensorProto::from_f32("w", &[1], &[1.0])],
-            ..Default::default()
-        };
-        Model::from_proto(ModelProto::from_graph(graph, 17)).unwrap()
-    }
-
-    fn kind(nodes: &[(&str, &[&str], &str)], output: &str, shape: &[usize]) -> OutputKind {
-        OutputTraits::all(&model(nodes, &[output]))[0].kind(shape)
-    }
-
-    #[test]
-    fn classes_are_told_from_embeddings_by_their_ending_their_name_and_their_width() {
-        let dense: &[(&str, &[&str], &str)] = &[("MatMul", &["x", "w"], "y")];
-        assert_eq!(kind(dense, "y", &[1, 1000]), OutputKind::Classes);
-        assert_eq!(kind(dense, "y", &[1, 512]), OutputKind::Embedding);
-        let soft: &[(&str, &[&str], &str)] =
-            &[("MatMul", &["x", "w"], "h"), ("Softmax", &["h"], "y")];
-        assert_eq!(kind(soft, "y", &[1, 512]), OutputKind::Classes);
-        let named: &[(&str, &[&str], &str)] = &[("MatMul", &["x", "w"], "image_embeds")];
-        assert_eq!(
-            kind(named, "image_embeds", &[1, 1000]),
-            OutputKind::Embedding
-        );
-        let pooled: &[(&str, &[&str], &str)] = &[("Tanh", &["x"], "y")];
-        assert_eq!(kind(pooled, "y", &[1, 300]), OutputKind::Embedding);
-        let points: &[(&str, &[&str], &str)] = &[("Gemm", &["x", "w"], "landmarks")];
-        assert_eq!(kind(points, "landmarks", &[1, 136]), OutputKind::Values);
-        // Behind a pooling layer the classes still have two image axes of size 1.
-        let pool: &[(&str, &[&str], &str)] = &[("GlobalAveragePool", &["x"], "y")];
-        assert_eq!(kind(pool, "y", &[1, 10, 1, 1]), OutputKind::Classes);
-        assert_eq!(kind(pool, "y", &[1, 10, 7, 7]), OutputKind::Values);
-    }
-
-    #[test]
-    fn steps_of_a_reader_are_told_from_hidden_states() {
-        let reads: &[(&str, &[&str], &str)] =
-            &[("MatMul", &["x", "w"], "h"), ("Softmax", &["h"], "y")];
-        assert_eq!(kind(reads, "y", &[1, 40, 97]), OutputKind::Steps);
-        let maps: &[(&str, &[&str], &str)] = &[("Sigmoid", &["x"], "y")];
-        assert_eq!(kind(maps, "y", &[1, 172, 88]), OutputKind::Values);
-        let hides: &[(&str, &[&str], &str)] = &[("Add", &["x", "w"], "last_hidden_state")];
-        assert_eq!(
-            kind(hides, "last_hidden_state", &[1, 40, 384]),
-            OutputKind::Embedding
-        );
-    }
-
-    #[test]
-    fn what_is_only_passed_through_or_is_integers_tells_nothing() {
-        let passes: &[(&str, &[&str], &str)] =
-            &[("Identity", &["x"], "ids"), ("Tanh", &["x"], "y")];
-        let traits = OutputTraits::all(&model(passes, &["ids", "y"]));
-        assert_eq!(traits[0].kind(&[1, 16]), OutputKind::Passed);
-        assert_eq!(traits[1].kind(&[1, 384]), OutputKind::Embedding);
-        let whole = OutputTraits {
-            integers: true,
-            ..OutputTraits::default()
-        };
-        assert_eq!(whole.kind(&[1, 1000]), OutputKind::Integers);
-        assert!(!OutputKind::Integers.is_judged() && !OutputKind::Passed.is_judged());
-    }
-}
+#[path = "output_kinds_tests.rs"]
+mod tests;

