@@ -7,6 +7,27 @@
 
 import { effect } from './signals.js';
 
+/**
+ * The control on which a pointer is down. Its part of the page is not replaced before the pointer is
+ * up: the browser sends no click to an element that is gone.
+ *
+ * @type {Element | null}
+ */
+let pressed = null;
+/** Parts to replace once the pointer is up. @type {Set<() => void>} */
+const waiting = new Set();
+
+addEventListener('pointerdown', ({ target }) => (pressed = target instanceof Element ? target.closest('button, a, label, summary') : null), true);
+// A click follows the end of its press.
+for (const end of ['pointerup', 'pointercancel']) addEventListener(end, () => setTimeout(release), true);
+
+function release() {
+  pressed = null;
+  const all = [...waiting];
+  waiting.clear();
+  for (const replace of all) replace();
+}
+
 /** @typedef {Node | string | number | false | null | undefined} Leaf */
 /** @typedef {Leaf | Leaf[] | (() => Leaf | Leaf[])} Child */
 
@@ -73,9 +94,8 @@ function live(parent, read) {
   /** @type {ChildNode[]} */
   let shown = [document.createTextNode('')];
   parent.append(...shown);
-  effect(() => {
-    const made = nodes(read());
-    const next = made.length > 0 ? made : [document.createTextNode('')];
+  let next = shown;
+  const replace = () => {
     const [first, ...rest] = shown;
     if (rest.length === 0 && first instanceof Text && next.length === 1 && next[0] instanceof Text) {
       // Changed text keeps its node, so nothing flickers and live regions read it once.
@@ -85,6 +105,12 @@ function live(parent, read) {
     for (const node of rest) node.remove();
     first.replaceWith(...next);
     shown = next;
+  };
+  effect(() => {
+    const made = nodes(read());
+    next = made.length > 0 ? made : [document.createTextNode('')];
+    if (pressed && shown.some((node) => node.contains(pressed))) waiting.add(replace);
+    else replace();
   });
 }
 
