@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [litert] [calls] [busy] [check] [node] [language] [large] [pieces]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [litert] [calls] [busy] [check] [alarms] [node] [language] [large] [pieces]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
 //                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
@@ -27,6 +27,7 @@ import { busy } from './bench-busy.mjs';
 import { calls } from './bench-calls.mjs';
 import { litert } from './bench-litert.mjs';
 import { Browser, required } from './bench-browser.mjs';
+import { benchAlarms } from './bench-alarms.mjs';
 import { benchCheck } from './bench-check.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchNode } from './bench-node.mjs';
@@ -294,6 +295,11 @@ const benches = {
   /** The page's check in onnxruntime-web. */
   async check(_browser, only) {
     await benchCheck(join(checkout, 'benches'), required('OCTET_PYTHON'), { corpus: required('OCTET_CORPUS'), only }, record);
+  },
+
+  /** The check over the corpus, where nothing is damaged. */
+  async alarms(_browser, only) {
+    await benchAlarms({ corpus: required('OCTET_CORPUS'), only }, record);
   },
 
   /** Memory and speed of conversions of gigabytes on the page. */
