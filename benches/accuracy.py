@@ -4,7 +4,8 @@ the docs.
 
     accuracy.py [MODEL...]           prints the table of methods
     accuracy.py --rounding           prints that of weights rounded each for itself and together
-    accuracy.py --learned            prints that of weights that are learned, with seconds and memory
+    accuracy.py --closed-form        prints that of weights in closed form
+    accuracy.py --learned            prints that of weights that are learned; a large model takes half an hour
     accuracy.py --equalize           prints that of channels made alike
     accuracy.py --guard              prints that of what the guard is worth
     accuracy.py --unseen             prints that of models on which nothing of ours was tried out
@@ -18,6 +19,7 @@ SQNR of the first float output in dB.
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,6 +53,7 @@ LEARNED = {
                           ("AdaQuant", ["--rounding", "closed-form", "--finetune", "adaquant"])]
     if bits == "4 bits" or name in ("gptq", "closed form")
 }  # fmt: skip
+CLOSED = {label: options for label, options in LEARNED.items() if "Ada" not in label}
 GUARDS = {
     f"{method}{text}": ["--method", method, *options]
     for method in ["minmax", "auto"]
@@ -74,6 +77,7 @@ TABLES = {
     "methods": (METHODS, THEIRS, SEEN),
     "rounding": (ROUNDINGS, [], SEEN),
     "learned": (LEARNED, [], SEEN),
+    "closed-form": (CLOSED, [], SEEN),
     "guard": (GUARDS, [], SEEN),
     "equalize": (EQUALIZED, [], SEEN),
     "unseen": (UNSEEN, THEIRS, list(AUDIO_TASKS)),
@@ -135,7 +139,18 @@ def row(name, corpus, *how):
             line.append(f"{name}{' ‡' if task.held_out else ''} | {right} of {of} {task.unit}")
         else:
             line.append("fails" if right is None else f"{right}, {noise:.1f} dB{mark}")
-    return "| " + " | ".join(line) + " |"
+    return line
+
+
+def mean(rows):
+    """The mean of each column's decibels, over the rows that have them all."""
+    decibels = [[re.search(r"(-?[\d.]+) dB", cell) for cell in row[1:]] for row in rows]
+    whole = np.array([[float(one[1]) for one in row] for row in decibels if all(row)])
+    return [f"mean of {len(whole)} | ", *(f"{value:.1f} dB" for value in whole.mean(axis=0))]
+
+
+def line_of(cells):
+    return "| " + " | ".join(cells) + " |"
 
 
 def main():
@@ -158,10 +173,14 @@ def main():
     ours, others, models = TABLES[args.table]
     tasks.times = args.more or 1
     heads = ["model", "float", *(f"Octet {name}" for name in ours), *(f"ORT {name}" for name in others)]
-    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    rows = []
     for name in args.models or (MADE if args.more else models):
-        lines.append(row(name, corpus, ours, others))
-        print(lines[-1], flush=True)
+        rows.append(row(name, corpus, ours, others))
+        print(line_of(rows[-1]), flush=True)
+    if len(rows) > 1:
+        rows.append(mean(rows))
+        print(line_of(rows[-1]))
+    lines = [line_of(heads), "|---" * len(heads) + "|", *map(line_of, rows)]
     if args.write:
         page = CHECKOUT / "docs" / "accuracy.md"
         text = page.read_text()

@@ -1,5 +1,7 @@
-// A pump for scripts/bench-large.mjs: reads a file in slices like www/streamed-worker.js, and writes
+// A pump for scripts/bench-large.mjs: reads a file in slices as www/streamed-worker.js does, and writes
 // as many bytes into the browser's storage as a result has. No arithmetic.
+
+import { ReadAhead } from '/www/read-ahead.js';
 
 const slice = 8 << 20; // octet_quantize::recipe::SLICE
 
@@ -8,12 +10,12 @@ addEventListener('message', async ({ data: { file, size } }) => {
   const opened = await folder.getFileHandle('pumped', { create: true });
   const out = await opened.createSyncAccessHandle();
   const began = performance.now();
-  const read = (/** @type {number} */ from) => file.slice(from, from + slice).arrayBuffer();
-  let [written, coming] = [0, read(0)];
-  for (let from = 0; from < file.size; from += slice) {
-    const bytes = new Uint8Array(await coming);
-    coming = read(from + slice);
-    const due = Math.floor(size * Math.min(1, (from + slice) / file.size)) - written;
+  const reads = Array.from({ length: Math.ceil(file.size / slice) }, (_, at) => ({ file: '', offset: at * slice, length: Math.min(slice, file.size - at * slice) }));
+  const ahead = new ReadAhead(() => file, reads);
+  let written = 0;
+  for (const read of reads) {
+    const bytes = await ahead.take(read);
+    const due = Math.floor(size * Math.min(1, (read.offset + read.length) / file.size)) - written;
     written += out.write(bytes.subarray(0, due), { at: written });
   }
   out.flush();

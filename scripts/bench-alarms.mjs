@@ -29,13 +29,15 @@ export async function benchAlarms({ corpus, only }, record) {
     for (const name of all.filter((name) => only.length === 0 || only.includes(name))) {
       const folder = join(corpus, 'samples', name);
       const samples = existsSync(folder) ? readdirSync(folder).sort().slice(0, count).map((file) => join(folder, file)) : [];
-      const page = await browser.newPage();
+      // A context of its own: a page keeps its last model.
+      const context = await browser.createBrowserContext();
+      const page = await context.newPage();
       page.setDefaultTimeout(patience);
       await openModel(page, server.url, [join(corpus, 'models', `${name}.onnx`)]);
       const began = performance.now();
       const said = await quantize(page, samples).then(() => check(page)).then(words).catch(() => alerts(page));
       record('alarms', `${name}: ${said}`.slice(0, 120), (performance.now() - began) / 1000, 's', { target: 'no node is named', holds: !said.startsWith('differs') });
-      await page.close();
+      await context.close();
     }
   } finally {
     await browser.close();

@@ -57,7 +57,7 @@ function peakOfPages(root) {
 async function pumped(page, url, weights, size) {
   const input = await onBlankPage(page, url, weights);
   return page.evaluate((chosen, size) => new Promise((/** @type {(seconds: number) => void} */ resolve, reject) => {
-    const worker = new Worker(new URL('pump-worker.js', location.href));
+    const worker = new Worker(new URL('pump-worker.js', location.href), { type: 'module' });
     worker.onmessage = ({ data }) => (data.failed ? reject(new Error(data.failed)) : resolve(data.seconds));
     worker.onerror = ({ message }) => reject(new Error(message));
     worker.postMessage({ file: chosen.files?.[0], size });

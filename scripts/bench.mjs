@@ -207,7 +207,8 @@ const benches = {
   async page(browser) {
     const inCorpus = (/** @type {string} */ path) => join(required('OCTET_CORPUS'), path);
     const [model, large] = ['models/efficientnet_lite0.onnx', 'architectures/resnet50.onnx'].map(inCorpus);
-    await benchPage(browser.browser, browser.server.url, model, record);
+    const photos = readdirSync(inCorpus('photos')).filter((name) => name.endsWith('.jpg')).sort().slice(0, 20);
+    await benchPage(browser.browser, browser.server.url, model, photos.map((name) => inCorpus(`photos/${name}`)), record);
     const samples = samplesOf('efficientnet_lite0').map(inCorpus);
     await benchCancel(browser.browser, browser.server.url, { model, large, samples }, record);
   },

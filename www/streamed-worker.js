@@ -4,6 +4,7 @@
  * written. The core decides on the steps; this only reads and writes.
  */
 
+import { ReadAhead } from './read-ahead.js';
 import { failure, resultFiles } from './result-files.js';
 import { slot } from './shared-memory.js';
 
@@ -11,7 +12,7 @@ import { slot } from './shared-memory.js';
 /** @import { Arguments } from './calls.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').StreamedModel} Core */
-/** @typedef {{ file: string, offset: number, length: number }} Read */
+/** @import { Read } from './read-ahead.js' */
 /** @typedef {{ to: number, offset: number, bytes: Uint8Array<ArrayBuffer> }} Write */
 /** @typedef {Read | Write | { plan: StreamedPlan }} Step */
 
@@ -34,11 +35,11 @@ function open(key) {
   return found;
 }
 
-/** The files of a model, read in slices. The slice that follows the last one is read ahead. */
+/** The files of a model. */
 class Source {
   /** @type {Map<string, Blob>} */
   #files = new Map();
-  /** @type {(Read & { bytes: Promise<ArrayBuffer> }) | null} */
+  /** @type {ReadAhead | null} */
   #ahead = null;
 
   /** @param {NamedFile[]} files */
@@ -46,28 +47,40 @@ class Source {
     for (const { path, blob } of files) this.#files.set(path, blob);
   }
 
-  /** @param {Read} wanted @returns {Promise<Uint8Array>} */
-  async read({ file, offset, length }) {
+  /** @param {string} file */
+  #blob(file) {
     const blob = this.#files.get(file);
     if (!blob) throw failure('external', `${file} is missing: add it beside the model`);
-    const ahead = this.#ahead;
-    const known = ahead?.file === file && ahead.offset === offset && ahead.length >= length;
-    const coming = ahead && known ? ahead.bytes : slice(blob, offset, length);
-    const next = offset + length;
-    this.#ahead = next < blob.size ? { file, offset: next, length, bytes: slice(blob, next, length) } : null;
-    try {
-      return new Uint8Array(await coming).subarray(0, length);
-    } catch (cause) {
-      throw failure('read', `${file} can't be read (${/** @type {Error} */ (cause).message}): it may have been moved or changed since it was chosen; choose it again`);
-    }
+    return blob;
+  }
+
+  /** The bytes of one read. @param {Read} read @returns {Promise<Uint8Array>} */
+  async read({ file, offset, length }) {
+    const slice = this.#blob(file).slice(offset, offset + length);
+    return new Uint8Array(await slice.arrayBuffer().catch((cause) => unreadable(file, cause)));
+  }
+
+  /** The bytes that a conversion wants next, which are valid until the next call. @param {Core} core @param {Read} wanted */
+  async next(core, wanted) {
+    const bytes = await this.#ahead?.take(wanted).catch((cause) => unreadable(wanted.file, cause));
+    if (bytes) return bytes;
+    // The conversion begins, or has another plan.
+    this.rest();
+    this.#ahead = new ReadAhead((file) => this.#blob(file), /** @type {Read[]} */ (core.reads()));
+    return /** @type {Uint8Array} */ (await this.#ahead.take(wanted).catch((cause) => unreadable(wanted.file, cause)));
+  }
+
+  /** Gives the files free until the next read. */
+  rest() {
+    this.#ahead?.end();
+    this.#ahead = null;
   }
 }
 
-/** @param {Blob} blob @param {number} offset @param {number} length */
-function slice(blob, offset, length) {
-  const bytes = blob.slice(offset, offset + length).arrayBuffer();
-  bytes.catch(() => {}); // said when it is waited for
-  return bytes;
+/** @param {string} file @param {any} cause @returns {never} */
+function unreadable(file, cause) {
+  if (cause.kind) throw cause;
+  throw failure('read', `${file} can't be read (${cause.message}): it may have been moved or changed since it was chosen; choose it again`);
 }
 
 /** @param {NamedFile} file */
@@ -147,9 +160,10 @@ async function rateOf(core, source) {
     const step = /** @type {Step | undefined} */ (core.step());
     if (!step) break;
     if (!('file' in step)) continue;
-    core.feedStep(await source.read(step));
+    core.feedStep(await source.next(core, step));
     read += step.length;
   }
+  source.rest();
   return read / Math.max(0.1, performance.now() - began);
 }
 
@@ -200,7 +214,7 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
       const stopped = Atomics.load(wasm.control(), slot.cancel) !== 0;
       if ((stopped || performance.now() > due) && core.isJournalOld()) await note();
       if (stopped) throw failure('stopped', 'Stopped on request.');
-      core.feedStep(await source.read(step));
+      core.feedStep(await source.next(core, step));
       if (performance.now() - told > interval) tell();
     }
     tell();
@@ -209,6 +223,7 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
     await files.finish(/** @type {Uint8Array<ArrayBuffer>} */ (model), text);
     return { outcome, files: [{ name: plan.model, bytes: model.length }, ...plan.files], memory: wasm.memoryUsage() };
   } finally {
+    source.rest();
     await files.close();
   }
 }

@@ -221,6 +221,11 @@ impl StreamedModel {
         Ok(self.planned()?.conversion.progress())
     }
 
+    /// The reads that come from here on, in order, if the plan stays.
+    pub fn reads(&mut self) -> Result<Vec<Stretch>, Error> {
+        Ok(self.planned()?.conversion.reads()?)
+    }
+
     /// The next step of the conversion.
     pub fn step(&mut self) -> Result<ConversionStep, Error> {
         let planned = self.planned()?;

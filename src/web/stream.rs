@@ -104,6 +104,12 @@ impl StreamedModelSession {
         }
     }
 
+    /// The reads that come from here on, in order, if the plan stays.
+    pub fn reads(&mut self) -> Result<Vec<JsValue>, JsValue> {
+        let reads = self.inner.reads().map_err(error)?;
+        reads.iter().map(to_read).collect()
+    }
+
     /// Takes the bytes that a step asked for.
     #[wasm_bindgen(js_name = feedStep)]
     pub fn feed_step(&mut self, bytes: &[u8]) -> Result<(), JsValue> {
