@@ -28,7 +28,7 @@ export async function benchAlarms({ corpus, only }, record) {
   try {
     for (const name of all.filter((name) => only.length === 0 || only.includes(name))) {
       const folder = join(corpus, 'samples', name);
-      const samples = existsSync(folder) ? readdirSync(folder).sort().slice(0, count).map((file) => join(folder, file)) : [];
+      const samples = existsSync(folder) ? readdirSync(folder).filter((file) => !file.startsWith('.')).sort().slice(0, count).map((file) => join(folder, file)) : [];
       // A context of its own: a page keeps its last model.
       const context = await browser.createBrowserContext();
       const page = await context.newPage();
