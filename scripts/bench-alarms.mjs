@@ -56,7 +56,7 @@ async function quantize(page, samples) {
   }
   await press(page, '#run:not([aria-disabled])');
   // The page measures its result first.
-  await page.waitForSelector('[aria-labelledby=accuracy-title] table, #unmeasured-error');
+  await page.waitForSelector('[aria-labelledby=accuracy-title]:not(:has(#layers-pending)) table, #unmeasured-error');
 }
 
 /** @param {Page} page @param {string} selector */

@@ -33,8 +33,9 @@ export async function benchCancel(browser, url, { model, large, samples }, recor
       calibrating.push(await cancelled(page, moment));
     }
     await page.click('#run');
-    await page.waitForSelector('#measure', { timeout: 60_000 });
-    const measuring = [];
+    await page.waitForSelector('#done-title', { timeout: 60_000 });
+    // The error is measured by itself; stopped, it has a button.
+    const measuring = [await cancelled(page, moments[0])];
     for (const [at, moment] of [...moments, ...moments].entries()) {
       const button = at < moments.length ? '#measure' : '#measure-time';
       await page.waitForSelector(`${button}:not([disabled])`);

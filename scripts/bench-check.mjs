@@ -84,7 +84,7 @@ async function quantized(browser, url, source) {
   await page.waitForFunction(async () => {
     const address = '/www/state/page.js';
     const { comparison } = await import(address);
-    return comparison.value !== null;
+    return comparison.value?.whole === true;
   });
   await page.evaluate(async () => {
     const address = '/www/state/page.js';

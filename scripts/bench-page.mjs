@@ -24,8 +24,8 @@ const rounds = 5;
 export async function benchPage(browser, url, model, photos, record) {
   /** @type {{ usable: number, engine: number, opened: number, figures: number }[]} */
   const runs = [];
-  /** Requests until the engine was ready. @type {Set<string>} */
-  const asked = new Set();
+  /** Scripts until the engine was ready: of the page, and with those of its worker. @type {{ page: Set<string>, all: Set<string> }} */
+  const asked = { page: new Set(), all: new Set() };
   for (let round = 0; round < rounds; round += 1) {
     const context = await browser.createBrowserContext();
     try {
@@ -42,11 +42,13 @@ export async function benchPage(browser, url, model, photos, record) {
         };
         new MutationObserver(look).observe(document, { childList: true, subtree: true, characterData: true });
       });
-      const note = (/** @type {import('puppeteer-core').HTTPRequest} */ request) => asked.add(new URL(request.url()).pathname);
+      const note = (/** @type {import('puppeteer-core').HTTPRequest} */ request) => asked.all.add(new URL(request.url()).pathname);
       page.on('request', note);
       await page.goto(url);
       await page.waitForFunction(() => /** @type {any} */ (window).engine);
       page.off('request', note);
+      const own = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname));
+      own.forEach((path) => asked.page.add(path));
       const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-model]'));
       await page.evaluate(() => document.querySelector('input[data-pick=choose-model]')?.addEventListener('change', () => (/** @type {any} */ (window).began = performance.now()), { capture: true }));
       await input.uploadFile(model);
@@ -73,8 +75,9 @@ export async function benchPage(browser, url, model, photos, record) {
     record('page', row, seconds, 's', { target: `under ${limit} s`, holds: seconds < limit });
   }
   const gzipped = (/** @type {string[]} */ files) => files.reduce((sum, file) => sum + gzipSync(readFileSync(join(checkout, file)), { level: 9 }).length, 0);
-  const started = gzipped([...asked].map((path) => path.slice(1)).filter((file) => file.endsWith('.js')));
-  record('page', 'JavaScript at start, gzipped', started / 1000, 'kB', { target: 'under 150 kB', holds: started < 150_000 });
+  const started = (/** @type {Set<string>} */ paths) => gzipped([...paths].map((path) => path.slice(1)).filter((file) => file.endsWith('.js')));
+  record('page', 'JavaScript of the page at start, gzipped', started(asked.page) / 1000, 'kB', { target: 'under 150 kB', holds: started(asked.page) < 150_000 });
+  record('page', 'with that of its worker', started(asked.all) / 1000, 'kB', { target: 'none', holds: true });
   record('page', 'all JavaScript, gzipped', gzipped(scripts()) / 1000, 'kB', { target: 'none: views load when they are opened', holds: true });
 }
 

@@ -71,7 +71,7 @@ export interface Calls {
     sample: (NamedFile | InputTensor)[]; samples: SampleSettings; runs: number; warmUp: number; floatKernels?: RunOptions['floatKernels'];
   }): Run;
   compare(args: Key & {
-    quantized: Blob; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; split: boolean; answers: boolean;
+    quantized: Blob; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; split: boolean; layers: boolean; answers: boolean;
   }): Comparison & { answers: SampleAnswer[] };
   search(args: Key & {
     name: string; blob: Blob; attached: NamedFile[]; files: NamedFile[]; samples: SampleSettings; labels: Record<string, number>; settings: Settings;

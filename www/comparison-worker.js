@@ -17,19 +17,20 @@ const most = 200;
  * @param {() => Promise<boolean>} enough
  * @returns {Promise<Answer<'compare'>>}
  */
-export async function compare({ key, quantized, files, samples, labels, split, answers }, report, enough) {
+export async function compare({ key, quantized, files, samples, labels, split, layers, answers }, report, enough) {
   const open = session(key);
   const all = samplesOf(files);
   loaded().resetControl();
-  report({ stage: 'Comparing', done: 0, of: all.length, unit: 'samples', memory: memory() });
-  await open.beginComparison(quantized, split);
+  const stage = layers ? 'Comparing layers' : 'Comparing outputs';
+  report({ stage, done: 0, of: all.length, unit: 'samples', memory: memory() });
+  await open.beginComparison(quantized, split, layers);
   /** @type {SampleAnswer[]} */
   const kept = [];
   for (const [index, { name, files: parts }] of all.entries()) {
     if (await enough()) throw stopped();
     const raw = await open.compareSample(name, parts, samples, labels[name], answers && index < most);
     if (raw) kept.push({ sample: name, answer: answerOf(raw, open.card().task.task) });
-    report({ stage: 'Comparing', done: index + 1, of: all.length, unit: 'samples', memory: memory() });
+    report({ stage, done: index + 1, of: all.length, unit: 'samples', memory: memory() });
   }
   return { ...open.finishComparison(), answers: kept };
 }

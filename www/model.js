@@ -282,10 +282,10 @@ export class Model {
    * @param {(progress: Progress) => void} [onProgress]
    * @returns {Promise<Comparison & { answers: SampleAnswer[] }>} `answers`: empty unless they are asked for
    */
-  async compare(quantized, data, { samples = {}, labels = {}, split = false, answers = false, signal, gently } = {}, onProgress) {
+  async compare(quantized, data, { samples = {}, labels = {}, split = false, layers = true, answers = false, signal, gently } = {}, onProgress) {
     const engine = await this.worker({ signal, onProgress });
     const blob = quantized instanceof Blob ? quantized : new Blob([quantized]);
-    const args = { key: this.#key, quantized: blob, files: data.map(namedFile), samples, labels, split, answers };
+    const args = { key: this.#key, quantized: blob, files: data.map(namedFile), samples, labels, split, layers, answers };
     return engine.call('compare', args, { signal, gently, onProgress });
   }
 

@@ -15,7 +15,7 @@ use super::warnings::InputSums;
 #[serde(deny_unknown_fields)]
 pub struct ComparisonSums {
     samples: u64,
-    /// `Err` is the reason why only the outputs are compared.
+    /// `Err` is the reason why only the outputs are compared; empty if nothing else was asked for.
     layers: Result<Vec<ValueStatistics>, String>,
     outputs: Vec<OutputSums>,
     detector: Option<Detector>,
@@ -139,7 +139,7 @@ impl Comparing {
             samples: self.samples as u64,
             layers: match &self.layers {
                 Ok(layers) => Ok(layers.sums.clone()),
-                Err(reason) => Err(reason.clone()),
+                Err(reason) => Err(reason.clone().unwrap_or_default()),
             },
             outputs,
             detector,
@@ -153,7 +153,9 @@ impl Comparing {
         self.sums().require_alike(&sums)?;
         match (&mut self.layers, sums.layers) {
             (Ok(layers), Ok(sums)) => layers.sums = sums,
-            (layers, Err(reason)) => *layers = Err(reason),
+            (layers, Err(reason)) => {
+                *layers = Err(Some(reason).filter(|reason| !reason.is_empty()))
+            }
             (Err(_), Ok(_)) => {}
         }
         self.outputs.replace(sums.outputs, sums.detector);

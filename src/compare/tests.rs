@@ -50,6 +50,25 @@ fn where_layers_fail_the_outputs_are_compared_and_the_reason_is_told() {
 }
 
 #[test]
+fn outputs_alone_are_compared_as_with_the_layers() {
+    let begin = [Comparing::of_outputs, Comparing::new];
+    let [alone, whole] = begin.map(|begin| {
+        let mut comparing = begin(model("Relu"), model("Tanh")).unwrap();
+        for first in [0.5, 0.25] {
+            comparing.feed(&[sample(first)], None, || false).unwrap();
+        }
+        comparing
+    });
+    assert!(alone.is_of_outputs() && !whole.is_of_outputs());
+    let [alone, whole] = [alone, whole].map(Comparing::finish);
+    assert_eq!(alone.layers_failed, None);
+    assert!(alone.layers.is_empty() && !whole.layers.is_empty());
+    assert_eq!(alone.samples, whole.samples);
+    assert_eq!(alone.outputs[0].apart.sqnr, whole.outputs[0].apart.sqnr);
+    assert!(alone.outputs[0].apart.sqnr < 20.0);
+}
+
+#[test]
 fn what_neither_model_can_run_is_an_error_and_no_comparison() {
     let mut comparing = Comparing::new(model("Relu"), model("Relu")).unwrap();
     let short = Tensor::new(vec![1, 4], Values::I64(vec![1; 4])).unwrap();

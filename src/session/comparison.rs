@@ -1,7 +1,8 @@
 //! Comparison of a quantized model with this session's float model.
 
 use super::{Error, ProgressMonitor, Runner, Session};
-use crate::compare::{Comparing, Comparison, SampleAnswers};
+use crate::compare::{CompareError, Comparing, Comparison, SampleAnswers};
+use crate::graph::Model;
 use crate::profile::RunStep;
 use crate::quantize::Settings;
 use crate::tensor::Tensor;
@@ -51,15 +52,30 @@ impl Comparisons {
 impl Session {
     /// Begins a comparison of this float model with a model quantized from it.
     pub fn begin_comparison(&mut self, quantized: &Runner) -> Result<Comparing, Error> {
+        self.compared_by(quantized, Comparing::new)
+    }
+
+    /// Begins a comparison of the outputs alone.
+    pub fn begin_output_comparison(&mut self, quantized: &Runner) -> Result<Comparing, Error> {
+        self.compared_by(quantized, Comparing::of_outputs)
+    }
+
+    fn compared_by(
+        &mut self,
+        quantized: &Runner,
+        begin: fn(Model, Model) -> Result<Comparing, CompareError>,
+    ) -> Result<Comparing, Error> {
         self.journal.profiler.resume();
         let (ready, _) = self
             .stage
             .prepare(&mut self.opened, &mut self.journal.profiler)?;
         self.journal.profiler.begin(RunStep::Comparison);
-        Ok(Comparing::new(
-            ready.model.clone(),
-            quantized.model().clone(),
-        )?)
+        Ok(begin(ready.model.clone(), quantized.model().clone())?)
+    }
+
+    /// Ends a comparison whose results do not belong into the report.
+    pub fn leave_comparison(&mut self) {
+        self.journal.profiler.finish();
     }
 
     /// Ends the comparison and puts its results into the report.

@@ -14,19 +14,25 @@ use crate::tensor::Tensor;
 #[wasm_bindgen(js_class = Session)]
 impl ModelSession {
     /// Begins a comparison with a model that was quantized from this one. With `split`, the errors
-    /// of weights alone and of activations alone are measured, too, if possible.
+    /// of weights alone and of activations alone are measured, too, if possible. Without `layers` only
+    /// the outputs are compared, and the report stays as it is.
     #[wasm_bindgen(js_name = beginComparison)]
     pub async fn begin_comparison(
         &mut self,
         quantized: web_sys::Blob,
         split: bool,
+        layers: bool,
     ) -> Result<(), JsValue> {
         self.comparing = None;
         let name = "the quantized model";
         let bytes = files::read(name, quantized).await?;
         let quantized = session::Session::open(ModelFile::new(name, bytes)).map_err(error)?;
         let runner = quantized.runner().map_err(error)?;
-        let mut comparing = self.inner.begin_comparison(&runner).map_err(error)?;
+        let comparing = match layers {
+            true => self.inner.begin_comparison(&runner),
+            false => self.inner.begin_output_comparison(&runner),
+        };
+        let mut comparing = comparing.map_err(error)?;
         if split {
             comparing.split();
         }
@@ -56,11 +62,16 @@ impl ModelSession {
         }
     }
 
-    /// Ends the comparison; its result goes into the report.
+    /// Ends the comparison; its result goes into the report if it has layers.
     #[wasm_bindgen(js_name = finishComparison)]
     pub fn finish_comparison(&mut self) -> Result<JsValue, JsValue> {
-        let found = self.comparing.take().ok_or_else(not_comparing)?.finish();
-        self.inner.finish_comparison(&found);
+        let comparing = self.comparing.take().ok_or_else(not_comparing)?;
+        let partial = comparing.is_of_outputs();
+        let found = comparing.finish();
+        match partial {
+            true => self.inner.leave_comparison(),
+            false => self.inner.finish_comparison(&found),
+        }
         to_js(&found)
     }
 }

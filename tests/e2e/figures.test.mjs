@@ -178,10 +178,11 @@ inBrowsers('figures', (visit) => {
     const { tab } = visit;
     await visit.quantized(convolution(), [picture(0)]);
     const first = await visit.downloaded('.onnx');
-    await visit.says('[aria-labelledby=accuracy-title]', /Measured on the loaded sample/);
+    await visit.judged();
     await tab.select('#activations', 'u16');
     await visit.shows(2);
     await visit.says('[aria-labelledby=accuracy-title]', /Measured on the loaded sample/);
+    await visit.judged();
     const stages = await visit.stages();
     const chord = async (/** @type {import('puppeteer-core').KeyInput[]} */ ...keys) => {
       for (const key of keys) await tab.keyboard.down(key);

@@ -82,6 +82,7 @@ inBrowsers('the studio', (visit, name) => {
     tab.setDefaultTimeout(240_000);
     const section = '[aria-labelledby=accuracy-title]';
     await visit.says(section, /Top-1 agreement.*_fc_out.*dB.*%.*Measured on the 2 loaded samples/s);
+    await visit.judged();
     assert.equal((await tab.$$(`${section} button[aria-label^="Keep "]`)).length, 10);
     assert.match((await visit.downloaded('.yaml')).toString(), /comparison/i);
     const worst = await tab.$eval(`${section} button[aria-label^="Keep "]`, (button) => button.getAttribute('aria-label') ?? '');

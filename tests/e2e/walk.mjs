@@ -265,7 +265,7 @@ export class Visit {
 
   /** Waits until the error of the result is measured, which happens after each run. */
   async judged() {
-    await this.tab.waitForSelector('[aria-labelledby=accuracy-title] table, #unmeasured-error');
+    await this.tab.waitForSelector('[aria-labelledby=accuracy-title]:not(:has(#layers-pending)) table, #unmeasured-error');
   }
 
   /** Measures the time as well, after the error. */

@@ -142,9 +142,9 @@ export const done = signal(/** @type {any} */ (null));
 export const report = signal('');
 /**
  * The comparison with the float model, with what both models answer; `id` is that of the result in
- * `runHistory`.
+ * `runHistory`. It is `whole` once the layers are compared, too.
  *
- * @type {import('../library/signals.js').Signal<{ id: number, found: Comparison & { answers: SampleAnswer[] } } | null>}
+ * @type {import('../library/signals.js').Signal<{ id: number, found: Comparison & { answers: SampleAnswer[] }, whole: boolean } | null>}
  */
 export const comparison = signal(/** @type {any} */ (null));
 /**

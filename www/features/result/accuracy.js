@@ -38,7 +38,7 @@ export function accuracy(done) {
     h('h3', { id: 'accuracy-title' }, 'Accuracy'),
     () => {
       const now = comparison.value;
-      if (now && now.id === done.id) return figures(now.found);
+      if (now && now.id === done.id) return [...figures(now.found), ...(now.whole ? [] : pending(done))];
       return [
         whyNot(done, 'error'),
         h('p', { class: 'note' }, 'Not measured yet. Compare the result with the float model, layer by layer, on the loaded samples. They calibrated the model, so also check it on other data before you deploy it.'),
@@ -47,6 +47,14 @@ export function accuracy(done) {
     },
   );
 }
+
+/** What is shown in place of the layers. @param {Done} done */
+const pending = (done) => [
+  whyNot(done, 'error'),
+  h('div', { class: 'row', id: 'layers-pending' },
+    h('button', { type: 'button', id: 'measure', disabled: busy, onclick: () => void measureError() }, 'Compare the layers'),
+    h('span', { class: 'note' }, () => (measuring.value ? 'Each layer is compared now, to find those that add most of the error.' : 'The layers are not compared yet: this finds those that add most of the error.'))),
+];
 
 /** @param {Done} done */
 export function latency(done) {

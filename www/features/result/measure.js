@@ -16,7 +16,7 @@ import { readLines, recognized } from './ocr.js';
 import { headlineOutput, metricsOf } from './outputs.js';
 import { chosenOutput, unmeasured } from './state.js';
 
-/** @import { Comparison } from '../../types.js' */
+/** @import { Comparison, SampleAnswer } from '../../types.js' */
 /** @import { HistoryEntry } from '../../state/page.js' */
 
 /** Numbers of measured runs and of warm-up runs. */
@@ -47,7 +47,8 @@ function failed(id, half, error) {
 }
 
 /**
- * Compares the result with the float model on the loaded samples.
+ * Compares the result with the float model on the loaded samples: first the outputs, which takes a
+ * few seconds, then every layer.
  *
  * @param {{ split?: boolean }} [how] `split`: with weights alone and activations alone, too
  */
@@ -57,15 +58,29 @@ export async function measureError({ split = false } = {}) {
   if (!open || !shown || refs.length === 0) return;
   const error = await inBackground(split ? 'Splitting the error into weights and activations' : 'Comparing with the float model', async (gently, onProgress) => {
     const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
+    const options = { samples: sampleSettings(), labels: numbers, gently };
     const mine = await inSession();
     gently.throwIfAborted();
-    const found = await open.compare(shown.result.file, files, { samples: sampleSettings(), labels: numbers, split, answers: true, gently }, onProgress);
+    /** @type {SampleAnswer[] | null} */
+    let answers = null;
+    if (comparison.peek()?.id !== shown.id) {
+      const first = await open.compare(shown.result.file, files, { ...options, layers: false, answers: true }, onProgress);
+      gently.throwIfAborted();
+      answers = first.answers;
+      batch(() => {
+        comparison.value = { id: shown.id, found: first, whole: false };
+        note(shown.id, (one) => noted(one, first));
+      });
+      say(`Compared the outputs on ${first.samples} samples. The layers follow.`);
+    }
+    const all = await open.compare(shown.result.file, files, { ...options, split, answers: !answers }, onProgress);
+    const found = { ...all, answers: answers ?? all.answers };
     // From now on the report contains the comparison.
     const reported = mine ? await open.report() : report.peek();
     gently.throwIfAborted();
     batch(() => {
       report.value = reported;
-      comparison.value = { id: shown.id, found };
+      comparison.value = { id: shown.id, found, whole: true };
       note(shown.id, (one) => noted(one, found));
     });
     say(`Compared on ${found.samples} samples.${found.worst[0] ? ` ${found.worst[0]} adds most of the error.` : ''}`);
@@ -120,11 +135,17 @@ export async function measureTime() {
   failed(shown.id, 'time', error);
 }
 
+/** True if the outputs and the layers of a result were compared. @param {number} id */
+function isCompared(id) {
+  const now = comparison.peek();
+  return now?.id === id && now.whole;
+}
+
 /** Measures error and time, unless known. Text models are read, too. */
 export async function measureBoth() {
   const shown = done.peek();
   if (!shown) return;
-  if (comparison.peek()?.id !== shown.id) await measureError();
+  if (!isCompared(shown.id)) await measureError();
   if (!settled(shown.id, 'error')) return;
   if (timing.peek()?.id !== shown.id) await measureTime();
   if (settled(shown.id, 'time') && samples.peek().characters.length > 0 && recognized.peek()?.id !== shown.id) await readLines();
@@ -138,8 +159,8 @@ export async function measureBoth() {
  */
 function settled(id, half) {
   if (done.peek()?.id !== id || measuring.peek() || run.peek()) return false;
-  const known = half === 'error' ? comparison.peek() : timing.peek();
-  return known?.id === id || (unmeasured.peek().id === id && unmeasured.peek()[half] !== '');
+  const known = half === 'error' ? isCompared(id) : timing.peek()?.id === id;
+  return known || (unmeasured.peek().id === id && unmeasured.peek()[half] !== '');
 }
 
 // Each run is followed by its error and its verdict; the time is measured on request.
@@ -148,7 +169,7 @@ finished.push(() => measureError());
 // The error of another result is measured as well, and its time if the previous one was timed.
 replaced.push(async (id) => {
   const time = timing.peek();
-  if (comparison.peek()?.id !== id) {
+  if (!isCompared(id)) {
     await measureError();
     if (!settled(id, 'error')) return;
   }
