@@ -48,7 +48,7 @@ export function accuracy(done) {
   );
 }
 
-/** What is shown in place of the layers. @param {Done} done */
+/** A note in place of the layers. @param {Done} done */
 const pending = (done) => [
   whyNot(done, 'error'),
   h('div', { class: 'row', id: 'layers-pending' },
