@@ -5,6 +5,7 @@ import { chosen } from './bench-architectures.mjs';
 import { models as peers } from './bench-litert.mjs';
 import { launch, onBlankPage, openModel } from './browsers.mjs';
 import { median } from './median.mjs';
+import { check, quantize } from './page-steps.mjs';
 import { serve } from './serve.mjs';
 
 /** @import { Page } from 'puppeteer-core' */
@@ -75,17 +76,7 @@ async function quantized(browser, url, source) {
   const page = await browser.newPage();
   page.setDefaultTimeout(600_000);
   await openModel(page, url, [source]);
-  await page.waitForSelector('#random-samples:not([hidden]):not([disabled])');
-  await page.$eval('#random-samples', (button) => /** @type {HTMLElement} */ (button).click());
-  await page.waitForSelector('#run:not([aria-disabled])');
-  await page.$eval('#run', (button) => /** @type {HTMLElement} */ (button).click());
-  await page.waitForSelector('#done-title');
-  // The page measures its result first.
-  await page.waitForFunction(async () => {
-    const address = '/www/state/page.js';
-    const { comparison } = await import(address);
-    return comparison.value?.whole === true;
-  });
+  await quantize(page);
   await page.evaluate(async () => {
     const address = '/www/state/page.js';
     const { done, model, samples, sampleSettings } = await import(address);
@@ -117,18 +108,9 @@ async function bytesOfResult(page) {
 
 /** Checks the page's result. @param {Page} page @returns {Promise<Told>} */
 async function checked(page) {
-  await page.$eval('#tab-runtime', (button) => /** @type {HTMLElement} */ (button).click());
-  await page.waitForSelector('#runtime-start');
-  await page.click('#runtime-start');
-  const told = await page.waitForFunction(async () => {
-    const address = '/www/features/runtime/state.js';
-    const { check, checking, failure } = await import(address);
-    if (failure.value) throw new Error(failure.value);
-    if (checking.value || !check.value?.whole) return null;
-    const [{ float, quantized, threads }] = check.value.rows;
-    return { float: float.times[0], quantized: quantized.times[0], threads, node: check.value.culprit?.found?.node ?? null };
-  }, { polling: 50 });
-  return /** @type {Promise<Told>} */ (told.jsonValue());
+  const { failure, row, node } = await check(page);
+  if (failure) throw new Error(failure);
+  return { float: row.float?.times?.[0] ?? NaN, quantized: row.quantized?.times?.[0] ?? NaN, threads: row.threads, node };
 }
 
 /**

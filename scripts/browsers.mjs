@@ -55,6 +55,9 @@ export async function openModel(page, url, files) {
   await input.uploadFile(...files);
 }
 
+/** The sign that the error of a result is measured, with its layers, or could not be. */
+export const measured = '[aria-labelledby=accuracy-title]:not(:has(#layers-pending)) table, #unmeasured-error';
+
 /**
  * Gives a file to a page without Octet. Returns the input that has it.
  *

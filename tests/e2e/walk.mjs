@@ -5,7 +5,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync,
 import { homedir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { after, describe } from 'node:test';
-import { launch as start } from '../../scripts/browsers.mjs';
+import { launch as start, measured } from '../../scripts/browsers.mjs';
 import { serve } from '../../scripts/serve.mjs';
 import { scratch } from './scratch.mjs';
 
@@ -265,7 +265,7 @@ export class Visit {
 
   /** Waits until the error of the result is measured, which happens after each run. */
   async judged() {
-    await this.tab.waitForSelector('[aria-labelledby=accuracy-title]:not(:has(#layers-pending)) table, #unmeasured-error');
+    await this.tab.waitForSelector(measured);
   }
 
   /** Measures the time as well, after the error. */

@@ -71,7 +71,7 @@ impl Progress {
         Progress { bar, lines }
     }
 
-    /// Sets the number of all bytes or samples.
+    /// Sets the number of all bytes, samples or layers.
     pub fn set_length(&self, length: u64) {
         self.bar.set_length(length);
         self.with_lines(|lines| lines.of = length);
@@ -83,7 +83,7 @@ impl Progress {
         self.with_lines(|lines| lines.begin(name));
     }
 
-    /// Shows how many bytes or samples are done.
+    /// Shows how many of them are done.
     pub fn set_position(&self, done: u64) {
         self.bar.set_position(done);
         self.with_lines(|lines| lines.advance(done));
@@ -152,12 +152,9 @@ impl ProgressMonitor for Progress {
         match event {
             Event::Sample { done, .. } => self.set_position(*done as u64),
             Event::Layer { done, of, report } => {
-                self.bar.set_length(*of as u64);
-                self.bar.set_position(*done as u64);
-                self.with_lines(|lines| {
-                    (lines.of, lines.unit) = (*of as u64, Unit::Layers);
-                    lines.advance(*done as u64);
-                });
+                self.with_lines(|lines| lines.unit = Unit::Layers);
+                self.set_length(*of as u64);
+                self.set_position(*done as u64);
                 let gain = 10.0 * (report.before / report.after.max(f64::MIN_POSITIVE)).log10();
                 let layer = &report.layer;
                 self.tell(&format!(

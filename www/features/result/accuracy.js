@@ -53,7 +53,7 @@ const pending = (done) => [
   whyNot(done, 'error'),
   h('div', { class: 'row', id: 'layers-pending' },
     h('button', { type: 'button', id: 'measure', disabled: busy, onclick: () => void measureError() }, 'Compare the layers'),
-    h('span', { class: 'note' }, () => (measuring.value ? 'Each layer is compared now, to find those that add most of the error.' : 'The layers are not compared yet: this finds those that add most of the error.'))),
+    h('span', { class: 'note' }, 'Finds the layers that add most of the error. It follows by itself, unless it was stopped.')),
 ];
 
 /** @param {Done} done */

@@ -29,7 +29,7 @@ export function verdict(done) {
   return h('section', { class: `callout ${kind}`, id: 'verdict', 'data-decision': judged.decision, 'aria-labelledby': 'verdict-title' },
     h('h3', { id: 'verdict-title' }, title),
     h('p', {}, h('code', {}, judged.output), ': ', sentence(judged.reason)),
-    now?.whole ? nextStep(judged.next, done.document) : judged.decision !== 'ship' && h('p', { class: 'note' }, 'The layers tell the best next step: they are compared next.'));
+    now?.whole ? nextStep(judged.next, done.document) : judged.decision !== 'ship' && h('p', { class: 'note' }, 'The best next step is known once the layers are compared.'));
 }
 
 /**
