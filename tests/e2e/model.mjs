@@ -46,15 +46,15 @@ export const node = (operator, name, inputs, output, attributes = []) => [
  * @param {Record<string, Shape>} [more] further outputs
  * @returns {Buffer}
  */
-function model(nodes, constants, { x, y }, more = {}) {
+function model(nodes, constants, { x, y, output = 'y' }, more = {}) {
   const graph = [
     ...nodes.map((one) => field(1, one)), field(2, 'g'), ...constants.map((one) => field(5, one)),
-    field(11, port('x', x)), field(12, port('y', y)), ...Object.entries(more).map(([name, shape]) => field(12, port(name, shape))),
+    field(11, port('x', x)), field(12, port(output, y)), ...Object.entries(more).map(([name, shape]) => field(12, port(name, shape))),
   ];
   return Buffer.concat([whole(1, 8), field(7, graph), field(8, whole(2, 13))]);
 }
 
-/** @typedef {{ x: Shape, y: Shape }} Ports */
+/** @typedef {{ x: Shape, y: Shape, output?: string }} Ports shapes, and the name of `y` where it has another */
 
 /** @type {Ports} */
 const small = { x: [1, 3, 4, 4], y: [1, 2, 4, 4] };
@@ -145,13 +145,13 @@ export function large() {
 }
 
 /**
- * Dense layers of `side`² floats each, `x` to `y`: the weights in the model, or in the file
+ * Dense layers of `side`² floats each, `x` to `output`: the weights in the model, or in the file
  * `weights.bin` beside it.
  *
- * @param {{ layers: number, side: number, external?: boolean }} of
+ * @param {{ layers: number, side: number, external?: boolean, output?: string }} of
  * @returns {{ model: Buffer, weights: Buffer }} `weights` is empty where the model has them
  */
-export function dense({ layers, side, external = false }) {
+export function dense({ layers, side, external = false, output = 'y' }) {
   const size = side * side * 4;
   const entry = (/** @type {string} */ key, /** @type {string} */ value) => field(13, [field(1, key), field(2, value)]);
   /** @type {Buffer[]} */
@@ -162,8 +162,8 @@ export function dense({ layers, side, external = false }) {
     const place = [entry('location', 'weights.bin'), entry('offset', String(at * size)), entry('length', String(size)), whole(14, 1)];
     return tensor(`w${at}`, float, [side, side], external ? place : [field(9, values)]);
   });
-  const nodes = weights.map((_, at) => node('MatMul', `dense${at}`, [at === 0 ? 'x' : `d${at - 1}`, `w${at}`], at === layers - 1 ? 'y' : `d${at}`));
-  return { model: model(nodes, weights, { x: [1, side], y: [1, side] }), weights: Buffer.concat(data) };
+  const nodes = weights.map((_, at) => node('MatMul', `dense${at}`, [at === 0 ? 'x' : `d${at - 1}`, `w${at}`], at === layers - 1 ? output : `d${at}`));
+  return { model: model(nodes, weights, { x: [1, side], y: [1, side], output }), weights: Buffer.concat(data) };
 }
 
 /** The convolution for images of any size. */
