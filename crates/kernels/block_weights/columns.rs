@@ -1,5 +1,5 @@
-//! Blocks of neighbouring columns of a row-major matrix. Blocks from minimum and maximum are computed
-//! side by side: a lane of a vector is a column.
+//! Blocks of the columns of a matrix. Blocks from minimum and maximum are computed side by side: a
+//! lane of a vector is a block.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::{GridMethod, LONGEST, quantize_block};
 use crate::LittleEndianFloats;
 use crate::dispatch::vectorized;
 
-/// Columns that are computed side by side.
+/// Blocks that are computed side by side.
 const LANES: usize = 16;
 
 /// Columns that are read at a time: rows lie far apart in memory, so whole cache lines pay.
@@ -36,12 +36,18 @@ impl BlockRule {
     }
 }
 
+/// The results of blocks.
+pub struct BlockResults<'a> {
+    /// Packed integers, one block after the other.
+    pub integers: &'a mut [u8],
+    /// Scales and zero points.
+    pub grids: &'a mut [BlockGrid],
+}
+
 /// The results of columns, each with as many blocks.
 pub struct BlockPlaces<'a> {
-    /// Packed integers, one column after the other.
-    pub integers: &'a mut [u8],
-    /// Scales and zero points, one column after the other.
-    pub grids: &'a mut [BlockGrid],
+    /// One column after the other.
+    pub results: BlockResults<'a>,
     /// Blocks of a column.
     pub blocks: usize,
     /// The first block of each column that is computed.
@@ -71,10 +77,13 @@ pub fn quantize_columns(
 #[inline(always)]
 fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<'_>) -> bool {
     let rows = matrix.numbers.len() / matrix.width.max(1);
-    let mut strip = [[0.0; STRIP]; LONGEST];
+    let size = rule.size.clamp(1, LONGEST);
+    let mut strip = vec![[0.0; STRIP]; size];
+    let mut packed = vec![[0; LANES]; rule.bytes()];
+    let results = &mut places.results;
     let mut all_finite = true;
-    for (block, start) in (0..rows).step_by(rule.size.clamp(1, LONGEST)).enumerate() {
-        let strip = &mut strip[..rule.size.min(rows - start)];
+    for (block, start) in (0..rows).step_by(size).enumerate() {
+        let strip = &mut strip[..size.min(rows - start)];
         for first in (0..matrix.columns.len()).step_by(STRIP) {
             let width = STRIP.min(matrix.columns.len() - first);
             for (row, to) in (start..).zip(strip.iter_mut()) {
@@ -83,14 +92,14 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
             }
             for (group, lanes) in (0..width).step_by(LANES).enumerate() {
                 let part = StripPart { strip, group };
-                let at = BlockPosition {
-                    column: first + lanes,
+                let at = LanePlaces {
+                    first: (first + lanes) * places.blocks + places.first + block,
+                    step: places.blocks,
                     count: LANES.min(width - lanes),
-                    block: places.first + block,
                 };
                 all_finite &= match rule.method {
-                    GridMethod::Ends => side_by_side(part, rule, at, places),
-                    _ => one_by_one(part, rule, at, places),
+                    GridMethod::Ends => side_by_side(part, &mut packed, rule, at, results),
+                    _ => one_by_one(part, rule, at, results),
                 };
             }
         }
@@ -98,11 +107,74 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
     all_finite
 }
 
-/// Columns of a strip that are computed side by side.
+/// Quantizes the blocks of a contiguous column into packed bytes. False if one of its numbers is
+/// infinite or NaN.
+pub fn quantize_column(
+    column: LittleEndianFloats<'_>,
+    rule: &BlockRule,
+    results: &mut BlockResults<'_>,
+) -> bool {
+    vectorized!(quantize_contiguous(column, rule, results))
+}
+
+#[inline(always)]
+fn quantize_contiguous(
+    column: LittleEndianFloats<'_>,
+    rule: &BlockRule,
+    results: &mut BlockResults<'_>,
+) -> bool {
+    let size = rule.size.clamp(1, LONGEST);
+    let mut numbers = [0.0; LONGEST];
+    let numbers = &mut numbers[..size];
+    let mut strip = vec![[0.0; STRIP]; size];
+    let mut packed = vec![[0; LANES]; rule.bytes()];
+    let together = match rule.method {
+        GridMethod::Ends => column.len() / size,
+        _ => 0,
+    };
+    let mut all_finite = true;
+    for first in (0..together).step_by(LANES) {
+        let count = LANES.min(together - first);
+        for lane in 0..count {
+            column.read((first + lane) * size, numbers);
+            for (row, &number) in strip.iter_mut().zip(numbers.iter()) {
+                row[lane] = number;
+            }
+        }
+        let part = StripPart {
+            strip: &strip,
+            group: 0,
+        };
+        let step = 1;
+        let at = LanePlaces { first, step, count };
+        all_finite &= side_by_side(part, &mut packed, rule, at, results);
+    }
+    for place in together..column.len().div_ceil(size) {
+        let block = &mut numbers[..size.min(column.len() - place * size)];
+        column.read(place * size, block);
+        all_finite &= results.compute(block, rule, place);
+    }
+    all_finite
+}
+
+impl BlockResults<'_> {
+    /// Computes a block by any method.
+    #[inline(always)]
+    fn compute(&mut self, block: &[f32], rule: &BlockRule, place: usize) -> bool {
+        let bytes = &mut self.integers[place * rule.bytes()..][..rule.bytes()];
+        let found = quantize_block(block, rule.levels, rule.method, rule.rounded, bytes);
+        if let Some(grid) = found {
+            self.grids[place] = grid;
+        }
+        found.is_some()
+    }
+}
+
+/// Numbers of a strip that are computed side by side.
 #[derive(Clone, Copy)]
 struct StripPart<'a> {
     strip: &'a [[f32; STRIP]],
-    /// Its place among the parts of `LANES` columns.
+    /// Its place among the parts of `LANES` numbers.
     group: usize,
 }
 
@@ -115,57 +187,54 @@ impl<'a> StripPart<'a> {
     }
 }
 
-/// The first of some columns, their number, and a block.
+/// The places of the blocks in lanes.
 #[derive(Clone, Copy)]
-struct BlockPosition {
-    column: usize,
+struct LanePlaces {
+    /// The place of the first block.
+    first: usize,
+    /// From one block to the next.
+    step: usize,
+    /// Number of blocks.
     count: usize,
-    block: usize,
 }
 
-impl BlockPlaces<'_> {
-    /// The integers and the grid of a block.
+impl LanePlaces {
+    /// The places, lane after lane.
     #[inline(always)]
-    fn block(&mut self, column: usize, block: usize, bytes: usize) -> (&mut [u8], &mut BlockGrid) {
-        let at = column * self.blocks + block;
-        (
-            &mut self.integers[at * bytes..][..bytes],
-            &mut self.grids[at],
-        )
+    fn all(self) -> impl Iterator<Item = usize> {
+        (0..self.count).map(move |lane| self.first + lane * self.step)
     }
 }
 
-/// Computes the columns of a part of a strip by any method.
+/// Computes the blocks of a part of a strip by any method.
 #[inline(always)]
 fn one_by_one(
     part: StripPart<'_>,
     rule: &BlockRule,
-    at: BlockPosition,
-    places: &mut BlockPlaces<'_>,
+    at: LanePlaces,
+    results: &mut BlockResults<'_>,
 ) -> bool {
     let mut gathered = [0.0; LONGEST];
     let gathered = &mut gathered[..part.strip.len()];
     let mut finite = true;
-    for lane in 0..at.count {
+    for (lane, place) in at.all().enumerate() {
         for (to, row) in gathered.iter_mut().zip(part.rows()) {
             *to = row[lane];
         }
-        let (bytes, grid) = places.block(at.column + lane, at.block, rule.bytes());
-        match quantize_block(gathered, rule.levels, rule.method, rule.rounded, bytes) {
-            Some(found) => *grid = found,
-            None => finite = false,
-        }
+        finite &= results.compute(gathered, rule, place);
     }
     finite
 }
 
-/// Computes the columns of a part of a strip from their minima and maxima.
+/// Computes the blocks of a part of a strip from their minima and maxima. `packed` has the bytes of a
+/// block.
 #[inline(always)]
 fn side_by_side(
     part: StripPart<'_>,
+    packed: &mut [[u8; LANES]],
     rule: &BlockRule,
-    at: BlockPosition,
-    places: &mut BlockPlaces<'_>,
+    at: LanePlaces,
+    results: &mut BlockResults<'_>,
 ) -> bool {
     let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
     // An infinite number times zero is NaN, and stays it.
@@ -180,45 +249,46 @@ fn side_by_side(
     }
     let mut inverses = [0.0; LANES];
     let mut zero_points = [0.0; LANES];
-    for lane in 0..at.count {
+    for (lane, place) in at.all().enumerate() {
         let grid = from_low_and_high([low[lane], high[lane]], rule.levels, rule.rounded);
         inverses[lane] = grid.inverse();
         zero_points[lane] = grid.zero_point;
-        places.grids[(at.column + lane) * places.blocks + at.block] = grid;
+        results.grids[place] = grid;
     }
+    let highest = f32::from(rule.levels.highest());
     match rule.levels.bits {
-        4 => pack::<4>(part, rule, (&inverses, &zero_points), at, places),
-        2 => pack::<2>(part, rule, (&inverses, &zero_points), at, places),
-        _ => pack::<8>(part, rule, (&inverses, &zero_points), at, places),
+        4 => pack::<4>(part, (&inverses, &zero_points), highest, packed),
+        2 => pack::<2>(part, (&inverses, &zero_points), highest, packed),
+        _ => pack::<8>(part, (&inverses, &zero_points), highest, packed),
+    }
+    let used = part.strip.len().div_ceil(usize::from(8 / rule.levels.bits));
+    for (lane, place) in at.all().enumerate() {
+        let bytes = &mut results.integers[place * rule.bytes()..][..rule.bytes()];
+        for (to, row) in bytes.iter_mut().zip(&packed[..used]) {
+            *to = row[lane];
+        }
     }
     zeros[..at.count].iter().all(|zero| *zero == 0.0)
 }
 
-/// Writes the integers of a part of a strip.
+/// Computes the integers of a part of a strip, and packs those of a lane.
 #[inline(always)]
 fn pack<const BITS: usize>(
     part: StripPart<'_>,
-    rule: &BlockRule,
     (inverses, zero_points): (&Row, &Row),
-    at: BlockPosition,
-    places: &mut BlockPlaces<'_>,
+    highest: f32,
+    packed: &mut [[u8; LANES]],
 ) {
-    let highest = f32::from(rule.levels.highest());
-    let mut packed = [[0u8; LANES]; LONGEST];
-    let packed = &mut packed[..part.strip.len().div_ceil(8 / BITS)];
-    for (at, row) in part.rows().enumerate() {
-        let byte = &mut packed[at * BITS / 8];
-        let place = at * BITS % 8;
-        for lane in 0..LANES {
-            let value = row[lane] * inverses[lane] + zero_points[lane];
-            byte[lane] |= nearest(value, highest) << place;
+    for (bytes, rows) in packed.iter_mut().zip(part.strip.chunks(8 / BITS)) {
+        let mut sums = [0; LANES];
+        for (place, row) in rows.iter().enumerate() {
+            let row: &Row = &row.as_chunks().0[part.group];
+            for lane in 0..LANES {
+                let value = row[lane] * inverses[lane] + zero_points[lane];
+                sums[lane] |= nearest(value, highest) << (place * BITS);
+            }
         }
-    }
-    for lane in 0..at.count {
-        let (bytes, _) = places.block(at.column + lane, at.block, rule.bytes());
-        for (to, row) in bytes.iter_mut().zip(packed.iter()) {
-            *to = row[lane];
-        }
+        *bytes = sums.map(|sum| sum as u8);
     }
 }
 
@@ -258,8 +328,10 @@ mod tests {
                     columns: columns.clone(),
                 };
                 let mut places = BlockPlaces {
-                    integers: &mut integers,
-                    grids: &mut grids,
+                    results: BlockResults {
+                        integers: &mut integers,
+                        grids: &mut grids,
+                    },
                     blocks: 4,
                     first: 1,
                 };
@@ -301,8 +373,10 @@ mod tests {
                     columns: 0..17,
                 };
                 let mut places = BlockPlaces {
-                    integers: &mut [0; 17 * 8],
-                    grids: &mut [BlockGrid::default(); 17],
+                    results: BlockResults {
+                        integers: &mut [0; 17 * 8],
+                        grids: &mut [BlockGrid::default(); 17],
+                    },
                     blocks: 1,
                     first: 0,
                 };

@@ -131,7 +131,7 @@ impl BlockGrid {
         nearest(
             value * self.inverse() + self.zero_point,
             f32::from(levels.highest()),
-        )
+        ) as u8
     }
 
     /// The integers for real numbers.
@@ -140,7 +140,7 @@ impl BlockGrid {
         let inverse = self.inverse();
         let highest = f32::from(levels.highest());
         for (to, &value) in to.iter_mut().zip(values) {
-            *to = nearest(value * inverse + self.zero_point, highest);
+            *to = nearest(value * inverse + self.zero_point, highest) as u8;
         }
     }
 
@@ -152,14 +152,15 @@ impl BlockGrid {
 
 /// The nearest integer from 0 to `highest`; ties round up, away from zero. NaN becomes 0.
 #[inline(always)]
-pub(super) fn nearest(value: f32, highest: f32) -> u8 {
+pub(super) fn nearest(value: f32, highest: f32) -> u32 {
     let value = if value > 0.0 { value } else { 0.0 };
     let value = if value < highest { value } else { highest };
-    // SAFETY: the number is between 0 and `highest`, at most 255; comparisons with NaN gave 0.
-    let whole: i32 = unsafe { value.to_int_unchecked() };
-    // The difference is exact.
-    let up = value - whole as f32 >= 0.5;
-    (whole + i32::from(up)) as u8
+    // A float of this size has no fraction, so the sum is rounded; its lowest byte is the integer.
+    const UNIT: f32 = 8_388_608.0;
+    let sum = value + UNIT;
+    // Ties went to the even integer. The difference is exact.
+    let up = value - (sum - UNIT) >= 0.5;
+    (sum.to_bits() & 0xff) + u32::from(up)
 }
 
 #[cfg(test)]

@@ -9,13 +9,12 @@ mod k_quant;
 mod packing;
 mod search;
 
-pub use columns::{BlockPlaces, BlockRule, MatrixRows, quantize_columns};
+pub use columns::{
+    BlockPlaces, BlockResults, BlockRule, MatrixRows, quantize_column, quantize_columns,
+};
 pub use four_bit_floats::FourBitFloat;
 pub use grid::{BlockGrid, Levels, from_ends};
 pub use packing::{packed, packed_zero_points};
-
-use crate::LittleEndianFloats;
-use crate::dispatch::vectorized;
 
 /// A method that chooses scale and zero point of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,31 +97,6 @@ pub fn quantize_block(
         packing::pack_into(integers, levels.bits, bytes);
     }
     Some(grid)
-}
-
-/// Quantizes the blocks of a column into packed bytes. False if one of its numbers is infinite or
-/// NaN.
-pub fn quantize_column(
-    column: LittleEndianFloats<'_>,
-    rule: &BlockRule,
-    integers: &mut [u8],
-    grids: &mut [BlockGrid],
-) -> bool {
-    vectorized!({
-        let mut finite = true;
-        let mut numbers = [0.0; LONGEST];
-        let size = rule.size.clamp(1, LONGEST);
-        let places = integers.chunks_mut(rule.bytes()).zip(grids);
-        for (start, (bytes, grid)) in (0..column.len()).step_by(size).zip(places) {
-            let block = &mut numbers[..size.min(column.len() - start)];
-            column.read(start, block);
-            match quantize_block(block, rule.levels, rule.method, rule.rounded, bytes) {
-                Some(found) => *grid = found,
-                None => finite = false,
-            }
-        }
-        finite
-    })
 }
 
 #[cfg(test)]

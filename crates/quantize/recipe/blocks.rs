@@ -15,7 +15,8 @@ use super::{Emitted, MEMORY, Recipe, RecipeError, RecipeOutput, RecipeSummary, S
 use crate::blocks::{BlockGrid, BlockMethod, BlockSettings};
 use crate::float16_numbers::to_float16;
 use octet_kernels::block_weights::{
-    BlockPlaces, BlockRule, MatrixRows, packed_zero_points, quantize_column, quantize_columns,
+    BlockPlaces, BlockResults, BlockRule, MatrixRows, packed_zero_points, quantize_column,
+    quantize_columns,
 };
 
 /// Columns that one task computes.
@@ -187,8 +188,9 @@ impl BlocksRecipe {
             let Some(column) = self.source.float_bytes(column) else {
                 return Ok(());
             };
-            let finite = quantize_column(column, &self.rule, integers, grids);
-            self.check(finite, grids)
+            let mut results = BlockResults { integers, grids };
+            let finite = quantize_column(column, &self.rule, &mut results);
+            self.check(finite, results.grids)
         };
         bytes
             .par_chunks(column_bytes.max(1))
@@ -258,8 +260,7 @@ impl BlocksRecipe {
                 columns: start..columns.end.min(start + TASK),
             };
             let mut places = BlockPlaces {
-                integers,
-                grids,
+                results: BlockResults { integers, grids },
                 blocks,
                 first,
             };
