@@ -81,6 +81,10 @@ fn convert(model: &mut StreamedModel, file: &[u8], to: &mut Vec<u8>, until_journ
                 let bytes = &file[stretch.offset as usize..stretch.end() as usize];
                 model.feed_conversion(bytes).unwrap();
             }
+            ConversionStep::Copy { from, offset, .. } => {
+                let bytes = &file[from.offset as usize..from.end() as usize];
+                to[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+            }
             ConversionStep::Write { offset, bytes, .. } => {
                 to[offset as usize..][..bytes.len()].copy_from_slice(&bytes);
             }

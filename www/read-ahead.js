@@ -6,22 +6,35 @@
  */
 
 /** @typedef {{ file: string, offset: number, length: number }} Read */
+/** @typedef {{ read: Read, bytes: Promise<Uint8Array<ArrayBuffer>> }} Coming */
 /** @typedef {{ file: string, at: number, reader: ReadableStreamBYOBReader }} Opened */
 
 /** Bytes of most reads, the slices of octet_quantize::recipe. */
 const slice = 8 << 20;
 
+/** @param {Read} one @param {Read} other */
+const isSame = (one, other) => one.file === other.file && one.offset === other.offset && one.length === other.length;
+
 /** The most bytes between two reads that a stream skips. */
 const gap = 1 << 20;
+
+/** @param {ArrayBuffer} bytes @param {number} offset @param {number} length */
+function whole(bytes, offset, length) {
+  if (bytes.byteLength < length) throw new Error(`it ends at byte ${offset + bytes.byteLength}`);
+  return new Uint8Array(bytes);
+}
+
+/** All that read. A stream that nothing else holds is collected by Chromium in the middle of a read, which then never ends. @type {Set<ReadAhead>} */
+const reading = new Set();
 
 export class ReadAhead {
   #blobs;
   #waiting;
-  /** @type {{ read: Read, bytes: Promise<Uint8Array> } | null} */
+  /** @type {Coming | null} */
   #coming = null;
   /** @type {Opened | null} */
   #stream = null;
-  /** The bytes that were given last. @type {Uint8Array | null} */
+  /** The last read that was given. @type {{ read: Read, bytes: Uint8Array<ArrayBuffer> } | null} */
   #last = null;
   /** Buffers that are free. @type {ArrayBuffer[]} */
   #free = [];
@@ -30,21 +43,24 @@ export class ReadAhead {
   constructor(blobs, reads) {
     this.#blobs = blobs;
     this.#waiting = reads.values();
+    reading.add(this);
     this.#begin();
   }
 
   /**
-   * The bytes of a read, which are valid until the next call; `null` if another one comes next.
+   * The bytes of a read, which are valid until the next one; `null` if another one comes next. The
+   * same read may be taken again.
    *
    * @param {Read} wanted
    */
-  async take({ file, offset, length }) {
+  async take(wanted) {
+    if (this.#last && isSame(this.#last.read, wanted)) return this.#last.bytes;
     const coming = this.#coming;
-    if (coming?.read.file !== file || coming.read.offset !== offset || coming.read.length !== length) return null;
-    if (this.#last) this.#keep(this.#last);
-    this.#last = await coming.bytes;
+    if (!coming || !isSame(coming.read, wanted)) return null;
+    if (this.#last) this.#keep(this.#last.bytes);
+    this.#last = { read: coming.read, bytes: await coming.bytes };
     this.#begin();
-    return this.#last;
+    return this.#last.bytes;
   }
 
   /** @param {Uint8Array} bytes */
@@ -54,6 +70,7 @@ export class ReadAhead {
 
   /** Gives the streams free. */
   end() {
+    reading.delete(this);
     this.#coming = null;
     this.#close();
   }
@@ -73,7 +90,7 @@ export class ReadAhead {
   /** @param {Read} read */
   async #bytes({ file, offset, length }) {
     const stream = this.#at(file, offset);
-    if (!stream) return new Uint8Array(await this.#blobs(file).slice(offset, offset + length).arrayBuffer());
+    if (!stream) return whole(await this.#blobs(file).slice(offset, offset + length).arrayBuffer(), offset, length);
     if (offset > stream.at) this.#keep(await this.#fill(stream, offset - stream.at));
     return this.#fill(stream, length);
   }
@@ -95,6 +112,7 @@ export class ReadAhead {
   /** The next bytes of a stream. @param {Opened} stream @param {number} length */
   async #fill(stream, length) {
     const free = this.#free.pop();
+    /** @type {ArrayBuffer} */
     let buffer = free && free.byteLength >= length ? free : new ArrayBuffer(Math.max(length, slice));
     for (let filled = 0; filled < length;) {
       const { done, value } = await stream.reader.read(new Uint8Array(buffer, filled, length - filled));

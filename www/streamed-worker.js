@@ -14,7 +14,8 @@ import { slot } from './shared-memory.js';
 /** @typedef {import('../pkg/threads/octet.js').StreamedModel} Core */
 /** @import { Read } from './read-ahead.js' */
 /** @typedef {{ to: number, offset: number, bytes: Uint8Array<ArrayBuffer> }} Write */
-/** @typedef {Read | Write | { plan: StreamedPlan }} Step */
+/** Bytes of the source that are written as they are. @typedef {{ to: number, offset: number, from: Read }} Copy */
+/** @typedef {Read | Write | Copy | { plan: StreamedPlan }} Step */
 
 /** Interval in milliseconds of progress reports. */
 const interval = 100;
@@ -62,12 +63,16 @@ class Source {
 
   /** The bytes that a conversion wants next, which are valid until the next call. @param {Core} core @param {Read} wanted */
   async next(core, wanted) {
-    const bytes = await this.#ahead?.take(wanted).catch((cause) => unreadable(wanted.file, cause));
-    if (bytes) return bytes;
-    // The conversion begins, or has another plan.
-    this.rest();
-    this.#ahead = new ReadAhead((file) => this.#blob(file), /** @type {Read[]} */ (core.reads()));
-    return /** @type {Uint8Array} */ (await this.#ahead.take(wanted).catch((cause) => unreadable(wanted.file, cause)));
+    try {
+      const bytes = await this.#ahead?.take(wanted);
+      if (bytes) return bytes;
+      // The conversion begins, or has another plan.
+      this.rest();
+      this.#ahead = new ReadAhead((file) => this.#blob(file), /** @type {Read[]} */ (core.reads()));
+      return /** @type {Uint8Array<ArrayBuffer>} */ (await this.#ahead.take(wanted));
+    } catch (cause) {
+      return unreadable(wanted.file, cause);
+    }
   }
 
   /** Gives the files free until the next read. */
@@ -159,6 +164,7 @@ async function rateOf(core, source) {
   while (read < trial.bytes && performance.now() - began < trial.time) {
     const step = /** @type {Step | undefined} */ (core.step());
     if (!step) break;
+    if ('from' in step) read += (await source.next(core, step.from)).length;
     if (!('file' in step)) continue;
     core.feedStep(await source.next(core, step));
     read += step.length;
@@ -198,7 +204,7 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
     await files.begin(plan.files, !resume);
     await note();
     for (let step; (step = /** @type {Step | undefined} */ (core.step()));) {
-      if ('to' in step) {
+      if ('bytes' in step) {
         await files.write(step.to, step.offset, step.bytes);
         continue;
       }
@@ -210,11 +216,12 @@ export async function convert(wasm, { key, settings, limit, place, resume }, rep
         await note();
         continue;
       }
-      // All writes before a read are done.
+      // All writes before are done.
       const stopped = Atomics.load(wasm.control(), slot.cancel) !== 0;
       if ((stopped || performance.now() > due) && core.isJournalOld()) await note();
       if (stopped) throw failure('stopped', 'Stopped on request.');
-      core.feedStep(await source.next(core, step));
+      if ('from' in step) await files.write(step.to, step.offset, await source.next(core, step.from));
+      else core.feedStep(await source.next(core, step));
       if (performance.now() - told > interval) tell();
     }
     tell();

@@ -41,6 +41,15 @@ fn convert(source: &[u8], settings: &Settings) -> Result<(), StreamError> {
             ConversionStep::Read(stretch) => {
                 conversion.feed(stretch_of(stretch.offset, stretch.end()))?;
             }
+            ConversionStep::Copy {
+                from, file, offset, ..
+            } => {
+                // The caller checks what it copies.
+                if from.end() > source.len() as u64 {
+                    return Ok(());
+                }
+                assert!(offset + from.length <= files[file], "copied beyond");
+            }
             ConversionStep::Write {
                 file,
                 offset,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use octet_onnx::schema::{StringStringEntryProto, TensorProto};
 use octet_onnx::{Stretch, stretch_of};
-use octet_quantize::recipe::PlannedRecipe;
+use octet_quantize::recipe::{PlannedRecipe, RecipeKind};
 
 use crate::data_placement::DataPlacement;
 use crate::{OutputFiles, StreamError};
@@ -14,6 +14,13 @@ pub(crate) struct Work {
     pub(crate) planned: PlannedRecipe,
     pub(crate) source: Option<Stretch>,
     pub(crate) places: Vec<(usize, u64)>,
+}
+
+impl Work {
+    /// True if the constant stays as it is.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.planned.kind == RecipeKind::Copy
+    }
 }
 
 /// The places of all external constants.

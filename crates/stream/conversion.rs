@@ -1,17 +1,17 @@
 //! The conversion: a plan of all constants, then one after the other from source to result.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use octet_graph::Model;
 use octet_onnx::schema::ModelProto;
 use octet_onnx::{Pieces, Stretch, pieces, tensors};
-use octet_quantize::recipe::{Emitted, PlannedRecipe, Recipe, RecipeKind, RecipeSummary, Slices};
+use octet_quantize::recipe::{Emitted, PlannedRecipe, RecipeKind, RecipeSummary};
 use octet_quantize::{
     Quantized, RefusedConstants, Settings, plan_streamed, recipe_entry, recipe_notes,
 };
 
 use crate::constant_plan::{ConstantPlan, Work};
+use crate::current_constant::{CurrentConstant, SliceStep, bytes_to_read, each_read, part};
 use crate::{JournalError, OutputFiles, StreamError, WeightsFile};
 
 /// The next thing that the caller does.
@@ -19,6 +19,17 @@ use crate::{JournalError, OutputFiles, StreamError, WeightsFile};
 pub enum ConversionStep {
     /// Read these bytes of the source and pass them to [`Conversion::feed`].
     Read(Stretch),
+    /// Read these bytes of the source and write them as they are.
+    Copy {
+        /// The bytes of the source.
+        from: Stretch,
+        /// Index in [`Conversion::files`].
+        file: usize,
+        /// Offset in the file.
+        offset: u64,
+        /// True if the next step reads the same bytes.
+        again: bool,
+    },
     /// Write these bytes of the result.
     Write {
         /// Index in [`Conversion::files`].
@@ -48,7 +59,7 @@ pub struct Conversion {
     files: Vec<WeightsFile>,
     /// Recipes in the order in which the source is read.
     waiting: VecDeque<Work>,
-    current: Option<Current>,
+    current: Option<CurrentConstant>,
     writes: VecDeque<ConversionStep>,
     /// Recipes whose outputs are written, in order, and facts about them.
     done: Vec<PlannedRecipe>,
@@ -62,11 +73,6 @@ struct ConversionOrder {
     model: ModelProto,
     settings: Settings,
     output: OutputFiles,
-}
-
-struct Current {
-    work: Work,
-    recipe: Box<dyn Recipe>,
 }
 
 /// A finished conversion.
@@ -110,10 +116,7 @@ impl Conversion {
         } = plan;
         // A source is read from its beginning to its end.
         work.sort_by(|one, other| one.source.cmp(&other.source));
-        let mut bytes_to_read = 0;
-        for one in &work {
-            bytes_to_read += one.planned.start()?.bytes_to_read();
-        }
+        let waiting = VecDeque::from(work);
         Ok(Conversion {
             order,
             refused,
@@ -121,12 +124,12 @@ impl Conversion {
             model,
             quantized,
             files: placement.files,
-            waiting: work.into(),
+            bytes_to_read: bytes_to_read(&waiting)?,
+            waiting,
             current: None,
             writes: VecDeque::new(),
             done: Vec::new(),
             finished: Vec::new(),
-            bytes_to_read,
             bytes_read: 0,
         })
     }
@@ -179,10 +182,11 @@ impl Conversion {
             let Some(work) = self.waiting.pop_front() else {
                 break;
             };
-            self.bytes_read += work.planned.start()?.bytes_to_read();
             self.done.push(work.planned);
             self.finished.push(summary.clone());
         }
+        let left = bytes_to_read(&self.waiting)?;
+        self.bytes_read = self.bytes_to_read.saturating_sub(left);
         Ok(())
     }
 
@@ -198,26 +202,17 @@ impl Conversion {
     /// The parts of the source that are read from here on, in order, if the plan stays.
     pub fn reads(&self) -> Result<Vec<Stretch>, StreamError> {
         let mut reads = Vec::new();
-        let mut add = |source: &Option<Stretch>, slices: Slices| {
-            let read = |stretch: &Stretch, range: Range<u64>| Stretch {
-                file: stretch.file.clone(),
-                offset: stretch.offset + range.start,
-                length: range.end - range.start,
-            };
-            if let Some(stretch) = source {
-                reads.extend(slices.map(|range| read(stretch, range)));
-            }
-        };
-        if let Some(Current { work, recipe }) = &self.current {
-            add(&work.source, recipe.slices().clone());
+        if let Some(current) = &self.current {
+            reads.extend(current.reads());
         }
-        for work in &self.waiting {
-            add(&work.source, work.planned.start()?.slices().clone());
-        }
+        each_read(&self.waiting, |work, slices| {
+            let parts = |source| slices.clone().map(move |range| part(source, &range));
+            reads.extend(work.source.iter().flat_map(parts));
+        })?;
         Ok(reads)
     }
 
-    /// The next step. A write must be done before the next call.
+    /// The next step. A write or a copy must be done before the next call.
     pub fn next(&mut self) -> Result<ConversionStep, StreamError> {
         loop {
             if let Some(write) = self.writes.pop_front() {
@@ -231,44 +226,60 @@ impl Conversion {
                     self.replan()?;
                     return Ok(ConversionStep::Restart);
                 };
-                let recipe = work.planned.start()?;
-                self.current = Some(Current { work, recipe });
+                self.current = Some(CurrentConstant::start(work, &mut self.waiting)?);
                 continue;
             };
-            let Some(range) = current.recipe.next() else {
-                let Some(Current { work, recipe }) = self.current.take() else {
-                    continue;
-                };
-                self.done.push(work.planned);
-                self.finished.push(recipe.summary());
-                continue;
-            };
-            match &current.work.source {
-                Some(stretch) => {
-                    return Ok(ConversionStep::Read(Stretch {
-                        file: stretch.file.clone(),
-                        offset: stretch.offset + range.start,
-                        length: range.end - range.start,
-                    }));
+            match (current.next(), &current.work.source) {
+                (SliceStep::End, _) => self.end_constant(),
+                (SliceStep::Feed(range), Some(source)) => {
+                    return Ok(ConversionStep::Read(part(source, &range)));
                 }
-                None => {
-                    let data = current
-                        .work
-                        .planned
-                        .source
-                        .raw_data
-                        .clone()
-                        .unwrap_or_default();
+                (SliceStep::Feed(range), None) => {
+                    let data = current.work.planned.source.raw_data.clone();
                     let range = range.start as usize..range.end as usize;
-                    self.feed(data.get(range).unwrap_or_default())?;
+                    self.feed(data.unwrap_or_default().get(range).unwrap_or_default())?;
+                }
+                (SliceStep::Copy { range, to, again }, source) => {
+                    if !again {
+                        self.bytes_read += range.end - range.start;
+                    }
+                    if let Some(source) = source {
+                        let (file, offset) = to;
+                        return Ok(ConversionStep::Copy {
+                            from: part(source, &range),
+                            file,
+                            offset,
+                            again,
+                        });
+                    }
                 }
             }
         }
     }
 
+    /// Notes that the current constant is written, and the copy beside it.
+    fn end_constant(&mut self) {
+        let Some(CurrentConstant {
+            work, recipe, copy, ..
+        }) = self.current.take()
+        else {
+            return;
+        };
+        self.done.push(work.planned);
+        let summary = recipe.map(|recipe| recipe.summary());
+        self.finished.push(summary.unwrap_or_default());
+        if let Some(copy) = copy {
+            self.done.push(copy.planned);
+            self.finished.push(RecipeSummary::default());
+        }
+    }
+
     /// Takes the bytes that the last step asked for.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
-        let Some(Current { work, recipe }) = &mut self.current else {
+        let Some(current) = &mut self.current else {
+            return Ok(());
+        };
+        let (work, Some(recipe)) = (&current.work, &mut current.recipe) else {
             return Ok(());
         };
         let wanted = recipe.next().unwrap_or_default();
@@ -295,7 +306,10 @@ impl Conversion {
             });
         };
         match recipe.feed(bytes, &mut emit) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                current.end_slice();
+                Ok(())
+            }
             // A constant that was refused before would be refused for ever.
             Err(source) => match self.refused.add(&work.planned, &source) {
                 true => {
@@ -314,8 +328,7 @@ impl Conversion {
     fn search(&mut self) {
         self.current = None;
         self.writes.clear();
-        self.waiting
-            .retain(|work| work.planned.kind != RecipeKind::Copy);
+        self.waiting.retain(|work| !work.is_copy());
         self.searching = true;
     }
 

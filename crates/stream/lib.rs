@@ -10,6 +10,7 @@
 
 mod constant_plan;
 mod conversion;
+mod current_constant;
 mod data_placement;
 mod journal;
 mod small_tensors;

@@ -236,6 +236,12 @@ impl StreamedModel {
                 planned.notes.push(RESTARTED.to_owned());
             }
             ConversionStep::Write { bytes, .. } => planned.bytes_written += bytes.len() as u64,
+            ConversionStep::Copy { from, again, .. } => {
+                planned.bytes_written += from.length;
+                if !again {
+                    planned.bytes_read += from.length;
+                }
+            }
             _ => {}
         }
         Ok(step)

@@ -78,22 +78,19 @@ impl StreamedModelSession {
     }
 
     /// The next step: `{ file, offset, length }` to read, `{ to, offset, bytes }` to write,
-    /// `{ plan }` to begin all files again, or `undefined` at the end. A write must be done before the next step.
+    /// `{ from, to, offset }` to copy, `{ plan }` to begin all files again, or `undefined` at the end.
+    /// A write or a copy must be done before the next step.
     pub fn step(&mut self) -> Result<JsValue, JsValue> {
         match self.inner.step().map_err(error)? {
             ConversionStep::Read(stretch) => to_read(&stretch),
+            ConversionStep::Copy {
+                from, file, offset, ..
+            } => to_write(file, offset, "from", &to_read(&from)?),
             ConversionStep::Write {
                 file,
                 offset,
                 bytes,
-            } => {
-                let write = Object::new();
-                Reflect::set(&write, &"to".into(), &(file as f64).into())?;
-                Reflect::set(&write, &"offset".into(), &(offset as f64).into())?;
-                let bytes = Uint8Array::from(bytes.as_slice());
-                Reflect::set(&write, &"bytes".into(), &bytes)?;
-                Ok(write.into())
-            }
+            } => to_write(file, offset, "bytes", &Uint8Array::from(bytes.as_slice())),
             ConversionStep::Restart => {
                 let changed = Object::new();
                 let plan = to_js(&self.inner.changed_plan().map_err(error)?)?;
@@ -143,4 +140,13 @@ fn to_read(stretch: &Stretch) -> Result<JsValue, JsValue> {
     Reflect::set(&read, &"offset".into(), &(stretch.offset as f64).into())?;
     Reflect::set(&read, &"length".into(), &(stretch.length as f64).into())?;
     Ok(read.into())
+}
+
+/// A step that writes something.
+fn to_write(file: usize, offset: u64, what: &str, value: &JsValue) -> Result<JsValue, JsValue> {
+    let write = Object::new();
+    Reflect::set(&write, &"to".into(), &(file as f64).into())?;
+    Reflect::set(&write, &"offset".into(), &(offset as f64).into())?;
+    Reflect::set(&write, &what.into(), value)?;
+    Ok(write.into())
 }

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { dense } from './model.mjs';
+import { dense, tied } from './model.mjs';
 import { inBrowsers, scratch } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
@@ -18,6 +18,7 @@ const beside = dense({ layers: 4, side: 512, external: true });
 writeFileSync(join(folder, 'inside.onnx'), inside.model);
 writeFileSync(join(folder, 'beside.onnx'), beside.model);
 writeFileSync(join(folder, 'weights.bin'), beside.weights);
+writeFileSync(join(folder, 'tied.onnx'), tied(4000));
 
 /**
  * The files that the command line makes, by name.
@@ -116,6 +117,18 @@ inBrowsers('a model in pieces', (visit, browser) => {
       await same(visit, byCommand('inside.onnx', out, ...options));
       await emptied(visit);
     }
+  }));
+
+  test('copies tables that stay float, one of them beside its integers', () => visit({}, async (visit) => {
+    await inPieces(visit);
+    await opened(visit, 'tied.onnx');
+    await visit.tab.click('#convert');
+    await converted(visit);
+    const wanted = byCommand('tied.onnx', 'tied_q4.onnx');
+    const bytes = Object.entries(wanted).filter(([name]) => name !== 'tied_q4.onnx').reduce((sum, [, file]) => sum + file.length, 0);
+    assert.ok(bytes > 2 * 4000 * 64 * 4, `${bytes} bytes hold two tables of floats`);
+    await same(visit, wanted);
+    await emptied(visit);
   }));
 
   test('goes on after a stop and a reload, with the same bytes', () => visit({}, async (visit) => {

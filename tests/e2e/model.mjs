@@ -99,6 +99,23 @@ export function languageModel(words) {
   return Buffer.concat([whole(1, 8), field(7, graph), field(8, whole(2, 13))]);
 }
 
+/** A language model whose head is its table, and whose positions are another one. @param {number} words */
+export function tied(words) {
+  const width = 64;
+  const constants = [
+    tensor('table', float, [words, width], [raw(matrix(words, width, 3))]), tensor('positions', float, [words, width], [raw(matrix(words, width, 9))]),
+    tensor('w', float, [width, width], [raw(matrix(width, width, 5))]),
+  ];
+  const graph = [
+    ...[
+      node('Gather', 'embed', ['table', 'input_ids'], 'e'), node('Gather', 'place', ['positions', 'input_ids'], 'p'), node('Add', 'sum', ['e', 'p'], 's'),
+      node('MatMul', 'layer', ['s', 'w'], 'h'), node('Transpose', 'turn', ['table'], 't'), node('MatMul', 'head', ['h', 't'], 'logits'),
+    ].map((one) => field(1, one)),
+    field(2, 'g'), ...constants.map((one) => field(5, one)), field(11, port('input_ids', ['batch', 'length'], int64)), field(12, port('logits', ['batch', 'length', words])),
+  ];
+  return Buffer.concat([whole(1, 8), field(7, graph), field(8, whole(2, 13))]);
+}
+
 /**
  * A chain of depthwise convolutions that keep the image size, `x` to `y`, for the kernel bench.
  *

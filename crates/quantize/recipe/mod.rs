@@ -123,11 +123,6 @@ pub trait Recipe: Send {
     /// Bytes that it keeps between two slices, at most.
     fn memory(&self) -> u64;
 
-    /// Bytes that it reads in all passes.
-    fn bytes_to_read(&self) -> u64 {
-        self.slices().total()
-    }
-
     /// Facts about the outputs, complete at the end.
     fn summary(&self) -> RecipeSummary;
 }
@@ -162,8 +157,13 @@ impl Slices {
         (self.passed < self.passes).then_some(self.position..end)
     }
 
+    /// The number of passes.
+    pub fn passes(&self) -> usize {
+        self.passes
+    }
+
     /// Bytes of all passes.
-    fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.bytes * self.passes as u64
     }
 

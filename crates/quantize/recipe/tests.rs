@@ -114,7 +114,7 @@ fn every_stretch_is_emitted_once_and_passes_are_counted() {
     let mut recipe = BlocksRecipe::within(0, matrix, DataType::Float, &settings, DataType::Float);
     let bytes = DataType::Float.bytes_of(numbers(64 * 40).into_iter());
     // Tiles of 16 columns: three passes.
-    assert_eq!(recipe.bytes_to_read(), 3 * bytes.len() as u64);
+    assert_eq!(recipe.slices().total(), 3 * bytes.len() as u64);
     let mut emitted = vec![Vec::new(); 2];
     let mut read = 0;
     while let Some(range) = recipe.next() {
@@ -126,7 +126,7 @@ fn every_stretch_is_emitted_once_and_passes_are_counted() {
             })
             .unwrap();
     }
-    assert_eq!(read, recipe.bytes_to_read());
+    assert_eq!(read, recipe.slices().total());
     for (stretches, output) in emitted.iter().zip(recipe.outputs()) {
         let ends: Vec<u64> = stretches.iter().map(|s| s.end).collect();
         let starts: Vec<u64> = stretches.iter().map(|s| s.start).collect();

@@ -113,6 +113,12 @@ fn drive(
                 let end = (stretch.end() as usize).min(source.len());
                 conversion.feed(&source[stretch.offset as usize..end])?;
             }
+            ConversionStep::Copy {
+                from, file, offset, ..
+            } => {
+                let bytes = &source[from.offset as usize..from.end() as usize];
+                files[file][offset as usize..][..bytes.len()].copy_from_slice(bytes);
+            }
             ConversionStep::Write {
                 file,
                 offset,
@@ -195,6 +201,42 @@ fn a_streamed_model_has_the_bytes_of_its_recipes_and_the_rest_of_the_file() {
         for (output, wanted) in planned.outputs.iter().zip(wanted) {
             let tensor = by_name(graph, output).unwrap();
             assert!(tensor.raw_data.unwrap() == wanted, "{output}");
+        }
+    }
+}
+
+#[test]
+fn a_weight_that_stays_beside_its_integers_is_read_once() {
+    let mut source = model();
+    let graph = source.graph.as_mut().unwrap();
+    graph
+        .node
+        .push(NodeProto::new("Relu", "float", &["w"], &["z"]));
+    graph.output.push(port("z", &[ROWS, COLUMNS]));
+    let file = write(&source).unwrap();
+    let (converted, wanted) = convert(&file, u64::MAX).unwrap();
+    let result = attached(&converted, &wanted);
+    let tensors = &result.graph.as_ref().unwrap().initializer;
+    let weight = tensors.iter().find(|t| t.name.as_deref() == Some("w"));
+    let before = &source.graph.as_ref().unwrap().initializer[0];
+    assert!(weight.unwrap().raw_data == before.raw_data);
+
+    let all = planned(&file, output(u64::MAX)).unwrap().progress().1;
+    let large = (2 * ROWS + 200) * COLUMNS * size_of::<f32>();
+    assert_eq!(all, large as u64, "each large constant once");
+    // After the integers, an old journal may lack the copy.
+    for until in 0..=4 {
+        let mut files = empty_files(&planned(&file, output(u64::MAX)).unwrap());
+        let mut first = planned(&file, output(u64::MAX)).unwrap();
+        drive(&mut first, &file, &mut files, until).unwrap();
+        for known in [until, first.finished().len()] {
+            let mut second = planned(&file, output(u64::MAX)).unwrap();
+            second.resume(&first.finished()[..known]).unwrap();
+            assert_eq!(second.finished().len(), known);
+            drive(&mut second, &file, &mut files, usize::MAX).unwrap();
+            let (read, all) = second.progress();
+            assert_eq!(read, all);
+            assert!(files.iter().eq(wanted.values()), "after {known} recipes");
         }
     }
 }

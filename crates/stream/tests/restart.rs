@@ -101,6 +101,18 @@ fn drive(conversion: &mut Conversion, file: &[u8], run: &mut DrivenRun, until: u
                 conversion.feed(bytes).unwrap();
                 run.reads.push(stretch);
             }
+            ConversionStep::Copy {
+                from,
+                file: to,
+                offset,
+                again,
+            } => {
+                let bytes = &file[from.offset as usize..from.end() as usize];
+                run.files[to][offset as usize..][..bytes.len()].copy_from_slice(bytes);
+                if !again {
+                    run.reads.push(from);
+                }
+            }
             ConversionStep::Write {
                 file,
                 offset,

@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use octet::onnx::Stretch;
+use octet::stream::{Conversion, StreamError};
 use octet_host::process::STARTS_THREADS;
 
 use super::Failure;
@@ -15,8 +16,68 @@ const WAITING: usize = 1;
 
 type ReadSlice = (Stretch, Result<Vec<u8>, Failure>);
 
+/// The bytes that a conversion asks for.
+pub struct ConversionReads<'a> {
+    source: &'a Source,
+    ahead: Option<ReadAhead>,
+    /// Bytes that the next step reads again.
+    kept: Option<(Stretch, Vec<u8>)>,
+}
+
+impl<'a> ConversionReads<'a> {
+    pub fn new(source: &'a Source) -> ConversionReads<'a> {
+        ConversionReads {
+            source,
+            ahead: None,
+            kept: None,
+        }
+    }
+
+    /// The bytes of the stretch that the last step named.
+    pub fn take(
+        &mut self,
+        wanted: &Stretch,
+        conversion: &Conversion,
+        about: impl Fn(StreamError) -> Failure,
+    ) -> Result<Vec<u8>, Failure> {
+        if let Some((_, bytes)) = self.kept.take_if(|(stretch, _)| stretch == wanted) {
+            return Ok(bytes);
+        }
+        let ahead = self.ahead.as_mut();
+        let bytes = match ahead.and_then(|ahead| ahead.take(wanted)) {
+            Some(read) => read?,
+            None => {
+                // The conversion begins, or a constant was refused and it goes on elsewhere.
+                self.ahead = None;
+                let reads = conversion.reads().map_err(&about)?;
+                let ahead = self.ahead.insert(ReadAhead::start(self.source, reads)?);
+                ahead.take(wanted).unwrap_or_else(|| Ok(Vec::new()))?
+            }
+        };
+        match wanted.length - bytes.len() as u64 {
+            0 => Ok(bytes),
+            missing => Err(about(StreamError::Short {
+                file: wanted.file.clone(),
+                missing,
+            })),
+        }
+    }
+
+    /// Keeps bytes that the next step reads again.
+    pub fn keep(&mut self, stretch: Stretch, bytes: Vec<u8>) {
+        self.kept = Some((stretch, bytes));
+    }
+
+    /// Takes the buffer of a slice that is converted.
+    pub fn reuse(&mut self, done: Vec<u8>) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.reuse(done);
+        }
+    }
+}
+
 /// Stretches that are read in order.
-pub enum ReadAhead {
+enum ReadAhead {
     Threaded(ReadingThread),
     Direct {
         source: Source,
@@ -26,7 +87,7 @@ pub enum ReadAhead {
 }
 
 /// A thread that reads.
-pub struct ReadingThread {
+struct ReadingThread {
     slices: Option<Receiver<ReadSlice>>,
     used: Sender<Vec<u8>>,
     thread: Option<JoinHandle<()>>,
@@ -34,7 +95,7 @@ pub struct ReadingThread {
 
 impl ReadAhead {
     /// Starts to read.
-    pub fn start(source: &Source, reads: Vec<Stretch>) -> Result<ReadAhead, Failure> {
+    fn start(source: &Source, reads: Vec<Stretch>) -> Result<ReadAhead, Failure> {
         let source = source.duplicate()?;
         Ok(match STARTS_THREADS {
             true => ReadAhead::Threaded(ReadingThread::start(source, reads)),
@@ -47,7 +108,7 @@ impl ReadAhead {
     }
 
     /// The bytes of a stretch; `None` if another one comes next.
-    pub fn take(&mut self, wanted: &Stretch) -> Option<Result<Vec<u8>, Failure>> {
+    fn take(&mut self, wanted: &Stretch) -> Option<Result<Vec<u8>, Failure>> {
         let (stretch, read) = match self {
             ReadAhead::Threaded(thread) => thread.slices.as_ref()?.recv().ok()?,
             ReadAhead::Direct {
@@ -65,7 +126,7 @@ impl ReadAhead {
     }
 
     /// Takes the buffer of a slice that is converted.
-    pub fn reuse(&mut self, done: Vec<u8>) {
+    fn reuse(&mut self, done: Vec<u8>) {
         match self {
             // The thread ends before the last slices are converted.
             ReadAhead::Threaded(thread) => drop(thread.used.send(done)),

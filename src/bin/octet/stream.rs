@@ -12,7 +12,7 @@ use octet_host::time::Instant;
 use serde::Serialize;
 
 use super::progress::Progress;
-use super::read_ahead::ReadAhead;
+use super::read_ahead::ConversionReads;
 use super::stream_parts::PartFiles;
 use super::stream_source::Source;
 use super::write_behind::WAITING;
@@ -123,7 +123,7 @@ impl StreamedRun<'_> {
         let bar = Progress::of_bytes(bytes);
         bar.stage(&format!("Quantizing to {}", output.model));
         bar.set_position(done);
-        let mut reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
+        let mut reads = ConversionReads::new(&source);
         let mut writer = parts.writer()?;
         let (mut read, mut written) = (0, 0);
         loop {
@@ -133,16 +133,29 @@ impl StreamedRun<'_> {
             }
             match conversion.next().map_err(about)? {
                 ConversionStep::Read(stretch) => {
-                    let Some(buffer) = reader.take(&stretch) else {
-                        // A constant was refused, so the conversion goes on elsewhere.
-                        drop(reader);
-                        reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
-                        continue;
-                    };
-                    let buffer = buffer?;
+                    let buffer = reads.take(&stretch, &conversion, about)?;
                     read += buffer.len() as u64;
                     conversion.feed(&buffer).map_err(about)?;
-                    reader.reuse(buffer);
+                    reads.reuse(buffer);
+                    bar.set_position(conversion.progress().0);
+                    parts.note_progress(&conversion, &mut writer, false)?;
+                }
+                ConversionStep::Copy {
+                    from,
+                    file,
+                    offset,
+                    again,
+                } => {
+                    let buffer = reads.take(&from, &conversion, about)?;
+                    written += from.length;
+                    parts.note_bytes(from.length);
+                    if again {
+                        writer.write(file, offset, buffer.clone())?;
+                        reads.keep(from, buffer);
+                        continue;
+                    }
+                    read += from.length;
+                    writer.write(file, offset, buffer)?;
                     bar.set_position(conversion.progress().0);
                     parts.note_progress(&conversion, &mut writer, false)?;
                 }
@@ -167,7 +180,7 @@ impl StreamedRun<'_> {
             }
         }
         writer.finish()?;
-        drop(reader);
+        drop(reads);
         bar.clear();
         source.check_unchanged()?;
         profiler.end();
@@ -198,18 +211,20 @@ impl StreamedRun<'_> {
         let planned = allocator::live() as u64 + recipe + recipe.max(WAITING) + SLICES;
         profiler.begin(RunStep::Forecast);
         let began = Instant::now();
-        let mut reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
+        let mut reads = ConversionReads::new(&source);
         while began.elapsed().as_millis() < FORECAST_MS {
             match conversion.next().map_err(about)? {
                 ConversionStep::Read(stretch) => {
-                    let Some(buffer) = reader.take(&stretch) else {
-                        drop(reader);
-                        reader = ReadAhead::start(&source, conversion.reads().map_err(about)?)?;
-                        continue;
-                    };
-                    let buffer = buffer?;
+                    let buffer = reads.take(&stretch, &conversion, about)?;
                     conversion.feed(&buffer).map_err(about)?;
-                    reader.reuse(buffer);
+                    reads.reuse(buffer);
+                }
+                ConversionStep::Copy { from, again, .. } => {
+                    let buffer = reads.take(&from, &conversion, about)?;
+                    match again {
+                        true => reads.keep(from, buffer),
+                        false => reads.reuse(buffer),
+                    }
                 }
                 ConversionStep::Write { .. } => {}
                 ConversionStep::Restart => files = files_of(&conversion),

@@ -117,6 +117,15 @@ fn convert(file: &[u8], settings: &Settings) -> (ModelProto, Converted, usize) {
                 let bytes = &file[stretch.offset as usize..stretch.end() as usize];
                 conversion.feed(bytes).unwrap();
             }
+            ConversionStep::Copy {
+                from,
+                file: to,
+                offset,
+                ..
+            } => {
+                let bytes = &file[from.offset as usize..from.end() as usize];
+                files[to][offset as usize..][..bytes.len()].copy_from_slice(bytes);
+            }
             ConversionStep::Write {
                 file,
                 offset,
