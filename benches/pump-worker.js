@@ -18,6 +18,7 @@ addEventListener('message', async ({ data: { file, size } }) => {
     const due = Math.floor(size * Math.min(1, (read.offset + read.length) / file.size)) - written;
     written += out.write(bytes.subarray(0, due), { at: written });
   }
+  ahead.end();
   out.flush();
   out.close();
   const seconds = (performance.now() - began) / 1000;

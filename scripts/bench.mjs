@@ -66,6 +66,7 @@ const rows = [];
  */
 function record(bench, row, value, unit, { target, holds, peer = null, peer_value = null, ratio = null }) {
   rows.push({ bench, row, value, unit, peer, peer_value, ratio, target, holds });
+  console.error(`${bench}: ${row}: ${value.toPrecision(3)} ${unit}${ratio === null ? '' : `, ratio ${ratio.toPrecision(3)}`}`);
 }
 
 /** @param {string} name @returns {string[]} */
