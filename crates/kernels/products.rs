@@ -8,9 +8,8 @@ use crate::dispatch::vectorized;
 const ROWS: usize = 4;
 /// Columns of a tile of [`multiply`].
 const COLUMNS: usize = 16;
-/// Columns of a tile of [`multiply_transposed`], and partial sums of each of its products.
-const OTHERS: usize = 2;
-const LANES: usize = 8;
+/// Partial sums of each product of [`multiply_transposed`].
+const LANES: usize = 16;
 
 /// A matrix in row-major order. Its rows can lie further apart than they are long.
 #[derive(Clone, Copy, Debug)]
@@ -143,18 +142,12 @@ pub fn multiply_transposed(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool 
     vectorized!({
         for (index, out) in out.chunks_mut(ROWS * b.rows).enumerate() {
             let (first, rows) = (index * ROWS, out.len() / b.rows);
-            for column in (0..b.rows).step_by(OTHERS) {
-                let columns = OTHERS.min(b.rows - column);
-                // The last rows stand in for those that are missing.
-                let left: [&[f32]; ROWS] =
-                    std::array::from_fn(|row| a.row(first + row.min(rows - 1)));
-                let right: [&[f32]; OTHERS] =
-                    std::array::from_fn(|other| b.row(column + other.min(columns - 1)));
-                let sums = dot_products(left, right);
+            // The last row stands in for those that are missing.
+            let left: [&[f32]; ROWS] = std::array::from_fn(|row| a.row(first + row.min(rows - 1)));
+            for column in 0..b.rows {
+                let sums = dot_products(left, b.row(column));
                 for row in 0..rows {
-                    for other in 0..columns {
-                        out[row * b.rows + column + other] = sums[row][other];
-                    }
+                    out[row * b.rows + column] = sums[row];
                 }
             }
         }
@@ -163,26 +156,24 @@ pub fn multiply_transposed(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool 
 }
 
 #[inline(always)]
-fn dot_products(left: [&[f32]; ROWS], right: [&[f32]; OTHERS]) -> [[f32; OTHERS]; ROWS] {
+fn dot_products(left: [&[f32]; ROWS], right: &[f32]) -> [f32; ROWS] {
+    let (right, right_rest) = right.as_chunks::<LANES>();
     let left = left.map(|row| row.as_chunks::<LANES>());
-    let right = right.map(|row| row.as_chunks::<LANES>());
-    let mut lanes = [[[0.0f32; LANES]; OTHERS]; ROWS];
-    for chunk in 0..left[0].0.len() {
-        for row in 0..ROWS {
-            for other in 0..OTHERS {
-                for lane in 0..LANES {
-                    lanes[row][other][lane] +=
-                        left[row].0[chunk][lane] * right[other].0[chunk][lane];
-                }
-            }
+    let [one, two, three, four] = left.map(|row| row.0);
+    let mut sums = [[0.0f32; LANES]; ROWS];
+    let rows = one.iter().zip(two).zip(three).zip(four);
+    for (by, (((one, two), three), four)) in right.iter().zip(rows) {
+        for lane in 0..LANES {
+            sums[0][lane] += one[lane] * by[lane];
+            sums[1][lane] += two[lane] * by[lane];
+            sums[2][lane] += three[lane] * by[lane];
+            sums[3][lane] += four[lane] * by[lane];
         }
     }
     std::array::from_fn(|row| {
-        std::array::from_fn(|other| {
-            let rest = left[row].1.iter().zip(right[other].1);
-            let rest: f32 = rest.map(|(a, b)| a * b).sum();
-            lanes[row][other].iter().sum::<f32>() + rest
-        })
+        let rest = left[row].1.iter().zip(right_rest);
+        let rest: f32 = rest.map(|(a, b)| a * b).sum();
+        sums[row].iter().sum::<f32>() + rest
     })
 }
 

@@ -90,6 +90,7 @@ impl LayerProblem {
             let positions = positions.filter(|_| integers.shape() == shape);
             let positions = positions.ok_or(TuneError::Broken("the shape of a layer's input"))?;
             let places = chosen(positions.count, each, seed.wrapping_add(sample as u64));
+            let places: Vec<_> = places.iter().map(|&at| positions.place(at)).collect();
             let count = places.len();
             let mut rows = PositionRows {
                 count,
@@ -99,7 +100,7 @@ impl LayerProblem {
             let mut originals = vec![0.0; inputs * count];
             for group in 0..groups {
                 let own = &mut rows.inputs[group * inputs * count..][..inputs * count];
-                for (column, &place) in places.iter().enumerate() {
+                for (column, place) in places.iter().enumerate() {
                     positions.read(&values, place, group, &mut own[column..], count);
                     positions.read(floats, place, group, &mut originals[column..], count);
                 }

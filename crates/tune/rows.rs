@@ -15,6 +15,14 @@ pub(crate) struct Positions<'a> {
     along: Vec<(i64, usize)>,
 }
 
+/// Where the inputs of a position lie.
+pub(crate) struct Place {
+    /// The first value of the row or the image.
+    first: usize,
+    /// The offset of each tap in a plane; `None` in the padding.
+    taps: Vec<Option<usize>>,
+}
+
 impl<'a> Positions<'a> {
     /// `None` if the layer can't read a value of this shape.
     pub(crate) fn new(
@@ -51,34 +59,50 @@ impl<'a> Positions<'a> {
         })
     }
 
-    /// Writes the inputs of a group at a position to `out`, one every `stride` values.
+    /// The place of a position's inputs.
+    pub(crate) fn place(&self, position: usize) -> Place {
+        match self.view {
+            Im2colView::Rows => Place {
+                first: position * self.inputs,
+                taps: Vec::new(),
+            },
+            Im2colView::Windows { slides, .. } => {
+                let places: usize = self.along.iter().map(|&(_, places)| places).product();
+                let taps: usize = slides.iter().map(|slide| slide.taps as usize).product();
+                let image: usize = self.shape[1..].iter().product();
+                let own = position % places.max(1);
+                Place {
+                    first: position / places.max(1) * image,
+                    taps: (0..taps).map(|tap| self.offset(slides, own, tap)).collect(),
+                }
+            }
+        }
+    }
+
+    /// Writes the inputs of a group at a place to `out`, one every `stride` values.
     pub(crate) fn read(
         &self,
         values: &[f32],
-        position: usize,
+        place: &Place,
         group: usize,
         out: &mut [f32],
         stride: usize,
     ) {
+        let to = out.iter_mut().step_by(stride.max(1));
         match self.view {
             Im2colView::Rows => {
-                let row = &values[position * self.inputs..][..self.inputs];
-                for (input, &value) in row.iter().enumerate() {
-                    out[input * stride] = value;
+                for (to, &value) in to.zip(&values[place.first..][..self.inputs]) {
+                    *to = value;
                 }
             }
-            Im2colView::Windows { slides, .. } => {
+            Im2colView::Windows { .. } => {
                 let plane: usize = self.shape[2..].iter().product();
-                let places: usize = self.along.iter().map(|&(_, places)| places).product();
-                let taps: usize = slides.iter().map(|slide| slide.taps as usize).product();
-                let image = position / places.max(1) * self.shape[1] * plane;
-                for tap in 0..taps {
-                    let at = self.offset(slides, position % places.max(1), tap);
-                    for channel in 0..self.inputs / taps {
-                        let first = image + (group * (self.inputs / taps) + channel) * plane;
-                        out[(channel * taps + tap) * stride] =
-                            at.map_or(0.0, |at| values[first + at]);
-                    }
+                let channels = self.inputs / place.taps.len().max(1);
+                let of_group = (group * channels..(group + 1) * channels)
+                    .flat_map(|channel| place.taps.iter().map(move |tap| (channel, tap)));
+                for (to, (channel, tap)) in to.zip(of_group) {
+                    let first = place.first + channel * plane;
+                    *to = tap.map_or(0.0, |at| values[first + at]);
                 }
             }
         }
@@ -140,7 +164,7 @@ mod tests {
         let mut out = vec![0.0; 18 * 3];
         for position in 0..positions.count {
             for group in 0..2 {
-                positions.read(&values, position, group, &mut out, 3);
+                positions.read(&values, &positions.place(position), group, &mut out, 3);
                 let (image, y, x) = (position / 6, position % 6 / 2, position % 2);
                 for input in 0..18 {
                     let (channel, i, j) = (2 * group + input / 9, input % 9 / 3, input % 3);

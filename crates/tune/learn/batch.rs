@@ -15,14 +15,16 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// The sum of the squared errors. Writes the gradient of the weighted mean squared error: to
-    /// `values` by the outputs before the activation, to `gradient` by the weights.
+    /// Writes the gradient of the weighted mean squared error: to `values` by the outputs before the
+    /// activation, to `gradient` by the weights. Returns the sum of the squared errors if it is
+    /// `measured`, and 0 otherwise.
     pub(super) fn gradient(
         &self,
         (reals, bias, weight_of): (&[f32], &[f32], &[f32]),
         stage: &mut OutputStage,
         values: &mut [f32],
         gradient: &mut [f32],
+        measured: bool,
     ) -> Result<f64, TuneError> {
         let broken = || TuneError::Broken("a step's product");
         let Batch {
@@ -49,10 +51,13 @@ impl Batch<'_> {
             let wanted = &rows.wanted[place..][..together];
             let slope = 2.0 * weight_of[output] / together as f32;
             for (value, &wanted) in row.iter_mut().zip(wanted) {
-                let difference = *value - problem.activation.of(wanted);
-                error += f64::from(difference * difference);
-                *value = slope * difference;
+                *value -= problem.activation.of(wanted);
             }
+            if measured {
+                let squares = row.iter().map(|difference| difference * difference);
+                error += squares.map(f64::from).sum::<f64>();
+            }
+            row.iter_mut().for_each(|value| *value *= slope);
         }
         stage.backward(values);
         let slopes = FloatRows::new(values, part.outputs.len(), together).ok_or_else(broken)?;
@@ -162,6 +167,7 @@ mod tests {
                             &mut stage,
                             &mut values,
                             &mut gradient,
+                            true,
                         )
                         .unwrap();
                     (0.5 * error / 32.0, gradient)

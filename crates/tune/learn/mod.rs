@@ -173,6 +173,7 @@ impl Learner<'_> {
             let first = drawn(self.seed, iteration, batches) * together;
             let pull = options.pull(iteration, options.iterations);
             parameters.reals(pull, &mut reals);
+            let measured = iteration * CURVE / options.iterations >= curve.len();
             let batch = Batch {
                 problem,
                 part,
@@ -184,6 +185,7 @@ impl Learner<'_> {
                 &mut stage,
                 &mut values,
                 &mut gradient,
+                measured,
             )?;
             if options.update_bias && problem.bias.is_some() {
                 let sums: Vec<f32> = values
@@ -202,7 +204,7 @@ impl Learner<'_> {
                 }
             }
             parameters.step(&mut gradient, pull, options.learning_rate, self.per_output)?;
-            if iteration * CURVE / options.iterations >= curve.len() {
+            if measured {
                 curve.push(error / together as f64);
             }
         }
