@@ -15,7 +15,7 @@ pub(crate) struct Positions<'a> {
     along: Vec<(i64, usize)>,
 }
 
-/// Where the inputs of a position lie.
+/// The place of a position's inputs.
 pub(crate) struct Place {
     /// The first value of the row or the image.
     first: usize,
@@ -59,7 +59,7 @@ impl<'a> Positions<'a> {
         })
     }
 
-    /// The place of a position's inputs.
+    /// Finds the inputs of a position.
     pub(crate) fn place(&self, position: usize) -> Place {
         match self.view {
             Im2colView::Rows => Place {
