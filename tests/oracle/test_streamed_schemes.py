@@ -216,7 +216,9 @@ def test_the_report_and_the_json_tell_of_the_run(program, tmp_path):
     assert {f["name"]: f["bytes"] for f in told["files"]} == sizes == {f["name"]: f["bytes"] for f in written["conversion"]["files"]}
     assert told["summary"]["bytesAfter"] == sum(sizes.values()) == written["quantization"]["quantized_bytes"]
     assert len(told["summary"]["tensors"]) == len(written["quantization"]["tensors"]) == 15
-    assert written["conversion"]["bytes_read"] >= source.with_name("m.onnx_data").stat().st_size
+    # The head is the table, which is read once. Gaps between constants and the small ones are not counted.
+    data = source.with_name("m.onnx_data").stat().st_size
+    assert 0.85 * data < written["conversion"]["bytes_read"] <= data
     named = [record["step"] for record in written["detailed_steps"]] if "detailed_steps" in written else report.read_text()
     assert any("Quantization (Weights)" in str(step) for step in ([named] if isinstance(named, str) else named))
 
