@@ -106,6 +106,37 @@ def measured(command, log):
     return time.perf_counter() - began, usage.ru_maxrss * 1024
 
 
+def tried(command, models, out, log, judged):
+    """The mark of the model that a quantizer took, the result's answers, seconds and peak bytes. Without
+    answers the mark is the reason.
+
+    Quantizers that refuse the model, or make one that does not load, get it as Octet prepares it.
+    """
+    import reference_runtimes
+
+    for model, mark in zip(models, ["", " †"]):
+        out.unlink(missing_ok=True)
+        try:
+            seconds, peak = measured(command(model), log)
+            return mark, reference_runtimes.run(out, judged), seconds, peak
+        except Exception as error:
+            why = error
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return f"{lines[-1] if lines else 'no word'}; {why}", None, 0, 0
+
+
+def print_table(header, names, rows):
+    """Prints the rows of each model of the corpus."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "oracle"))
+    from corpus import Corpus
+
+    print(f"| {' | '.join(header)} |\n|{'---|' * len(header)}")
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            for row in rows(name, Corpus(), Path(folder)):
+                print("| " + " | ".join(row) + " |", flush=True)
+
+
 def rows(name, corpus, peers, folder):
     import reference_runtimes
     from tasks import TASKS, first
@@ -122,21 +153,14 @@ def rows(name, corpus, peers, folder):
     subprocess.run([*octet, "--save-prepared", prepared], check=True, capture_output=True)
     for label in [*OURS, *(PEERS if peers else [])]:
         out, log = folder / "out.onnx", folder / "log"
-        # Quantizers that refuse the model, or make one that does not load, get it as Octet prepares it.
-        for model, mark in [(source, ""), (prepared, " †")]:
-            out.unlink(missing_ok=True)
+
+        def command(model, label=label, out=out):
             ours = [octet[0], "quantize", model, "--calib", samples, "--out", out, *OURS.get(label, [])]
-            command = ours if label in OURS else [peers, Path(__file__).resolve(), "--one", label, model, samples, out]
-            try:
-                seconds, peak = measured(command, log)
-                answers = reference_runtimes.run(out, part.judged)
-            except Exception as error:
-                answers, why = None, str(error)
-                continue
-            break
+            return ours if label in OURS else [peers, Path(__file__).resolve(), "--one", label, model, samples, out]
+
+        mark, answers, seconds, peak = tried(command, (source, prepared), out, log, part.judged)
         if answers is None:
-            lines = log.read_text(errors="replace").strip().splitlines()
-            print(f"{name}, {label}: {lines[-1] if lines else 'no word'}; {why}", file=sys.stderr)
+            print(f"{name}, {label}: {mark}", file=sys.stderr)
             yield name, label, "fails", "", "", ""
             continue
         right, of = task.right(answers, part.truths)
@@ -154,14 +178,8 @@ def main():
         peer, model, samples, out = args.one
         QUANTIZERS[peer](model, load(samples), out)
         return
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "oracle"))
-    from corpus import Corpus
-
-    print("| model | quantizer | right | SQNR | time | peak memory |\n|---|---|---|---|---|---|")
-    for name in args.models or MODELS:
-        with tempfile.TemporaryDirectory() as folder:
-            for row in rows(name, Corpus(), args.peers, Path(folder)):
-                print("| " + " | ".join(row) + " |", flush=True)
+    header = ["model", "quantizer", "right", "SQNR", "time", "peak memory"]
+    print_table(header, args.models or MODELS, lambda name, corpus, folder: rows(name, corpus, args.peers, folder))
 
 
 if __name__ == "__main__":

@@ -14,12 +14,11 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from fine_tuning import load, measured, reader
+from fine_tuning import load, print_table, reader, tried
 
-# Decibels that 8 bits do not reach.
+# Decibels on the samples that choose.
 BUDGETS = {"ppocr_cls": 35, "squeezenet": 24, "efficientnet_lite0": 24}
 PEERS = ["Quark", "NNCF"]
 
@@ -118,19 +117,9 @@ def rows(name, corpus, peers, folder):
         program = [peers, Path(__file__).resolve(), "--one", peer]
         commands[peer] = lambda model, program=program: [*program, model, samples, str(budget), out]
     for label, command in commands.items():
-        # Quantizers that refuse the model, or make one that does not load, get it as Octet prepares it.
-        for model, mark in [(source, ""), (prepared, " †")]:
-            out.unlink(missing_ok=True)
-            try:
-                seconds, peak = measured(command(model), log)
-                answers = reference_runtimes.run(out, part.judged)
-            except Exception as error:
-                answers, why = None, str(error)
-                continue
-            break
+        mark, answers, seconds, peak = tried(command, (source, prepared), out, log, part.judged)
         if answers is None:
-            lines = log.read_text(errors="replace").strip().splitlines()
-            print(f"{name}, {label}: {lines[-1] if lines else 'no word'}; {why}", file=sys.stderr)
+            print(f"{name}, {label}: {mark}", file=sys.stderr)
             yield name, f"{budget} dB", label, "fails", "", "", "", "", ""
             continue
         right, of = task.right(answers, part.truths)
@@ -153,15 +142,8 @@ def main():
         peer, model, samples, budget, out = args.one
         QUANTIZERS[peer](model, load(samples), float(budget), out)
         return
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "oracle"))
-    from corpus import Corpus
-
-    print("| model | budget | quantizer | SQNR | right | of 16 bits, of floats | size | time | peak memory |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for name in args.models or BUDGETS:
-        with tempfile.TemporaryDirectory() as folder:
-            for row in rows(name, Corpus(), args.peers, Path(folder)):
-                print("| " + " | ".join(row) + " |", flush=True)
+    header = ["model", "budget", "quantizer", "SQNR", "right", "of 16 bits, of floats", "size", "time", "peak memory"]
+    print_table(header, args.models or BUDGETS, lambda name, corpus, folder: rows(name, corpus, args.peers, folder))
 
 
 if __name__ == "__main__":
