@@ -19,7 +19,7 @@ pub(crate) struct CurrentConstant {
     slices: Slices,
     /// The slice of the last step.
     slice: Option<Range<u64>>,
-    /// True if the last step, or the one before, copied the slice.
+    /// True once a step has copied the slice.
     is_copied: bool,
 }
 
