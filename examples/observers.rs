@@ -14,7 +14,7 @@ use octet::quantize::{Plan, channel_axes};
 use octet::runtime::Engine;
 use octet::samples::{Encoded, InputSpec, SampleSettings, decode};
 use octet::stats::TensorStatistics;
-use octet_kernels::Ends;
+use octet_kernels::Extrema;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let began = Instant::now();
         let see = |slot: usize, values: &[f32], shape: &[usize]| {
             if observers == 1 {
-                let [least, greatest, _] = Ends::of(values).reach;
+                let [least, greatest, _] = Extrema::of(values).reach;
                 ends = [ends[0].min(least), ends[1].max(greatest)];
                 return;
             }

@@ -18,6 +18,7 @@ pub mod int8;
 mod little_endian_floats;
 mod logarithm;
 pub mod pack;
+mod power;
 mod products;
 mod rounding_error;
 mod sum;
@@ -35,6 +36,3 @@ pub use products::{FloatRows, multiply, multiply_transposed};
 pub use rounding_error::RoundingGrid;
 pub use sum::{dot, sum, sum_of_squares, take_off};
 pub use variable_length::read_signed;
-
-// Former names, until their users are renamed.
-pub use extrema::Extrema as Ends;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use octet_kernels::Ends;
+use octet_kernels::Extrema;
 use octet_kernels::int8::{self as kernels, Scale};
 use octet_onnx::schema::DataType;
 
@@ -103,7 +103,7 @@ impl InstructionKernel for EndsOfParts {
         let first = |part: usize| part * floats.len() / PARTS;
         split_rows(output, 2, floats.len(), |parts, output| {
             for (part, ends) in parts.zip(output.chunks_exact_mut(2)) {
-                let [least, greatest, _] = Ends::of(&floats[first(part)..first(part + 1)]).reach;
+                let [least, greatest, _] = Extrema::of(&floats[first(part)..first(part + 1)]).reach;
                 ends.copy_from_slice(&[least, greatest]);
             }
             Ok(())

@@ -1,20 +1,12 @@
-//! Blocks of the columns of a matrix. Blocks from minimum and maximum are computed side by side: a
-//! lane of a vector is a block.
+//! Blocks of the columns of a matrix.
 
 use std::ops::Range;
 
-use super::grid::{BlockGrid, Levels, from_low_and_high, greatest, least, nearest};
+use super::grid::{BlockGrid, Levels};
+use super::lanes::{LANES, LanePlaces, STRIP, StripPart};
 use super::{GridMethod, LONGEST, quantize_block};
 use crate::LittleEndianFloats;
 use crate::dispatch::vectorized;
-
-/// Blocks that are computed side by side.
-const LANES: usize = 16;
-
-/// Columns that are read at a time: rows lie far apart in memory, so whole cache lines pay.
-const STRIP: usize = 64;
-
-type Row = [f32; LANES];
 
 /// The computation of a block.
 #[derive(Clone, Copy, Debug)]
@@ -97,10 +89,7 @@ fn quantize(matrix: &MatrixRows<'_>, rule: &BlockRule, places: &mut BlockPlaces<
                     step: places.blocks,
                     count: LANES.min(width - lanes),
                 };
-                all_finite &= match rule.method {
-                    GridMethod::Ends => side_by_side(part, &mut packed, rule, at, results),
-                    _ => one_by_one(part, rule, at, results),
-                };
+                all_finite &= part.quantize(&mut packed, rule, at, results);
             }
         }
     }
@@ -117,6 +106,22 @@ pub fn quantize_column(
     vectorized!(quantize_contiguous(column, rule, results))
 }
 
+/// Scales and zero points of the blocks of a column. The scales are infinite if one of its numbers is
+/// infinite or NaN.
+pub fn column_grids(column: &[f32], rule: &BlockRule) -> Vec<BlockGrid> {
+    let bytes: Vec<[u8; 4]> = column.iter().map(|value| value.to_le_bytes()).collect();
+    let mut grids = vec![BlockGrid::default(); column.len().div_ceil(rule.size)];
+    let mut results = BlockResults {
+        integers: &mut vec![0; grids.len() * rule.bytes()],
+        grids: &mut grids,
+    };
+    let finite = quantize_column(LittleEndianFloats::Float(&bytes), rule, &mut results);
+    if !finite {
+        grids.iter_mut().for_each(|grid| grid.scale = f32::INFINITY);
+    }
+    grids
+}
+
 #[inline(always)]
 fn quantize_contiguous(
     column: LittleEndianFloats<'_>,
@@ -128,10 +133,7 @@ fn quantize_contiguous(
     let numbers = &mut numbers[..size];
     let mut strip = vec![[0.0; STRIP]; size];
     let mut packed = vec![[0; LANES]; rule.bytes()];
-    let together = match rule.method {
-        GridMethod::Ends => column.len() / size,
-        _ => 0,
-    };
+    let together = column.len() / size;
     let mut all_finite = true;
     for first in (0..together).step_by(LANES) {
         let count = LANES.min(together - first);
@@ -147,7 +149,7 @@ fn quantize_contiguous(
         };
         let step = 1;
         let at = LanePlaces { first, step, count };
-        all_finite &= side_by_side(part, &mut packed, rule, at, results);
+        all_finite &= part.quantize(&mut packed, rule, at, results);
     }
     for place in together..column.len().div_ceil(size) {
         let block = &mut numbers[..size.min(column.len() - place * size)];
@@ -160,135 +162,13 @@ fn quantize_contiguous(
 impl BlockResults<'_> {
     /// Computes a block by any method.
     #[inline(always)]
-    fn compute(&mut self, block: &[f32], rule: &BlockRule, place: usize) -> bool {
+    pub(super) fn compute(&mut self, block: &[f32], rule: &BlockRule, place: usize) -> bool {
         let bytes = &mut self.integers[place * rule.bytes()..][..rule.bytes()];
         let found = quantize_block(block, rule.levels, rule.method, rule.rounded, bytes);
         if let Some(grid) = found {
             self.grids[place] = grid;
         }
         found.is_some()
-    }
-}
-
-/// Numbers of a strip that are computed side by side.
-#[derive(Clone, Copy)]
-struct StripPart<'a> {
-    strip: &'a [[f32; STRIP]],
-    /// Its place among the parts of `LANES` numbers.
-    group: usize,
-}
-
-impl<'a> StripPart<'a> {
-    #[inline(always)]
-    fn rows(self) -> impl ExactSizeIterator<Item = &'a Row> {
-        self.strip
-            .iter()
-            .map(move |row| &row.as_chunks().0[self.group])
-    }
-}
-
-/// The places of the blocks in lanes.
-#[derive(Clone, Copy)]
-struct LanePlaces {
-    /// The place of the first block.
-    first: usize,
-    /// From one block to the next.
-    step: usize,
-    /// Number of blocks.
-    count: usize,
-}
-
-impl LanePlaces {
-    /// The places, lane after lane.
-    #[inline(always)]
-    fn all(self) -> impl Iterator<Item = usize> {
-        (0..self.count).map(move |lane| self.first + lane * self.step)
-    }
-}
-
-/// Computes the blocks of a part of a strip by any method.
-#[inline(always)]
-fn one_by_one(
-    part: StripPart<'_>,
-    rule: &BlockRule,
-    at: LanePlaces,
-    results: &mut BlockResults<'_>,
-) -> bool {
-    let mut gathered = [0.0; LONGEST];
-    let gathered = &mut gathered[..part.strip.len()];
-    let mut finite = true;
-    for (lane, place) in at.all().enumerate() {
-        for (to, row) in gathered.iter_mut().zip(part.rows()) {
-            *to = row[lane];
-        }
-        finite &= results.compute(gathered, rule, place);
-    }
-    finite
-}
-
-/// Computes the blocks of a part of a strip from their minima and maxima. `packed` has the bytes of a
-/// block.
-#[inline(always)]
-fn side_by_side(
-    part: StripPart<'_>,
-    packed: &mut [[u8; LANES]],
-    rule: &BlockRule,
-    at: LanePlaces,
-    results: &mut BlockResults<'_>,
-) -> bool {
-    let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
-    // An infinite number times zero is NaN, and stays it.
-    let mut zeros = [0.0; LANES];
-    for row in part.rows() {
-        for lane in 0..LANES {
-            let value = row[lane];
-            low[lane] = least(low[lane], value);
-            high[lane] = greatest(high[lane], value);
-            zeros[lane] += value * 0.0;
-        }
-    }
-    let mut inverses = [0.0; LANES];
-    let mut zero_points = [0.0; LANES];
-    for (lane, place) in at.all().enumerate() {
-        let grid = from_low_and_high([low[lane], high[lane]], rule.levels, rule.rounded);
-        inverses[lane] = grid.inverse();
-        zero_points[lane] = grid.zero_point;
-        results.grids[place] = grid;
-    }
-    let highest = f32::from(rule.levels.highest());
-    match rule.levels.bits {
-        4 => pack::<4>(part, (&inverses, &zero_points), highest, packed),
-        2 => pack::<2>(part, (&inverses, &zero_points), highest, packed),
-        _ => pack::<8>(part, (&inverses, &zero_points), highest, packed),
-    }
-    let used = part.strip.len().div_ceil(usize::from(8 / rule.levels.bits));
-    for (lane, place) in at.all().enumerate() {
-        let bytes = &mut results.integers[place * rule.bytes()..][..rule.bytes()];
-        for (to, row) in bytes.iter_mut().zip(&packed[..used]) {
-            *to = row[lane];
-        }
-    }
-    zeros[..at.count].iter().all(|zero| *zero == 0.0)
-}
-
-/// Computes the integers of a part of a strip, and packs those of a lane.
-#[inline(always)]
-fn pack<const BITS: usize>(
-    part: StripPart<'_>,
-    (inverses, zero_points): (&Row, &Row),
-    highest: f32,
-    packed: &mut [[u8; LANES]],
-) {
-    for (bytes, rows) in packed.iter_mut().zip(part.strip.chunks(8 / BITS)) {
-        let mut sums = [0; LANES];
-        for (place, row) in rows.iter().enumerate() {
-            let row: &Row = &row.as_chunks().0[part.group];
-            for lane in 0..LANES {
-                let value = row[lane] * inverses[lane] + zero_points[lane];
-                sums[lane] |= nearest(value, highest) << (place * BITS);
-            }
-        }
-        *bytes = sums.map(|sum| sum as u8);
     }
 }
 
@@ -312,7 +192,12 @@ mod tests {
         let values = numbers(rows * width);
         let bytes: Vec<[u8; 4]> = values.iter().map(|value| value.to_le_bytes()).collect();
         for (bits, symmetric) in [(2, false), (4, true), (4, false), (8, true), (8, false)] {
-            for method in [GridMethod::Ends, GridMethod::Search] {
+            for method in [
+                GridMethod::Ends,
+                GridMethod::Search,
+                GridMethod::HalfQuadratic,
+                GridMethod::KQuant(32),
+            ] {
                 let rule = BlockRule {
                     size: 32,
                     levels: Levels { bits, symmetric },

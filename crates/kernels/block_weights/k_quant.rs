@@ -32,7 +32,7 @@ pub(super) fn grid(values: &[f32], size: usize, levels: Levels) -> BlockGrid {
     let highest = f32::from(levels.highest());
     let inverse = highest / (high - low);
     if low > 0.0 || high < 0.0 {
-        return search::grid(values, levels);
+        return super::single(values, levels, search::grids);
     }
     if low == high || !inverse.is_finite() || inverse == 0.0 {
         return from_ends(values, levels);

@@ -7,7 +7,7 @@ use crate::blocks::{BlockGrid, BlockMethod, BlockSettings};
 use crate::gptq::{error_reduction, gram_factors};
 use crate::rewrite::NotQuantized;
 use crate::stays_float::StaysFloat;
-use octet_kernels::block_weights::{block_grid, block_integers};
+use octet_kernels::block_weights::{BlockRule, block_integers, column_grids};
 use octet_stats::InputGram;
 
 /// A weight matrix: `rows` along the reduction axis, `columns` of output channels.
@@ -49,7 +49,12 @@ pub(super) fn quantize_matrix(
     settings: &BlockSettings,
 ) -> Result<WeightBlocks, NotQuantized> {
     let (levels, method) = (settings.levels(), settings.grid_method());
-    let grid = |block: &[f32]| block_grid(block, levels, method, |scale| scale);
+    let rule = BlockRule {
+        size: settings.size,
+        levels,
+        method,
+        rounded: |scale| scale,
+    };
     let gram = matrix.gram.filter(|_| settings.method == BlockMethod::Gptq);
     let factors: Vec<_> = gram
         .map(|gram| gram_factors(gram, false).collect())
@@ -58,13 +63,11 @@ pub(super) fn quantize_matrix(
         .into_par_iter()
         .map(|index| {
             let column = matrix.column(index);
-            let mut integers = Vec::with_capacity(column.len());
-            let mut grids = Vec::with_capacity(column.len().div_ceil(settings.size));
-            for block in column.chunks(settings.size) {
-                let (start, block_grid) = (integers.len(), grid(block));
-                integers.resize(start + block.len(), 0);
-                block_integers(block, block_grid, levels, method, &mut integers[start..]);
-                grids.push(block_grid);
+            let grids = column_grids(&column, &rule);
+            let mut integers = vec![0; column.len()];
+            let blocks = column.chunks(settings.size);
+            for ((block, grid), to) in blocks.zip(&grids).zip(integers.chunks_mut(settings.size)) {
+                block_integers(block, *grid, levels, method, to);
             }
             let mut errors = [0.0; 2];
             for (_, rows, factor) in &factors {
