@@ -70,8 +70,8 @@ fn candidates<const L: usize>(
     })
 }
 
-/// Sums over the blocks with a grid.
-struct Sums<const L: usize> {
+/// FitSums over the blocks with a grid.
+struct FitSums<const L: usize> {
     /// The objective.
     errors: [f32; L],
     /// Σ w·x·(q − z)
@@ -80,7 +80,7 @@ struct Sums<const L: usize> {
     squares: [f32; L],
 }
 
-impl<const L: usize> Sums<L> {
+impl<const L: usize> FitSums<L> {
     /// The scales with the least error for the integers of a grid; its own where there is none.
     #[inline(always)]
     fn fitted(&self, grids: &LaneGrids<L>) -> LaneGrids<L> {
@@ -101,7 +101,7 @@ fn sums<const L: usize>(
     weights: &[[f32; L]],
     grids: &LaneGrids<L>,
     levels: Levels,
-) -> Sums<L> {
+) -> FitSums<L> {
     let highest = f32::from(levels.highest());
     let inverses = grids.inverses();
     let [mut errors, mut products, mut squares] = [[0.0; L]; 3];
@@ -116,7 +116,7 @@ fn sums<const L: usize>(
             squares[lane] += weight * distance * distance;
         }
     }
-    Sums {
+    FitSums {
         errors,
         products,
         squares,
