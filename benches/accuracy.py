@@ -12,6 +12,7 @@ the docs.
     accuracy.py [MODEL...] --more [TIMES]  prints that of so many times as many samples (5), where these are made; after
                                      one of the options above its table of them
     accuracy.py --write              and puts it into docs/accuracy.md
+    --columns LABEL...               only these columns
 
 The tasks are those of tests/oracle/tasks.py. A cell holds the number of correct answers, and the
 SQNR of the first float output in dB.
@@ -44,16 +45,20 @@ ROUNDINGS = {
     for name, method, weights in [("minmax", "minmax", "i8"), ("auto", "auto", "i8"), ("auto in 4 bits", "auto", "i4")]
     for rounding, text in [("nearest", "nearest"), ("gptq", "together")]
 }
+IN_BLOCKS = '{"finetune": {"blocks": true}}'
+DISTILLED = '{"finetune": {"blocks": true, "distillation": 200}}'
 LEARNED = {
     f"{bits}, {name}": ["--method", "auto", "--weights", weights, *options]
     for bits, weights in [("4 bits", "i4"), ("8 bits", "i8")]
     for name, options in [("gptq", ["--rounding", "gptq"]), ("closed form", ["--rounding", "closed-form"]),
                           ("AdaRound", ["--rounding", "gptq", "--finetune", "adaround"]),
                           ("closed form, AdaRound", ["--rounding", "closed-form", "--finetune", "adaround"]),
-                          ("AdaQuant", ["--rounding", "closed-form", "--finetune", "adaquant"])]
-    if bits == "4 bits" or name in ("gptq", "closed form")
+                          ("AdaQuant", ["--rounding", "closed-form", "--finetune", "adaquant"]),
+                          ("blocks", ["--rounding", "closed-form", "--config", IN_BLOCKS]),
+                          ("blocks, distillation", ["--rounding", "closed-form", "--config", DISTILLED])]
+    if bits == "4 bits" or name in ("gptq", "closed form", "AdaRound")
 }  # fmt: skip
-CLOSED = {label: options for label, options in LEARNED.items() if "Ada" not in label}
+CLOSED = {label: options for label, options in LEARNED.items() if label.endswith(("gptq", "closed form"))}
 GUARDS = {
     f"{method}{text}": ["--method", method, *options]
     for method in ["minmax", "auto"]
@@ -162,6 +167,7 @@ def main():
     for table in list(TABLES)[1:]:
         if table != "more":
             other.add_argument(f"--{table}", action="store_const", dest="table", const=table)
+    parser.add_argument("--columns", nargs="+", metavar="LABEL", help="only these columns of ours")
     parser.add_argument("--more", nargs="?", type=int, const=TIMES, metavar="TIMES")
     args = parser.parse_args()
     if args.more and args.table == "methods":
@@ -171,6 +177,10 @@ def main():
     onnxruntime.set_default_logger_severity(4)
     corpus = Corpus()
     ours, others, models = TABLES[args.table]
+    if args.columns:
+        ours = {label: ours[label] for label in args.columns}
+    if args.columns and args.write:
+        parser.error("the tables in the docs have all columns")
     tasks.times = args.more or 1
     heads = ["model", "float", *(f"Octet {name}" for name in ours), *(f"ORT {name}" for name in others)]
     rows = []

@@ -58,6 +58,7 @@ OURS = {
     "Octet q4, HQQ": ("tied", blocks(method="hqq")),
     "Octet q4, k-quant": ("tied", blocks(method="k_quant")),
     "Octet mixed, RTN": ("tied", blocks(mixed="k_quant_mixed")),
+    "Octet mixed, search, zero points": ("tied", blocks(method="search", symmetric=False, mixed="k_quant_mixed")),
     "Octet mixed, k-quant": ("tied", blocks(method="k_quant", mixed="k_quant_mixed")),
     "Octet q8, RTN": ("tied", blocks(8)),
     "Octet float16, q4, RTN": ("float16", blocks()),

@@ -34,5 +34,5 @@ pub use little_endian_floats::LittleEndianFloats;
 pub use logarithm::log2;
 pub use products::{FloatRows, multiply, multiply_transposed};
 pub use rounding_error::RoundingGrid;
-pub use sum::{dot, sum, sum_of_squares, take_off};
+pub use sum::{dot, dot_of_floats, sum, sum_of_squares, take_off};
 pub use variable_length::read_signed;

@@ -1,5 +1,7 @@
 //! Sums, dot products and row updates.
 
+use crate::dispatch::vectorized;
+
 /// Returns the sum, accumulated in lanes so that it vectorizes. The order is fixed, so results are
 /// bit-exact across platforms.
 pub fn sum(values: &[f32]) -> f64 {
@@ -25,6 +27,23 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     }
     let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     lanes.iter().sum::<f64>() + rest
+}
+
+/// Like [`dot`], of floats, with their rounding.
+pub fn dot_of_floats(a: &[f32], b: &[f32]) -> f32 {
+    vectorized!({
+        const LANES: usize = 16;
+        let (a, a_rest) = a.as_chunks::<LANES>();
+        let (b, b_rest) = b.as_chunks::<LANES>();
+        let mut lanes = [0.0; LANES];
+        for (a, b) in a.iter().zip(b) {
+            for lane in 0..LANES {
+                lanes[lane] += a[lane] * b[lane];
+            }
+        }
+        let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+        lanes.iter().sum::<f32>() + rest
+    })
 }
 
 /// Subtracts `times · others` from the values, up to the shorter slice.
@@ -78,6 +97,8 @@ mod tests {
             let a: Vec<f64> = (0..count).map(|i| (i % 7) as f64 - 3.0).collect();
             let b: Vec<f64> = (0..count).map(|i| (i % 5) as f64).collect();
             let slowly: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+            let floats = [&a, &b].map(|all| all.iter().map(|&v| v as f32).collect::<Vec<_>>());
+            assert_eq!(f64::from(dot_of_floats(&floats[0], &floats[1])), slowly);
             assert_eq!(dot(&a, &b), slowly, "{count}");
             let mut less = a.clone();
             take_off(&mut less, 2.0, &b);

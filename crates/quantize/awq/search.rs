@@ -8,6 +8,7 @@ use crate::blocks::BlockSettings;
 use crate::gptq::{WeightRows, input_gram};
 use octet_graph::{Model, Node};
 use octet_kernels::block_weights::{block_grid, block_integers};
+use octet_kernels::dot_of_floats;
 use octet_stats::{CalibrationStatistics, InputGram};
 
 /// Exponents of a channel's magnitude, in parts of this number.
@@ -147,8 +148,7 @@ impl InputMoments {
             let own = &errors[*start..][..*length];
             let mut first = 0;
             for row in 0..*length {
-                let products = &products[first..][..row];
-                let cross: f32 = products.iter().zip(own).map(|(p, e)| p * e).sum();
+                let cross = dot_of_floats(&products[first..][..row], &own[..row]);
                 let square = self.magnitudes[start + row] * own[row];
                 all += f64::from(2.0 * cross * own[row]) + f64::from(square) * f64::from(square);
                 first += row + 1;
