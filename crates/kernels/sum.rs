@@ -17,6 +17,7 @@ pub fn sum_of_squares(values: &[f32]) -> f64 {
 /// every platform.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     const LANES: usize = 8;
+    let (a, b) = same_length(a, b);
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
     let mut lanes = [0.0; LANES];
@@ -33,6 +34,7 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 pub fn dot_of_floats(a: &[f32], b: &[f32]) -> f32 {
     vectorized!({
         const LANES: usize = 16;
+        let (a, b) = same_length(a, b);
         let (a, a_rest) = a.as_chunks::<LANES>();
         let (b, b_rest) = b.as_chunks::<LANES>();
         let mut lanes = [0.0; LANES];
@@ -44,6 +46,11 @@ pub fn dot_of_floats(a: &[f32], b: &[f32]) -> f32 {
         let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
         lanes.iter().sum::<f32>() + rest
     })
+}
+
+fn same_length<'a, T>(a: &'a [T], b: &'a [T]) -> (&'a [T], &'a [T]) {
+    let length = a.len().min(b.len());
+    (&a[..length], &b[..length])
 }
 
 /// Subtracts `times · others` from the values, up to the shorter slice.
@@ -100,6 +107,8 @@ mod tests {
             let floats = [&a, &b].map(|all| all.iter().map(|&v| v as f32).collect::<Vec<_>>());
             assert_eq!(f64::from(dot_of_floats(&floats[0], &floats[1])), slowly);
             assert_eq!(dot(&a, &b), slowly, "{count}");
+            let longer: Vec<f64> = b.iter().copied().chain([9.0; 20]).collect();
+            assert_eq!(dot(&a, &longer), slowly, "{count}");
             let mut less = a.clone();
             take_off(&mut less, 2.0, &b);
             assert!((0..count).all(|i| less[i] == a[i] - 2.0 * b[i]), "{count}");

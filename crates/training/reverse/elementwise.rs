@@ -45,7 +45,40 @@ fn erf(x: f32) -> f32 {
 }
 
 impl ScalarFunction {
+    /// The values at `x`.
+    pub(super) fn forward(self, x: &[f32], y: &mut [f32]) {
+        let each = y.iter_mut().zip(x);
+        match self {
+            // Each has a loop of its own, which is vectorized.
+            ScalarFunction::HardSwish => {
+                each.for_each(|(y, &x)| *y = ScalarFunction::HardSwish.value(x));
+            }
+            ScalarFunction::HardSigmoid(slope, shift) => {
+                each.for_each(|(y, &x)| *y = ScalarFunction::HardSigmoid(slope, shift).value(x));
+            }
+            _ => each.for_each(|(y, &x)| *y = self.value(x)),
+        }
+    }
+
+    /// Adds the gradients at `x`.
+    pub(super) fn backward(self, x: &[f32], slope: &[f32], by: &mut [f32]) {
+        let each = by.iter_mut().zip(slope).zip(x);
+        match self {
+            ScalarFunction::HardSwish => {
+                each.for_each(|((by, slope), &x)| {
+                    *by += slope * ScalarFunction::HardSwish.slope(x)
+                });
+            }
+            ScalarFunction::HardSigmoid(factor, shift) => {
+                let of = ScalarFunction::HardSigmoid(factor, shift);
+                each.for_each(|((by, slope), &x)| *by += slope * of.slope(x));
+            }
+            _ => each.for_each(|((by, slope), &x)| *by += slope * self.slope(x)),
+        }
+    }
+
     /// The value at `x`.
+    #[inline(always)]
     pub fn value(self, x: f32) -> f32 {
         match self {
             ScalarFunction::Sigmoid => sigmoid(x),
@@ -74,6 +107,7 @@ impl ScalarFunction {
     }
 
     /// The slope at `x`.
+    #[inline(always)]
     pub fn slope(self, x: f32) -> f32 {
         match self {
             ScalarFunction::Sigmoid => sigmoid(x) * sigmoid(-x),
@@ -143,23 +177,51 @@ pub enum Pairwise {
 }
 
 impl Pairwise {
-    /// The value for `a` and `b`.
-    pub fn value(self, a: f32, b: f32) -> f32 {
+    /// The values for `a` and `b`.
+    pub(super) fn forward(self, [a, b]: [&[f32]; 2], y: &mut [f32]) {
+        let each = y.iter_mut().zip(a).zip(b);
         match self {
-            Pairwise::Add => a + b,
-            Pairwise::Subtract => a - b,
-            Pairwise::Multiply => a * b,
-            Pairwise::Divide => a / b,
+            Pairwise::Add => each.for_each(|((y, a), b)| *y = a + b),
+            Pairwise::Subtract => each.for_each(|((y, a), b)| *y = a - b),
+            Pairwise::Multiply => each.for_each(|((y, a), b)| *y = a * b),
+            Pairwise::Divide => each.for_each(|((y, a), b)| *y = a / b),
         }
     }
 
-    /// The derivatives by `a` and by `b`. They do not read values where they are constant.
-    pub(super) fn slopes(self, a: f32, b: f32) -> [f32; 2] {
+    /// Adds the gradients of `a` and `b`. Values are read where a derivative depends on them.
+    pub(super) fn backward(
+        self,
+        [a, b]: [&[f32]; 2],
+        slope: &[f32],
+        [by_a, by_b]: [Option<&mut [f32]>; 2],
+    ) {
+        let add = |by: Option<&mut [f32]>, sign: f32| {
+            let pairs = by.into_iter().flatten().zip(slope);
+            pairs.for_each(|(by, slope)| *by += slope * sign);
+        };
+        let multiplied = |by: Option<&mut [f32]>, other: &[f32]| {
+            let pairs = by.into_iter().flatten().zip(slope).zip(other);
+            pairs.for_each(|((by, slope), other)| *by += slope * other);
+        };
         match self {
-            Pairwise::Add => [1.0, 1.0],
-            Pairwise::Subtract => [1.0, -1.0],
-            Pairwise::Multiply => [b, a],
-            Pairwise::Divide => [1.0 / b, -a / (b * b)],
+            Pairwise::Add => {
+                add(by_a, 1.0);
+                add(by_b, 1.0);
+            }
+            Pairwise::Subtract => {
+                add(by_a, 1.0);
+                add(by_b, -1.0);
+            }
+            Pairwise::Multiply => {
+                multiplied(by_a, b);
+                multiplied(by_b, a);
+            }
+            Pairwise::Divide => {
+                let pairs = by_a.into_iter().flatten().zip(slope).zip(b);
+                pairs.for_each(|((by, slope), b)| *by += slope * (1.0 / b));
+                let pairs = by_b.into_iter().flatten().zip(slope).zip(a).zip(b);
+                pairs.for_each(|(((by, slope), a), b)| *by += slope * (-a / (b * b)));
+            }
         }
     }
 }

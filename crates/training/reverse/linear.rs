@@ -115,11 +115,7 @@ impl PlaneConvolution {
         columns.resize(self.inputs() * part.count, 0.0);
         for (input, row) in columns.chunks_mut(part.count.max(1)).enumerate() {
             let plane = &x[part.input + input / taps * self.windows.plane()..];
-            let mut copy = |run: WindowRun| {
-                let to = &mut row[run.place..][..run.count];
-                let from = plane[run.value..].iter().step_by(step);
-                to.iter_mut().zip(from).for_each(|(to, &value)| *to = value);
-            };
+            let mut copy = |run: WindowRun| run.to_row((plane, step), row, |to, value| *to = value);
             self.windows
                 .runs(input % taps, part.rows.clone(), &mut copy);
         }
@@ -130,11 +126,7 @@ impl PlaneConvolution {
         let (taps, step) = (self.windows.taps(), self.windows.step());
         for (input, row) in columns.chunks(part.count.max(1)).enumerate() {
             let plane = &mut x[part.input + input / taps * self.windows.plane()..];
-            let mut add = |run: WindowRun| {
-                let from = &row[run.place..][..run.count];
-                let to = plane[run.value..].iter_mut().step_by(step);
-                to.zip(from).for_each(|(to, value)| *to += value);
-            };
+            let mut add = |run: WindowRun| run.add_to_plane(row, 1.0, (plane, step));
             self.windows.runs(input % taps, part.rows.clone(), &mut add);
         }
     }
@@ -169,11 +161,8 @@ impl PlaneConvolution {
                 let plane = &x[part.input..][..self.windows.plane()];
                 for (tap, &weight) in own[..self.inputs()].iter().enumerate() {
                     let mut add = |run: WindowRun| {
-                        let to = &mut out[run.place..][..run.count];
-                        let from = plane[run.value..].iter().step_by(self.windows.step());
-                        to.iter_mut()
-                            .zip(from)
-                            .for_each(|(to, &value)| *to += weight * value);
+                        let plane = (plane, self.windows.step());
+                        run.to_row(plane, out, |to, value| *to += weight * value);
                     };
                     self.windows.runs(tap, part.rows.clone(), &mut add);
                 }
@@ -220,16 +209,12 @@ impl PlaneConvolution {
                 for tap in 0..inputs {
                     let (weight, mut sum) = (weights[own.start + tap], 0.0);
                     let mut visit = |run: WindowRun| {
-                        let from = &row[run.place..][..run.count];
                         let step = self.windows.step();
                         if by_weights.is_some() {
-                            let values = x[part.input + run.value..].iter().step_by(step);
-                            let products = from.iter().zip(values).map(|(slope, x)| slope * x);
-                            sum += products.sum::<f32>();
+                            sum += run.dot(row, (&x[part.input..], step));
                         }
                         if let Some(by_x) = &mut by_x {
-                            let to = by_x[part.input + run.value..].iter_mut().step_by(step);
-                            to.zip(from).for_each(|(to, slope)| *to += weight * slope);
+                            run.add_to_plane(row, weight, (&mut by_x[part.input..], step));
                         }
                     };
                     self.windows.runs(tap, part.rows.clone(), &mut visit);
@@ -258,7 +243,7 @@ impl PlaneConvolution {
         if let Some(by_bias) = by_bias {
             let outputs = self.groups * self.outputs;
             for (plane, slope) in slope.chunks(places.max(1)).enumerate() {
-                by_bias[plane % outputs] += slope.iter().sum::<f32>();
+                by_bias[plane % outputs] += octet_kernels::sum(slope) as f32;
             }
         }
     }

@@ -23,7 +23,7 @@ pub use program::{ProgramRun, ProgramStep, ReverseProgram};
 pub use rounding::{FakeQuantize, Mixture};
 pub use windows::{PlaneWindows, WindowAxis};
 
-use crate::{fake_quantize_gradient, mask_len};
+use crate::mask_len;
 
 /// An operation of a program, with its inputs in order.
 #[derive(Clone, Debug)]
@@ -69,13 +69,33 @@ impl Kept {
     }
 }
 
+/// The bit of each of 32 values. With a table instead of shifts, loops are vectorized.
+const BITS: [u32; 32] = {
+    let mut bits = [1; 32];
+    let mut at = 1;
+    while at < 32 {
+        bits[at] = bits[at - 1] << 1;
+        at += 1;
+    }
+    bits
+};
+
 /// Sets the bits of the values for which a condition holds.
 fn set_bits(x: &[f32], kept: &mut Kept, holds: impl Fn(f32) -> bool) {
     kept.bits.clear();
     kept.bits.resize(mask_len(x.len()), 0);
     for (word, x) in kept.bits.iter_mut().zip(x.chunks(32)) {
-        let bits = x.iter().enumerate();
-        *word = bits.fold(0, |word, (bit, &x)| word | u32::from(holds(x)) << bit);
+        let bits = x.iter().zip(BITS);
+        *word = bits.fold(0, |word, (&x, bit)| word | if holds(x) { bit } else { 0 });
+    }
+}
+
+/// Adds the gradients whose bit is set.
+fn add_passed(by: &mut [f32], slope: &[f32], bits: &[u32]) {
+    for ((by, slope), &word) in by.chunks_mut(32).zip(slope.chunks(32)).zip(bits) {
+        for ((by, slope), bit) in by.iter_mut().zip(slope).zip(BITS) {
+            *by += if word & bit != 0 { *slope } else { 0.0 };
+        }
     }
 }
 
@@ -168,15 +188,8 @@ impl ReverseOperation {
             ReverseOperation::Convolution(of) => of.forward(x[0], x[1], x.get(2).copied(), y),
             ReverseOperation::Rows(of) => of.forward(x[0], x[1], x.get(2).copied(), y),
             ReverseOperation::Matrices(of) => of.forward(x[0], x[1], y),
-            ReverseOperation::Pairwise(of) => {
-                for ((y, &a), &b) in y.iter_mut().zip(x[0]).zip(x[1]) {
-                    *y = of.value(a, b);
-                }
-            }
-            ReverseOperation::Curve(of) => {
-                let pairs = y.iter_mut().zip(x[0]);
-                pairs.for_each(|(y, &x)| *y = of.value(x));
-            }
+            ReverseOperation::Pairwise(of) => of.forward([x[0], x[1]], y),
+            ReverseOperation::Curve(of) => of.forward(x[0], y),
             &ReverseOperation::Clamp(low, high) => {
                 set_bits(x[0], kept, |x| x > low && x < high);
                 let pairs = y.iter_mut().zip(x[0]);
@@ -228,26 +241,11 @@ impl ReverseOperation {
                 of.backward(([x[0], y], x[1][0]), &kept.bits, slope, [first, second]);
             }
             (ReverseOperation::Pairwise(of), first) => {
-                let read = |slot: usize, at: usize| x[slot].get(at).copied().unwrap_or(0.0);
-                for (slot, by) in [first, second].into_iter().enumerate() {
-                    for (at, by) in by.into_iter().flatten().enumerate() {
-                        *by += slope[at] * of.slopes(read(0, at), read(1, at))[slot];
-                    }
-                }
+                of.backward([x[0], x[1]], slope, [first, second]);
             }
             (_, None) => {}
-            (ReverseOperation::Curve(of), Some(by)) => {
-                for ((by, slope), &x) in by.iter_mut().zip(slope).zip(x[0]) {
-                    *by += slope * of.slope(x);
-                }
-            }
-            (ReverseOperation::Clamp(..), Some(by)) => {
-                let mut passed = vec![0.0; slope.len()];
-                let _fits = fake_quantize_gradient(slope, &kept.bits, &mut passed);
-                by.iter_mut()
-                    .zip(&passed)
-                    .for_each(|(by, slope)| *by += slope);
-            }
+            (ReverseOperation::Curve(of), Some(by)) => of.backward(x[0], slope, by),
+            (ReverseOperation::Clamp(..), Some(by)) => add_passed(by, slope, &kept.bits),
             (ReverseOperation::Leaky(negative), Some(by)) => {
                 for (at, (by, slope)) in by.iter_mut().zip(slope).enumerate() {
                     let positive = kept.bits[at / 32] >> (at % 32) & 1 == 1;

@@ -1,5 +1,6 @@
 //! Fake quantization in a program, with QDrop: some values of a step are not rounded.
 
+use super::add_passed;
 use crate::{QuantizationGrid, fake_quantize, mask_len};
 
 /// Values that are not rounded in a step, drawn by a hash of the seed and the place. So nothing is
@@ -87,9 +88,7 @@ impl FakeQuantize {
     ) {
         let inside = |place: usize| passed[place / 32] >> (place % 32) & 1 == 1;
         if let Some(by_x) = by_x {
-            for (place, (by_x, slope)) in by_x.iter_mut().zip(slope).enumerate() {
-                *by_x += if inside(place) { *slope } else { 0.0 };
-            }
+            add_passed(by_x, slope, passed);
         }
         // As in LSQ: the rounding error inside of the range, the end of the range outside.
         if let Some([by_scale]) = by_scale.and_then(|by_scale| by_scale.as_mut_array()) {

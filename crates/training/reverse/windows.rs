@@ -1,5 +1,7 @@
 //! Sliding windows over up to three axes, as runs of values that lie at equal distances.
 
+use octet_kernels::dot_of_floats;
+
 /// A window along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
@@ -45,6 +47,59 @@ pub(super) struct WindowRun {
     /// The first value, in the plane.
     pub(super) value: usize,
     pub(super) count: usize,
+}
+
+impl WindowRun {
+    /// Calls `each` with the value of each position in a row, and that of the plane under the tap.
+    #[inline(always)]
+    pub(super) fn to_row(
+        self,
+        (plane, step): (&[f32], usize),
+        row: &mut [f32],
+        each: impl Fn(&mut f32, f32),
+    ) {
+        let to = row[self.place..][..self.count].iter_mut();
+        let from = &plane[self.value..];
+        match step {
+            // A loop of its own, which is vectorized.
+            1 => to.zip(from).for_each(|(to, &value)| each(to, value)),
+            _ => {
+                let from = from.iter().step_by(step);
+                to.zip(from).for_each(|(to, &value)| each(to, value));
+            }
+        }
+    }
+
+    /// Adds the values of a row, times a weight, to those of the plane under the tap.
+    #[inline(always)]
+    pub(super) fn add_to_plane(self, row: &[f32], weight: f32, (plane, step): (&mut [f32], usize)) {
+        let from = &row[self.place..][..self.count];
+        let to = &mut plane[self.value..];
+        match step {
+            1 => {
+                let pairs = to.iter_mut().zip(from);
+                pairs.for_each(|(to, value)| *to += weight * value);
+            }
+            _ => {
+                let pairs = to.iter_mut().step_by(step).zip(from);
+                pairs.for_each(|(to, value)| *to += weight * value);
+            }
+        }
+    }
+
+    /// The sum of the products of a row and the values of the plane under the tap.
+    #[inline(always)]
+    pub(super) fn dot(self, row: &[f32], (plane, step): (&[f32], usize)) -> f32 {
+        let row = &row[self.place..][..self.count];
+        let values = &plane[self.value..];
+        match step {
+            1 => dot_of_floats(row, values),
+            _ => {
+                let values = values.iter().step_by(step);
+                row.iter().zip(values).map(|(row, x)| row * x).sum()
+            }
+        }
+    }
 }
 
 fn quotient_up(a: i64, b: i64) -> i64 {
