@@ -15,13 +15,13 @@ const LAYERS: [(usize, usize, usize, usize); 3] =
     [(192, 32, 1, 1), (1, 1, 192, 3), (32, 192, 1, 1)];
 
 #[derive(Default)]
-struct Network {
+struct Bottleneck {
     lens: Vec<usize>,
     steps: Vec<ProgramStep>,
     leaves: Vec<Vec<f32>>,
 }
 
-impl Network {
+impl Bottleneck {
     fn leaf(&mut self, values: Vec<f32>) -> usize {
         self.lens.push(values.len());
         self.leaves.push(values);
@@ -79,7 +79,7 @@ fn convolution(
 
 /// Bytes of values and of bits, after the forward half of a step.
 fn kept(fake: bool, learned_scales: bool) -> Option<(usize, usize)> {
-    let mut network = Network::default();
+    let mut network = Bottleneck::default();
     let planes = |channels: usize| BATCH * channels * SIDE * SIDE;
     let x = network.leaf(numbers(planes(32)));
     let weights = LAYERS.map(|(outputs, channels, groups, taps)| {
