@@ -96,6 +96,14 @@ inBrowsers('a model in pieces', (visit, browser) => {
     await converted(visit);
     await same(visit, byCommand('inside.onnx', 'inside_q4.onnx', '--config', '{"blocks":{"method":"k_quant"}}'));
     await emptied(visit);
+    // This method has zero points always; the next one where they are asked for.
+    assert.equal(await visit.tab.$eval('#large-zero-points', (box) => box.checkVisibility()), false);
+    await chosen(visit, '#large-method', 'search');
+    await visit.tab.click('#large-zero-points');
+    await visit.tab.click('#convert');
+    await converted(visit);
+    await same(visit, byCommand('inside.onnx', 'inside_q4.onnx', '--config', '{"blocks":{"method":"search","symmetric":false}}'));
+    await emptied(visit);
     await visit.tab.click('#close-large');
     await visit.tab.waitForSelector('.drop');
   }));
@@ -133,10 +141,10 @@ inBrowsers('a model in pieces', (visit, browser) => {
 
   test('goes on after a stop and a reload, with the same bytes', () => visit({}, async (visit) => {
     const { tab } = visit;
-    writeFileSync(join(folder, 'long.onnx'), dense({ layers: 80, side: 512 }).model);
+    writeFileSync(join(folder, 'long.onnx'), dense({ layers: 80, side: 768 }).model);
     await inPieces(visit);
     await opened(visit, 'long.onnx');
-    const slow = () => chosen(visit, '#large-method', 'search');
+    const slow = () => chosen(visit, '#large-method', 'hqq');
     await slow();
     await tab.click('#convert');
     await tab.waitForFunction(() => Number(/** @type {HTMLProgressElement | null} */ (document.querySelector('.large progress'))?.value) > 0.1);
@@ -164,7 +172,7 @@ inBrowsers('a model in pieces', (visit, browser) => {
     assert.ok(later >= share, `${later} % after ${share} %`);
     await tab.click('#resume');
     await converted(visit);
-    await same(visit, byCommand('long.onnx', 'long_q4.onnx', '--config', '{"blocks":{"method":"search"}}'));
+    await same(visit, byCommand('long.onnx', 'long_q4.onnx', '--config', '{"blocks":{"method":"hqq"}}'));
     await emptied(visit);
     await tab.click('#close-large');
   }));

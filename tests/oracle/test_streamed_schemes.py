@@ -239,14 +239,14 @@ def test_the_forecast_has_the_files_that_the_run_writes(program, tmp_path):
     assert expected["outputBytes"] == sum(sizes.values()) and expected["peakBytes"] > 0 and expected["ms"] > 0
 
 
-LARGER = Shape(layers=2, width=512, heads=8, kv_heads=4, inner=1024, vocabulary=8000, tied=False)
+LARGER = Shape(layers=6, width=512, heads=8, kv_heads=4, inner=1024, vocabulary=8000, tied=False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_goes_on_later_and_leaves_the_same_bytes(program, tmp_path, number):
     source = llama(tmp_path / "m.onnx", LARGER)
     # A slow method, so that the run can be interrupted.
-    settings = {"scheme": "blocks", "blocks": {"method": "search"}}
+    settings = {"scheme": "blocks", "blocks": {"method": "hqq"}}
     whole, out = tmp_path / "whole.onnx", tmp_path / "q.onnx"
     converted(program, source, whole, settings)
     command = [program, "quantize", source, "--stream", "--config", json.dumps(settings), "--out", out, "--threads", "1"]
