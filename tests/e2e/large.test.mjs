@@ -100,6 +100,7 @@ inBrowsers('a model in pieces', (visit, browser) => {
     assert.equal(await visit.tab.$eval('#large-zero-points', (box) => box.checkVisibility()), false);
     await chosen(visit, '#large-method', 'search');
     await visit.tab.click('#large-zero-points');
+    await visit.tab.waitForSelector('#convert');
     await visit.tab.click('#convert');
     await converted(visit);
     await same(visit, byCommand('inside.onnx', 'inside_q4.onnx', '--config', '{"blocks":{"method":"search","symmetric":false}}'));
