@@ -35,12 +35,15 @@ function byCommand(model, out, ...options) {
 /** Loads the page so that it converts every model piece by piece, as with `--data-size 1`. @param {Visit} visit */
 const inPieces = (visit) => visit.load('?pieces=1');
 
-/** Chooses an option and waits for the plan of the new settings. @param {Visit} visit @param {string} field @param {string} value */
-async function chosen({ tab }, field, value) {
+/** Changes settings and waits for their plan. @param {Visit} visit @param {() => Promise<unknown>} change */
+async function planned({ tab }, change) {
   await tab.$eval('#large-facts', (facts) => (facts.id = 'former-facts'));
-  await tab.select(field, value);
+  await change();
   await tab.waitForSelector('#large-facts');
 }
+
+/** Chooses an option and waits for the plan. @param {Visit} visit @param {string} field @param {string} value */
+const chosen = (visit, field, value) => planned(visit, () => visit.tab.select(field, value));
 
 /** Opens a model and waits for its plan. @param {Visit} visit @param {...string} names */
 async function opened(visit, ...names) {
@@ -99,8 +102,7 @@ inBrowsers('a model in pieces', (visit, browser) => {
     // This method has zero points always; the next one where they are asked for.
     assert.equal(await visit.tab.$eval('#large-zero-points', (box) => box.checkVisibility()), false);
     await chosen(visit, '#large-method', 'search');
-    await visit.tab.click('#large-zero-points');
-    await visit.tab.waitForSelector('#convert');
+    await planned(visit, () => visit.tab.click('#large-zero-points'));
     await visit.tab.click('#convert');
     await converted(visit);
     await same(visit, byCommand('inside.onnx', 'inside_q4.onnx', '--config', '{"blocks":{"method":"search","symmetric":false}}'));
