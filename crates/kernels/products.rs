@@ -103,8 +103,8 @@ fn multiply_rows<const R: usize>(a: FloatRows, b: FloatRows, first: usize, out: 
     let whole = b.columns / COLUMNS * COLUMNS;
     for column in (0..whole).step_by(COLUMNS) {
         let mut sums = [[0.0f32; COLUMNS]; R];
-        for inner in 0..a.columns {
-            let values = &b.values[inner * b.stride + column..][..COLUMNS];
+        let parts = (0..a.columns).map(|inner| &b.values[inner * b.stride + column..][..COLUMNS]);
+        for (inner, values) in parts.enumerate() {
             for row in 0..R {
                 let by = rows[row][inner];
                 for lane in 0..COLUMNS {
@@ -117,12 +117,10 @@ fn multiply_rows<const R: usize>(a: FloatRows, b: FloatRows, first: usize, out: 
         }
     }
     for column in whole..b.columns {
-        for row in 0..R {
-            let mut sum = 0.0;
-            for inner in 0..a.columns {
-                sum += rows[row][inner] * b.values[inner * b.stride + column];
-            }
-            out[row * b.columns + column] = sum;
+        for (row, values) in rows.iter().enumerate() {
+            let others = (0..a.columns).map(|inner| b.values[inner * b.stride + column]);
+            let pairs = values.iter().zip(others);
+            out[row * b.columns + column] = pairs.fold(0.0, |sum, (by, value)| sum + by * value);
         }
     }
 }

@@ -87,8 +87,8 @@ impl PassStatistics {
             (PassStatistics::Histograms(all), PassStatistics::Histograms(more)) => {
                 same_values(all, more)?;
                 let unlike = all.iter().zip(more.values());
-                let unlike = unlike.filter(|((_, all), more)| !all.has_edges_of(more));
-                if let Some(((name, _), _)) = unlike.last() {
+                let mut unlike = unlike.filter(|((_, all), more)| !all.has_edges_of(more));
+                if let Some(((name, _), _)) = unlike.next_back() {
                     return Err(OtherStatistics::Edges(name.clone()));
                 }
                 for (all, more) in all.values_mut().zip(more.values()) {

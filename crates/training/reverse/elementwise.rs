@@ -159,7 +159,7 @@ impl ScalarFunction {
 }
 
 /// √(2/π), and the factor of the cube.
-const GELU_FACTOR: f32 = 0.797_884_56;
+const GELU_FACTOR: f32 = 0.797_884_6;
 const GELU_CUBE: f32 = 0.044_715;
 
 fn inner(x: f32) -> f32 {

@@ -91,7 +91,7 @@ impl FakeQuantize {
             add_passed(by_x, slope, passed);
         }
         // As in LSQ: the rounding error inside of the range, the end of the range outside.
-        if let Some([by_scale]) = by_scale.and_then(|by_scale| by_scale.as_mut_array()) {
+        if let Some([by_scale]) = by_scale {
             let mut sum = 0.0f64;
             for (place, ((x, y), slope)) in x.iter().zip(y).zip(slope).enumerate() {
                 let steps = (y - if inside(place) { *x } else { 0.0 }) / scale;
