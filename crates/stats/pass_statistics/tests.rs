@@ -58,14 +58,14 @@ fn first(statistics: &PassStatistics) -> TensorStatistics {
 }
 
 /// A pass over samples.
-type Pass<'a> = &'a dyn Fn(&[Vec<f32>]) -> PassStatistics;
+type Observation<'a> = &'a dyn Fn(&[Vec<f32>]) -> PassStatistics;
 
 #[test]
 fn parts_in_any_number_and_order_have_the_bytes_of_the_whole() {
     let samples = samples();
     let whole = tensors(&samples);
     let all = first(&whole);
-    let passes: [(&PassStatistics, Pass); 3] = [
+    let passes: [(&PassStatistics, Observation); 3] = [
         (&whole, &|part| tensors(part)),
         (&histograms(&samples, &all), &|part| histograms(part, &all)),
         (&grams(&samples, &all), &|part| grams(part, &all)),
