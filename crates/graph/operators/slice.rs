@@ -75,6 +75,7 @@ fn slice(ctx: &ShapeContext) -> Option<InferredValue> {
 
 /// First index and number of elements of a slice, clamped as ONNX specifies.
 pub fn slice_bounds(size: i64, start: i64, end: i64, step: i64) -> (i64, usize) {
+    let size = size.max(0); // damaged models declare negative sizes
     let from_front = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
     let (low, high) = if step > 0 { (0, size) } else { (0, size - 1) };
     let first = from_front(start).clamp(low, high.max(low));
@@ -128,6 +129,7 @@ fn bounds_as_inputs(to: &mut OpsetContext, mut node: Node) -> Adapted {
 mod tests {
     use super::super::test_models::ExtraInput::Integers;
     use super::super::test_models::{PICTURE, node, refused, taken};
+    use super::slice_bounds;
 
     #[test]
     fn axes_and_steps_are_valid() {
@@ -142,5 +144,13 @@ mod tests {
         refused(node("Slice"), PICTURE, &slice(&[1], &[0]));
         refused(node("Slice"), PICTURE, &slice(&[4], &[1]));
         taken(node("Slice"), PICTURE, &slice(&[-1], &[-1]));
+    }
+
+    #[test]
+    fn an_axis_of_a_negative_size_is_empty() {
+        for step in [1, -1, i64::MIN, i64::MAX] {
+            assert_eq!(slice_bounds(i64::MIN, 0, i64::MAX, step).1, 0, "{step}");
+            assert_eq!(slice_bounds(-1, -3, 2, step).1, 0, "{step}");
+        }
     }
 }

@@ -80,14 +80,14 @@ fn scaled_slot(graph: &Graph, node: &Node) -> Option<usize> {
     }
 }
 
-/// True if only that slot reads the layer's output, and only the node's first output is used.
+/// True if only that slot reads the layer's output, and the node has a first output and uses no
+/// other.
 fn only_user(graph: &Graph, layer: usize, (norm, slot): (usize, usize)) -> bool {
     let value = &graph.nodes()[layer].output[0];
-    let extra = graph.nodes()[norm]
-        .output
-        .iter()
-        .skip(1)
-        .any(|o| !o.is_empty() && !graph.is_unused(o));
+    let Some((first, others)) = graph.nodes()[norm].output.split_first() else {
+        return false;
+    };
+    let extra = others.iter().any(|o| !o.is_empty() && !graph.is_unused(o)) || first.is_empty();
     let reader = Use {
         node: norm,
         slot: Slot::Input(slot),

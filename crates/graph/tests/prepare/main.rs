@@ -324,6 +324,27 @@ fn a_value_others_use_keeps_its_layer() {
 }
 
 #[test]
+fn a_scale_without_an_output_changes_no_layer() {
+    let nodes = vec![
+        node("Conv", &["x", "w"], "a"),
+        node("Mul", &["a", "s"], ""),
+        node("Relu", &["x"], "y"),
+    ];
+    let constants = vec![
+        TensorProto::from_f32("w", &[1, 1, 1, 1], &[1.0]),
+        TensorProto::from_f32("s", &[1], &[1.0]),
+    ];
+    let model = Sketch {
+        opset: 13,
+        input: vec![1, 1, 2, 2],
+        nodes,
+        constants,
+    }
+    .prepared();
+    assert!(operators(&model).iter().any(|operator| operator == "Relu"));
+}
+
+#[test]
 fn value_info_of_the_file_is_not_believed() {
     let nodes = vec![node("Relu", &["x"], "a"), node("Neg", &["a"], "y")];
     let mut proto = Sketch {
