@@ -37,7 +37,7 @@ fn convert(source: &[u8], settings: &Settings) -> Result<(), StreamError> {
     };
     let mut files = sizes(&conversion);
     loop {
-        match conversion.next()? {
+        match conversion.next_step()? {
             ConversionStep::Read(stretch) => {
                 conversion.feed(stretch_of(stretch.offset, stretch.end()))?;
             }

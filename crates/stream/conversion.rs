@@ -213,7 +213,7 @@ impl Conversion {
     }
 
     /// The next step. A write or a copy must be done before the next call.
-    pub fn next(&mut self) -> Result<ConversionStep, StreamError> {
+    pub fn next_step(&mut self) -> Result<ConversionStep, StreamError> {
         loop {
             if let Some(write) = self.writes.pop_front() {
                 return Ok(write);

@@ -212,7 +212,8 @@ impl Tuning {
         report.before = mean(&before);
         report.after = report.before;
         report.curve = curve;
-        if !(ratio < 1.0 - GAIN) {
+        let gains = ratio < 1.0 - GAIN;
+        if !gains {
             return Ok((report, None));
         }
         report.after = mean(&after);

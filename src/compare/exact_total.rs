@@ -13,22 +13,13 @@ const DIGIT: f64 = 4_294_967_296.0; // 2^32
 const FINEST: i32 = -1074;
 
 /// The exact sum of f64 numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredTotal", into = "StoredTotal")]
 pub(super) struct ExactTotal {
     /// Digits, the lowest first, without carries. Empty before the first number.
     digits: Vec<i64>,
     /// Numbers that are not finite: positive and negative infinities, and NaN.
     others: [u64; 3],
-}
-
-impl Default for ExactTotal {
-    fn default() -> ExactTotal {
-        ExactTotal {
-            digits: Vec::new(),
-            others: [0; 3],
-        }
-    }
 }
 
 /// The stored form: the digits from the first to the last that is not zero, with carries.

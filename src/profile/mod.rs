@@ -87,7 +87,13 @@ pub fn environment(threads: usize) -> Environment {
 /// in wasm, which can't tell, and on processors of another kind.
 pub fn has_vnni() -> Option<bool> {
     #[cfg(target_arch = "x86_64")]
-    return Some(is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni"));
+    return Some(
+        [
+            is_x86_feature_detected!("avx512vnni"),
+            is_x86_feature_detected!("avxvnni"),
+        ]
+        .contains(&true),
+    );
     #[cfg(not(target_arch = "x86_64"))]
     None
 }

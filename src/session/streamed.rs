@@ -229,7 +229,7 @@ impl StreamedModel {
     /// The next step of the conversion.
     pub fn step(&mut self) -> Result<ConversionStep, Error> {
         let planned = self.planned()?;
-        let step = planned.conversion.next()?;
+        let step = planned.conversion.next_step()?;
         match &step {
             ConversionStep::Restart => {
                 planned.journal.restart(&planned.conversion);

@@ -108,7 +108,7 @@ fn drive(
     until: usize,
 ) -> Result<(), StreamError> {
     while conversion.finished().len() < until {
-        match conversion.next()? {
+        match conversion.next_step()? {
             ConversionStep::Read(stretch) => {
                 let end = (stretch.end() as usize).min(source.len());
                 conversion.feed(&source[stretch.offset as usize..end])?;
@@ -254,7 +254,7 @@ fn several_files_hold_the_same_constants_as_one() {
 fn a_file_that_ends_early_is_named() {
     let file = write(&model()).unwrap();
     let mut conversion = planned(&file, output(u64::MAX)).unwrap();
-    let ConversionStep::Read(stretch) = conversion.next().unwrap() else {
+    let ConversionStep::Read(stretch) = conversion.next_step().unwrap() else {
         panic!("the first step is a read");
     };
     let error = conversion

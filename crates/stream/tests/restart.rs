@@ -95,7 +95,7 @@ fn drive(conversion: &mut Conversion, file: &[u8], run: &mut DrivenRun, until: u
         run.files = empty(conversion);
     }
     while run.restarts == 0 || conversion.finished().len() < until {
-        match conversion.next().unwrap() {
+        match conversion.next_step().unwrap() {
             ConversionStep::Read(stretch) => {
                 let bytes = &file[stretch.offset as usize..stretch.end() as usize];
                 conversion.feed(bytes).unwrap();
@@ -171,7 +171,7 @@ fn the_reads_of_a_plan_are_known_before() {
 
         // Those that are left after a part.
         let mut conversion = planned(&file, scheme);
-        let ConversionStep::Read(first) = conversion.next().unwrap() else {
+        let ConversionStep::Read(first) = conversion.next_step().unwrap() else {
             panic!("the first step is a read");
         };
         conversion

@@ -86,8 +86,7 @@ pub(crate) fn blocks(
             found.push(nodes);
         }
     };
-    for place in 0..count {
-        let node = &graph.nodes()[place];
+    for (place, node) in graph.nodes().iter().enumerate() {
         if is_repeated(node) {
             continue;
         }

@@ -131,7 +131,7 @@ impl StreamedRun<'_> {
                 bar.clear();
                 return Err(parts.interrupted(&conversion, writer));
             }
-            match conversion.next().map_err(about)? {
+            match conversion.next_step().map_err(about)? {
                 ConversionStep::Read(stretch) => {
                     let buffer = reads.take(&stretch, &conversion, about)?;
                     read += buffer.len() as u64;
@@ -213,7 +213,7 @@ impl StreamedRun<'_> {
         let began = Instant::now();
         let mut reads = ConversionReads::new(&source);
         while began.elapsed().as_millis() < FORECAST_MS {
-            match conversion.next().map_err(about)? {
+            match conversion.next_step().map_err(about)? {
                 ConversionStep::Read(stretch) => {
                     let buffer = reads.take(&stretch, &conversion, about)?;
                     conversion.feed(&buffer).map_err(about)?;

@@ -167,7 +167,7 @@ fn bodies_have_the_same_nodes_and_constants_in_memory_and_in_pieces() {
         let wanted = apply(&prepared, &settings, None).unwrap();
         let proto = wanted.model.to_proto();
         assert_eq!(restarts, 0);
-        let [streamed, whole] = [&found, &proto].map(|model| everywhere(model));
+        let [streamed, whole] = [&found, &proto].map(everywhere);
         assert!(streamed == whole, "{text}");
         assert_eq!(converted.quantized.nodes, wanted.nodes, "{text}");
         let nodes = |model: &ModelProto| {

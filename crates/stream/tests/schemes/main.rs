@@ -112,7 +112,7 @@ fn convert(file: &[u8], settings: &Settings) -> (ModelProto, Converted, usize) {
     };
     let (mut files, mut restarts) = (empty(&conversion), 0);
     loop {
-        match conversion.next().unwrap() {
+        match conversion.next_step().unwrap() {
             ConversionStep::Read(stretch) => {
                 let bytes = &file[stretch.offset as usize..stretch.end() as usize];
                 conversion.feed(bytes).unwrap();
