@@ -1,5 +1,8 @@
 //! Sums, dot products and row updates.
 
+use std::iter::Sum;
+use std::ops::{Add, Mul};
+
 use crate::dispatch::vectorized;
 
 /// Returns the sum, accumulated in lanes so that it vectorizes. The order is fixed, so results are
@@ -16,41 +19,30 @@ pub fn sum_of_squares(values: &[f32]) -> f64 {
 /// Returns the dot product up to the shorter slice, in lanes and in a fixed order: the same bits on
 /// every platform.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let (a, b) = same_length(a, b);
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let (b, b_rest) = b.as_chunks::<LANES>();
-    let mut lanes = [0.0; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    lanes.iter().sum::<f64>() + rest
+    dot_in_lanes::<f64, 8>(a, b)
 }
 
 /// Like [`dot`], of floats, with their rounding.
 pub fn dot_of_floats(a: &[f32], b: &[f32]) -> f32 {
-    vectorized!({
-        const LANES: usize = 16;
-        let (a, b) = same_length(a, b);
-        let (a, a_rest) = a.as_chunks::<LANES>();
-        let (b, b_rest) = b.as_chunks::<LANES>();
-        let mut lanes = [0.0; LANES];
-        for (a, b) in a.iter().zip(b) {
-            for lane in 0..LANES {
-                lanes[lane] += a[lane] * b[lane];
-            }
-        }
-        let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-        lanes.iter().sum::<f32>() + rest
-    })
+    vectorized!(dot_in_lanes::<f32, 16>(a, b))
 }
 
-fn same_length<'a, T>(a: &'a [T], b: &'a [T]) -> (&'a [T], &'a [T]) {
+#[inline(always)]
+fn dot_in_lanes<T, const LANES: usize>(a: &[T], b: &[T]) -> T
+where
+    T: Copy + Default + Add<Output = T> + Mul<Output = T> + Sum,
+{
     let length = a.len().min(b.len());
-    (&a[..length], &b[..length])
+    let (a, a_rest) = a[..length].as_chunks::<LANES>();
+    let (b, b_rest) = b[..length].as_chunks::<LANES>();
+    let mut lanes = [T::default(); LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            lanes[lane] = lanes[lane] + a[lane] * b[lane];
+        }
+    }
+    let rest: T = a_rest.iter().zip(b_rest).map(|(&a, &b)| a * b).sum();
+    lanes.into_iter().sum::<T>() + rest
 }
 
 /// Subtracts `times · others` from the values, up to the shorter slice.

@@ -87,13 +87,11 @@ pub fn environment(threads: usize) -> Environment {
 /// in wasm, which can't tell, and on processors of another kind.
 pub fn has_vnni() -> Option<bool> {
     #[cfg(target_arch = "x86_64")]
-    return Some(
-        [
-            is_x86_feature_detected!("avx512vnni"),
-            is_x86_feature_detected!("avxvnni"),
-        ]
-        .contains(&true),
-    );
+    {
+        let of_512_bits = is_x86_feature_detected!("avx512vnni");
+        let of_256_bits = is_x86_feature_detected!("avxvnni");
+        Some(of_512_bits || of_256_bits)
+    }
     #[cfg(not(target_arch = "x86_64"))]
     None
 }

@@ -153,11 +153,17 @@ impl BlockGrid {
 /// A float of this size has no fraction, so a sum with it is rounded; ties go to the even integer.
 const UNIT: f32 = 8_388_608.0;
 
+/// The value, clamped to 0 and `highest`. NaN becomes 0.
+#[inline(always)]
+fn within(value: f32, highest: f32) -> f32 {
+    let value = if value > 0.0 { value } else { 0.0 };
+    if value < highest { value } else { highest }
+}
+
 /// The nearest integer from 0 to `highest`; ties round up, away from zero. NaN becomes 0.
 #[inline(always)]
 pub(super) fn nearest(value: f32, highest: f32) -> u32 {
-    let value = if value > 0.0 { value } else { 0.0 };
-    let value = if value < highest { value } else { highest };
+    let value = within(value, highest);
     // The sum's lowest byte is the integer.
     let sum = value + UNIT;
     // The difference is exact.
@@ -168,8 +174,7 @@ pub(super) fn nearest(value: f32, highest: f32) -> u32 {
 /// Like [`nearest`], as a float.
 #[inline(always)]
 pub(super) fn nearest_float(value: f32, highest: f32) -> f32 {
-    let value = if value > 0.0 { value } else { 0.0 };
-    let value = if value < highest { value } else { highest };
+    let value = within(value, highest);
     let even = (value + UNIT) - UNIT;
     // The difference is exact.
     let up = if value - even >= 0.5 { 1.0 } else { 0.0 };

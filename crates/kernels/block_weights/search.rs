@@ -70,7 +70,7 @@ fn candidates<const L: usize>(
     })
 }
 
-/// FitSums over the blocks with a grid.
+/// Sums over the blocks with a grid.
 struct FitSums<const L: usize> {
     /// The objective.
     errors: [f32; L],

@@ -147,7 +147,7 @@ function choices() {
         choice('Method', 'large-method', () => String(chosen.value.method ?? 'rtn'), [['rtn', 'rtn: ONNX Runtime’s'], ['search', 'search: more accurate, with zero points'], ['hqq', 'hqq: ignores outliers'], ['k_quant', 'k_quant: least squares']], (value) => set('method', /** @type {BlockSettings['method']} */ (value), 'rtn'))),
       h('label', { class: 'check', hidden: () => !inBlocks.value || computesZeroPoints() },
         h('input', { type: 'checkbox', id: 'large-zero-points', checked: () => chosen.value.symmetric === false, onchange: (/** @type {Event} */ event) => set('symmetric', !(/** @type {HTMLInputElement} */ (event.target).checked), true) }),
-        h('span', {}, 'A zero point for each block', h('span', { class: 'note' }, 'Takes 1 to 2 % more bytes. With the search it is the most accurate form of its size without samples.'))),
+        h('span', {}, 'A zero point for each block', h('span', { class: 'note' }, 'Takes a few percent more bytes. With the search it is the most accurate form of its size without samples.'))),
       h('label', { class: 'check', hidden: () => !inBlocks.value },
         h('input', { type: 'checkbox', id: 'large-embeddings', checked: () => chosen.value.embeddings ?? false, onchange: (/** @type {Event} */ event) => set('embeddings', /** @type {HTMLInputElement} */ (event.target).checked, false) }),
         h('span', {}, 'Quantize embedding tables', h('span', { class: 'note' }, 'A table that is also the head is stored once. Not with hqq.'))),

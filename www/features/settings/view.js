@@ -121,7 +121,7 @@ function advanced() {
         h('div', { hidden: () => ['hqq', 'k_quant'].includes(String(valueAt(['blocks', 'method'], 'rtn'))) },
           h('label', { class: 'check' },
             h('input', { type: 'checkbox', id: 'block-zero-points', checked: () => valueAt(['blocks', 'symmetric'], true) === false, onchange: (/** @type {Event} */ event) => setValue(['blocks', 'symmetric'], !(/** @type {HTMLInputElement} */ (event.target).checked), true) }),
-            h('span', {}, 'A zero point for each block', h('span', { class: 'note' }, 'Takes 1 to 2 % more bytes. More accurate with search, gptq and awq.')))),
+            h('span', {}, 'A zero point for each block', h('span', { class: 'note' }, 'Takes a few percent more bytes. More accurate with search and awq.')))),
       ),
       h('div', { class: 'gap', hidden: () => scheme() !== 'float16' },
         choice('Activations too large for float16', 'overflow', overflow, overflows.map(([key, text]) => [key, text]), (value) => setValue(['overflow'], value, 'float32')),
