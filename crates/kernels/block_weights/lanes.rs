@@ -194,10 +194,11 @@ impl<'a> StripPart<'a> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::grid::from_ends;
     use super::*;
 
     /// Blocks of 32 numbers, each with one that is larger.
-    pub(in super::super) fn blocks() -> impl Iterator<Item = Vec<f32>> {
+    fn blocks() -> impl Iterator<Item = Vec<f32>> {
         let mut state = 1u32;
         let mut random = move || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -211,7 +212,7 @@ pub(super) mod tests {
     }
 
     /// The grid of a block that lies in one lane of five, beside zeros and larger numbers.
-    pub(in super::super) fn grids_of(
+    fn grids_of(
         block: &[f32],
         levels: Levels,
         grids: impl Fn(&[[f32; 5]], &LaneGrids<5>, Levels) -> LaneGrids<5>,
@@ -222,5 +223,24 @@ pub(super) mod tests {
         let found = grids(&rows, &plain, levels);
         assert_eq!(found.get(0), plain.get(0), "a block of zeros");
         found.get(2)
+    }
+
+    /// Expects the grids of a reference, and no larger errors than those from minimum and maximum.
+    /// Returns the number of blocks whose error is less.
+    pub(in super::super) fn gained(
+        levels: Levels,
+        grids: impl Fn(&[[f32; 5]], &LaneGrids<5>, Levels) -> LaneGrids<5>,
+        reference: impl Fn(&[f32], Levels) -> BlockGrid,
+        error: impl Fn(&[f32], BlockGrid, Levels) -> f32,
+    ) -> usize {
+        let gains = |block: &Vec<f32>| {
+            let found = grids_of(block, levels, &grids);
+            assert_eq!(found, reference(block, levels), "{levels:?}: {block:?}");
+            let [plain, best] =
+                [from_ends(block, levels), found].map(|grid| error(block, grid, levels));
+            assert!(best <= plain);
+            best < plain
+        };
+        blocks().filter(gains).count()
     }
 }
