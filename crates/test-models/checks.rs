@@ -15,22 +15,33 @@ pub fn operators(model: &Model) -> Vec<String> {
     model.graph.nodes().iter().map(Node::operator).collect()
 }
 
+/// Node names that several nodes of the graph have. ONNX Runtime refuses a model with such names.
+pub fn repeated_node_names(model: &Model) -> HashSet<String> {
+    let mut once = HashSet::new();
+    let names = model.graph.nodes().iter().filter_map(|n| n.name.clone());
+    names
+        .filter(|name| !name.is_empty() && !once.insert(name.clone()))
+        .collect()
+}
+
 /// Asserts that every value is produced once and before its use, that names are unique, and that
 /// every output is produced.
 pub fn assert_valid(model: &Model) {
+    assert_valid_like(model, &HashSet::new());
+}
+
+/// As [`assert_valid`], with node names that may be repeated: those of the model's source.
+pub fn assert_valid_like(model: &Model, repeated: &HashSet<String>) {
     let graph = &model.graph;
     let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
     let mut known: HashSet<String> = HashSet::new();
     for name in inputs.chain(graph.initializers.iter().filter_map(|t| t.name.clone())) {
         assert!(known.insert(name.clone()), "{name} is there twice");
     }
-    let mut titles = HashSet::new();
+    for name in repeated_node_names(model) {
+        assert!(repeated.contains(&name), "two nodes are named {name}");
+    }
     for node in graph.nodes() {
-        let name = node.name.as_deref().unwrap_or_default();
-        assert!(
-            name.is_empty() || titles.insert(name),
-            "two nodes are named {name}"
-        );
         let captured = node.captured();
         for name in node.input.iter().chain(&captured).filter(|n| !n.is_empty()) {
             let title = node.title();

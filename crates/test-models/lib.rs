@@ -19,7 +19,7 @@ mod random;
 mod samples;
 pub mod valid_models;
 
-pub use checks::{assert_valid, operators, producer};
+pub use checks::{assert_valid, assert_valid_like, operators, producer, repeated_node_names};
 pub use graphs::{choice, constant, float16_constant, model, node, typed_value, value};
 pub use random::{RandomChoice, numbers};
 pub use samples::npy;
