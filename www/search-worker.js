@@ -18,8 +18,8 @@ const curves = new Map();
 const words = {
   quantizing: 'Quantizing with 4, 8 and 16 bits',
   'float model': 'Running the float model',
-  sketch: 'Estimating the error of all tensors at once',
   'single tensors': 'Measuring tensors one by one',
+  'worst tensors': 'Measuring the worst tensors on more samples',
   'float outputs': 'Running the float model on all samples',
   'points of the curve': 'Trying points of the curve',
 };

@@ -1,4 +1,7 @@
 //! The choice of a point of the curve: at once for a budget of costs, by bisection for one of errors.
+//!
+//! The bisection for a budget of SQNR begins at the point whose predicted noise is within the limit.
+//! It leaves that point in steps that double, until points on both sides are known.
 
 use super::budget::Budget;
 use super::choose::decibels;
@@ -22,6 +25,49 @@ pub(super) struct Bisection {
     pub(super) begun: bool,
     /// True if the interval of even that point is beyond the limit, so that values decide.
     pub(super) by_value: bool,
+    /// The point to measure next, if it is not yet known to lie outside.
+    guess: Option<usize>,
+    /// The distance to the next guess.
+    stride: usize,
+}
+
+impl Bisection {
+    /// Begins with a number of points and the likely one.
+    fn new(points: usize, guess: Option<usize>) -> Bisection {
+        Bisection {
+            low: 0,
+            high: points - 1,
+            begun: false,
+            by_value: false,
+            guess,
+            stride: (points / 64).max(1),
+        }
+    }
+
+    /// The point to measure next.
+    fn next_point(&self) -> usize {
+        let guess = self
+            .guess
+            .filter(|guess| (self.low..self.high).contains(guess));
+        guess.unwrap_or(usize::midpoint(self.low, self.high))
+    }
+
+    /// Takes the answer on that point.
+    fn take(&mut self, within: bool) {
+        let point = self.next_point();
+        let distance = self.stride;
+        self.stride *= 2;
+        match within {
+            true => {
+                self.high = point;
+                self.guess = point.checked_sub(distance);
+            }
+            false => {
+                self.low = point + 1;
+                self.guess = Some(point + distance);
+            }
+        }
+    }
 }
 
 impl BudgetSearch {
@@ -103,12 +149,11 @@ impl BudgetSearch {
                 return self.finish(model, &choice, &settings, decibels(bound), stop);
             }
             Budget::Accuracy(_) | Budget::Kl(_) | Budget::Sqnr(_) => {
-                self.stage = SearchStage::Choosing(Bisection {
-                    low: 0,
-                    high: points - 1,
-                    begun: false,
-                    by_value: false,
-                });
+                let limit = self.options.budget.error_limit().unwrap_or(0.0);
+                let within = |choice: &Vec<Bits>| choices.noise(choice) <= limit;
+                let guess = choices.points.iter().position(within);
+                let guess = guess.filter(|_| self.metric == Metric::Sqnr);
+                self.stage = SearchStage::Choosing(Bisection::new(points, guess));
                 return Ok(());
             }
         };
@@ -159,18 +204,13 @@ impl BudgetSearch {
             at.by_value = found.high > limit;
             at.begun = true;
         } else if at.low < at.high {
-            let middle = usize::midpoint(at.low, at.high);
-            let Some(found) = self.measure_point(model, middle, stop)? else {
+            let Some(found) = self.measure_point(model, at.next_point(), stop)? else {
                 return Ok(());
             };
-            let within = match at.by_value {
+            at.take(match at.by_value {
                 true => found.value <= limit,
                 false => found.high <= limit,
-            };
-            match within {
-                true => at.high = middle,
-                false => at.low = middle + 1,
-            }
+            });
         }
         if at.low < at.high {
             self.stage = SearchStage::Choosing(at);
@@ -180,5 +220,39 @@ impl BudgetSearch {
         let settings = self.settings_for(self.known()?, &choice);
         let bound = decibels(self.choices()?.noise(&choice));
         self.finish(model, &choice, &settings, bound, stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Searches for the first point within; returns it and the number of measured points.
+    fn found(points: usize, first: usize, guess: Option<usize>) -> (usize, usize) {
+        let mut at = Bisection::new(points, guess);
+        let mut measured = 0;
+        while at.low < at.high {
+            let point = at.next_point();
+            assert!(point < points - 1, "the last point is known to be within");
+            at.take(point >= first);
+            measured += 1;
+        }
+        (at.high, measured)
+    }
+
+    #[test]
+    fn every_point_is_found_from_every_guess_and_a_near_guess_takes_few_measurements() {
+        for points in [1, 2, 3, 17, 64] {
+            for first in 0..points {
+                for guess in (0..points).map(Some).chain([None]) {
+                    assert_eq!(found(points, first, guess).0, first, "{points} {guess:?}");
+                }
+            }
+        }
+        assert_eq!(found(512, 300, None).1, 9);
+        for guess in 296..304 {
+            let (_, measured) = found(512, 300, Some(guess));
+            assert!(measured <= 5, "{guess}: {measured}");
+        }
     }
 }

@@ -5,11 +5,10 @@
 //! the search begins again with all parts.
 
 use super::measure::{FloatRuns, in_parallel};
-use super::measurements::{Half, JudgedModel, Measurements};
+use super::measurements::{Half, JudgedModel, Measurements, NoisePass};
 use super::prepare::LOCAL_SAMPLES;
 use super::run::{BudgetSearch, SearchSample};
-use super::tensors::TensorChange;
-use super::{Bits, SearchError, SearchOptions, SearchedModel};
+use super::{SearchError, SearchOptions, SearchedModel};
 use crate::graph::Model;
 use crate::quantize::Settings;
 use crate::runtime::Engine;
@@ -44,8 +43,8 @@ pub(super) struct SharedSearch {
 pub enum PendingPass {
     /// The noise of each of these tensors.
     Noises {
-        /// The bits of the changed tensor.
-        bits: Bits,
+        /// The pass over tensors.
+        pass: NoisePass,
         /// The places of the tensors.
         places: Vec<usize>,
     },
@@ -62,7 +61,11 @@ impl PendingPass {
     /// The content of the pass, in words.
     pub fn content(&self) -> String {
         match self {
-            PendingPass::Noises { bits, .. } => format!("noises with {bits} bits"),
+            PendingPass::Noises { pass, .. } => match pass {
+                NoisePass::First => "noises on the first sample".into(),
+                NoisePass::Others => "noises of the worst tensors on the other samples".into(),
+                NoisePass::Four => "noises with 4 bits".into(),
+            },
             PendingPass::Errors { models, .. } => match models.first() {
                 Some((JudgedModel::Point(point), _)) => format!("errors of point {point}"),
                 _ => "errors of the choice".into(),
@@ -129,7 +132,7 @@ impl BudgetSearch {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Measurements, SearchError> {
         let mut measured = Measurements::default();
-        let Some(PendingPass::Noises { bits, .. }) = self.pending() else {
+        let Some(PendingPass::Noises { pass, .. }) = self.pending() else {
             return Ok(measured);
         };
         if places.is_empty() {
@@ -140,16 +143,9 @@ impl BudgetSearch {
         let run = |sample: &SearchSample| known.segmented.run(&sample.inputs, stop);
         let values = in_parallel(samples, run)?;
         let float = FloatRuns::new(&known.segmented.measured, values);
-        let noises = in_parallel(places, |&place| {
-            let change = TensorChange {
-                tensor: &known.tensors[place],
-                bits: *bits,
-                sign: 1.0,
-            };
-            float.noise(&known.segmented, &[change], stop)
-        })?;
+        let noises = known.noises(&float, *pass, places, stop)?;
         for (&place, noise) in places.iter().zip(noises) {
-            measured.add_noise(*bits, place, noise);
+            measured.add_noise(*pass, place, noise);
         }
         Ok(measured)
     }

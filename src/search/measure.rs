@@ -1,19 +1,17 @@
-//! Measurement of sensitivities: first all tensors by a sketch, then the worst one by one.
+//! Measurement of sensitivities: the noise at the outputs of each tensor that is rounded by itself.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::Bits;
 use super::judge::powers;
 use super::segments::{SegmentedModel, ValuesByName};
-use super::sketch::{Products, sign};
 use super::tensors::{Rounded, SearchTensor, TensorChange};
 use crate::graph::Model;
 use crate::onnx::schema::ValueInfoProto;
 use crate::runtime::{Engine, EngineError};
 use crate::tensor::Tensor;
-
-/// The largest number of elements of an output that the sketch keeps for a sample.
-const KEPT: usize = 1 << 14;
 
 /// The values at which the noise is measured: each judged output, or the scores before its last
 /// Softmax. A Softmax hides noise that other samples would show.
@@ -146,16 +144,17 @@ impl FloatRuns {
         }
     }
 
-    /// The noise of changes, as a share of the signal.
+    /// The noise of a change on some of the samples, as a share of the signal of all.
     pub fn noise(
         &self,
         model: &SegmentedModel,
-        changes: &[TensorChange<'_>],
+        change: TensorChange<'_>,
+        samples: Range<usize>,
         stop: &dyn Fn() -> bool,
     ) -> Result<f64, EngineError> {
-        let parts = model.change(changes);
+        let parts = model.change(change);
         let mut noise = 0.0;
-        for float in &self.values {
+        for float in self.values.get(samples).unwrap_or_default() {
             let other = model.run_changed(&parts, float, stop)?;
             for (name, weight) in self.names.iter().zip(&self.weights) {
                 let pair = float.get(name).and_then(Tensor::as_f32);
@@ -164,64 +163,6 @@ impl FloatRuns {
             }
         }
         Ok(noise)
-    }
-
-    /// The changes of the measured values in a run of the sketch: for each sample and value, at most
-    /// [`KEPT`] elements.
-    pub fn sketch_run(
-        &self,
-        model: &SegmentedModel,
-        tensors: &[SearchTensor],
-        run: usize,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<Vec<f32>>, EngineError> {
-        let change = |(place, tensor)| TensorChange {
-            tensor,
-            bits: Bits::Eight,
-            sign: sign(run, place),
-        };
-        let changes: Vec<TensorChange<'_>> = tensors.iter().enumerate().map(change).collect();
-        // The parts are planned one by one: the time of a plan grows faster than its nodes.
-        let parts = model.change(&changes);
-        let mut kept = Vec::new();
-        for float in &self.values {
-            let other = model.run_changed(&parts, float, stop)?;
-            for name in &self.names {
-                let pair = float.get(name).and_then(Tensor::as_f32);
-                let pair = pair.zip(other.get(name).and_then(Tensor::as_f32));
-                let apart = |(a, b): (&[f32], &[f32])| -> Vec<f32> {
-                    let stride = a.len().div_ceil(KEPT).max(1);
-                    let both = a.iter().zip(b).step_by(stride);
-                    both.map(|(a, b)| {
-                        if a.is_finite() && b.is_finite() {
-                            b - a
-                        } else {
-                            0.0
-                        }
-                    })
-                    .collect()
-                };
-                kept.push(pair.map(apart).unwrap_or_default());
-            }
-        }
-        Ok(kept)
-    }
-
-    /// The noise of each tensor from all runs of the sketch.
-    pub fn sketched(&self, runs: &[Vec<Vec<f32>>], tensors: usize) -> Vec<f64> {
-        let mut products = Products::new(runs.len());
-        let places = runs.first().map_or(0, Vec::len);
-        for place in 0..places {
-            let value = place % self.names.len().max(1);
-            let sample = place / self.names.len().max(1);
-            let all = self.values[sample].get(&self.names[value]);
-            let all = all.and_then(Tensor::as_f32).map_or(0, <[f32]>::len);
-            let changes: Vec<&[f32]> = runs.iter().map(|run| run[place].as_slice()).collect();
-            // The elements that were left out have about the same power as those that were kept.
-            let share = all as f64 / changes[0].len().max(1) as f64;
-            products.add(&changes, self.weights[value] * share);
-        }
-        products.resolved(tensors)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Shards of a search write them to files; the union of all files is what one run measures.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::Bits;
 use super::judge::SampleSums;
@@ -28,10 +29,41 @@ pub enum JudgedModel {
     Plain,
 }
 
+/// A pass over tensors, each rounded by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoisePass {
+    /// All tensors with 8 bits, on the first sample.
+    First,
+    /// The worst tensors with 8 bits, on the other samples.
+    Others,
+    /// The worst weights with 4 bits, on the first sample.
+    Four,
+}
+
+impl NoisePass {
+    const ALL: [NoisePass; 3] = [NoisePass::First, NoisePass::Others, NoisePass::Four];
+
+    /// The bits of the rounded tensor.
+    pub fn bits(self) -> Bits {
+        match self {
+            NoisePass::First | NoisePass::Others => Bits::Eight,
+            NoisePass::Four => Bits::Four,
+        }
+    }
+
+    /// The samples of the pass, of `count` measured ones.
+    pub fn samples(self, count: usize) -> Range<usize> {
+        match self {
+            NoisePass::First | NoisePass::Four => 0..count.min(1),
+            NoisePass::Others => count.min(1)..count,
+        }
+    }
+}
+
 /// Measured noises and errors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measurements {
-    noises: BTreeMap<(Bits, u32), f64>,
+    noises: BTreeMap<(NoisePass, u32), f64>,
     errors: BTreeMap<(Half, JudgedModel), BTreeMap<u32, SampleSums>>,
 }
 
@@ -39,10 +71,10 @@ const NOISE: u8 = 0;
 const ERROR: u8 = 1;
 
 impl Measurements {
-    /// The noise of the tensor at this place, with these bits.
-    pub fn noise(&self, bits: Bits, place: usize) -> Option<f64> {
+    /// The noise of the tensor at this place in a pass.
+    pub fn noise(&self, pass: NoisePass, place: usize) -> Option<f64> {
         self.noises
-            .get(&(bits, u32::try_from(place).ok()?))
+            .get(&(pass, u32::try_from(place).ok()?))
             .copied()
     }
 
@@ -53,8 +85,8 @@ impl Measurements {
     }
 
     /// Adds a noise.
-    pub fn add_noise(&mut self, bits: Bits, place: usize, noise: f64) {
-        self.noises.insert((bits, place as u32), noise);
+    pub fn add_noise(&mut self, pass: NoisePass, place: usize, noise: f64) {
+        self.noises.insert((pass, place as u32), noise);
     }
 
     /// Adds the errors of a model on a sample.
@@ -85,8 +117,8 @@ impl Measurements {
     /// The binary form: a record for each number that was measured.
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        for ((bits, place), noise) in &self.noises {
-            out.extend([NOISE, bits.count() as u8]);
+        for ((pass, place), noise) in &self.noises {
+            out.extend([NOISE, *pass as u8]);
             out.extend(place.to_le_bytes());
             out.extend(noise.to_le_bytes());
         }
@@ -115,11 +147,10 @@ impl Measurements {
         while let Some(kind) = from.next_kind() {
             let unknown = match kind {
                 NOISE => {
-                    let count = usize::from(from.byte()?);
-                    let bits = Bits::ALL.into_iter().find(|bits| bits.count() == count);
-                    let bits = bits.ok_or(DamagedStatistics("a number of bits is unknown"))?;
+                    let pass = NoisePass::ALL.get(usize::from(from.byte()?)).copied();
+                    let pass = pass.ok_or(DamagedStatistics("a pass over tensors is unknown"))?;
                     let place = from.whole()?;
-                    all.noises.insert((bits, place), from.number()?).is_some()
+                    all.noises.insert((pass, place), from.number()?).is_some()
                 }
                 ERROR => {
                     let half = match from.byte()? {
@@ -196,8 +227,8 @@ mod tests {
     fn some(from: usize) -> Measurements {
         let mut all = Measurements::default();
         for place in from..from + 3 {
-            all.add_noise(Bits::Eight, place, 1.0 / (place + 3) as f64);
-            all.add_noise(Bits::Four, place, 0.1);
+            all.add_noise(NoisePass::First, place, 1.0 / (place + 3) as f64);
+            all.add_noise(NoisePass::Four, place, 0.1);
             for model in [
                 JudgedModel::Point(7),
                 JudgedModel::Chosen,
@@ -220,7 +251,7 @@ mod tests {
         ab.merge(&b).unwrap();
         ba.merge(&a).unwrap();
         assert_eq!(ab.bytes(), ba.bytes());
-        assert_eq!(ab.noise(Bits::Eight, 5), Some(1.0 / 8.0));
+        assert_eq!(ab.noise(NoisePass::First, 5), Some(1.0 / 8.0));
         assert_eq!(ab.errors(Half::Held, JudgedModel::Chosen).unwrap().len(), 6);
         assert!(ab.merge(&a).is_err());
     }

@@ -25,7 +25,7 @@ mod prepare;
 mod run;
 mod segments;
 mod sensitivities;
-mod sketch;
+mod single_tensors;
 mod tensors;
 mod verify;
 
@@ -36,7 +36,7 @@ pub use costs::{NodeTimes, TimeSource};
 pub use divided::{DividedSamples, ErrorRuns, PendingPass};
 pub use found::FoundCurve;
 pub use interval::Estimate;
-pub use measurements::{Half, JudgedModel, Measurements};
+pub use measurements::{Half, JudgedModel, Measurements, NoisePass};
 pub use run::{BudgetSearch, SearchProgress, SearchSample};
 pub use sensitivities::{Sensitivities, SensitivitiesError, Sensitivity};
 
@@ -67,9 +67,8 @@ pub struct SearchOptions {
     pub weights: Vec<Bits>,
     /// The bits that an activation may get.
     pub activations: Vec<Bits>,
-    /// Number of runs of the sketch, for each measured sample.
-    pub runs: usize,
-    /// Number of tensors that are measured by themselves. If there are more, a sketch finds the worst.
+    /// Number of tensors that are measured on all samples, the worst ones. The others are measured on
+    /// the first.
     pub exact: usize,
     /// Number of samples on which sensitivities are measured.
     pub measured: usize,
@@ -87,8 +86,7 @@ impl SearchOptions {
             metric: None,
             weights: Bits::ALL.to_vec(),
             activations: vec![Bits::Eight, Bits::Sixteen, Bits::Float],
-            runs: 32,
-            exact: 200,
+            exact: 30,
             measured: 4,
             prefer: Prefer::Both,
             sensitivities: None,
@@ -154,10 +152,6 @@ pub enum SearchError {
         best: String,
         hint: &'static str,
     },
-    #[error(
-        "the model has {0} tensors to choose for, and shards measure each by itself: give --exact all"
-    )]
-    SketchInShards(usize),
     #[error(transparent)]
     Sensitivities(#[from] SensitivitiesError),
     #[error(transparent)]

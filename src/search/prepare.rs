@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::choose::{settings_of, without_rules};
 use super::costs::{Costs, NodeTimes, TimeSource, modelled};
 use super::measure::{local_errors, measured_values, with_outputs};
-use super::run::{BudgetSearch, SearchStage};
+use super::run::BudgetSearch;
 use super::segments::SegmentedModel;
 use super::sensitivities::Sensitivity;
 use super::tensors::{RoundedModel, SearchTensor, float_bytes};
@@ -19,8 +19,6 @@ use crate::tensor::Tensor;
 const PARTS: usize = 16;
 /// The number of samples that show the rounding errors of activations.
 pub(super) const LOCAL_SAMPLES: usize = 2;
-/// The number of weights that are measured with 4 bits, the worst ones.
-const MEASURED_WITH_FOUR: usize = 20;
 
 /// The tensors of a model, their costs and their noises.
 pub(super) struct PreparedSearch {
@@ -32,6 +30,8 @@ pub(super) struct PreparedSearch {
     /// The float model with the measured values as outputs.
     pub(super) measured: Model,
     pub(super) found: Vec<Sensitivity>,
+    /// The noise of each tensor with 8 bits on the first sample, as a share of the signal of all.
+    pub(super) first: Vec<f64>,
 }
 
 impl BudgetSearch {
@@ -130,6 +130,7 @@ impl BudgetSearch {
             segmented,
             measured,
             found,
+            first: Vec::new(),
         })
     }
 
@@ -173,82 +174,5 @@ impl BudgetSearch {
             tensor.local.extend(errors);
         }
         Ok(())
-    }
-
-    /// Takes the noises of the sketch as sensitivities.
-    pub(super) fn use_sketch(&mut self, noises: &[f64]) -> Result<(), SearchError> {
-        let known = self.known.as_mut();
-        let known = known.ok_or_else(|| SearchError::Other("the search has not begun".into()))?;
-        let mut found = Vec::new();
-        for (place, (tensor, &noise)) in known.tensors.iter().zip(noises).enumerate() {
-            let eight = tensor.local.get(&Bits::Eight).copied().unwrap_or(0.0);
-            let noise_of = |bits: Bits| match tensor.local.get(&bits) {
-                Some(local) if eight > 0.0 => noise * local / eight,
-                _ if bits == Bits::Eight => noise,
-                _ => 0.0,
-            };
-            let bits = tensor.rounded.keys().copied();
-            let mut noise: BTreeMap<Bits, f64> = bits.map(|bits| (bits, noise_of(bits))).collect();
-            noise.insert(Bits::Float, 0.0);
-            let time = noise
-                .keys()
-                .map(|&bits| (bits, known.costs.added_time(place, bits)));
-            found.push(Sensitivity {
-                name: tensor.group.name.clone(),
-                weight: tensor.group.is_weight,
-                exact: false,
-                time: time.collect(),
-                noise,
-            });
-        }
-        known.found = found;
-        Ok(())
-    }
-
-    /// The stage that measures tensors one by one with these bits, the worst first. With 4 bits,
-    /// only a few are: for the others the ratio of their own rounding errors is good enough.
-    pub(super) fn exact_stage(&self, bits: Bits) -> Result<SearchStage, SearchError> {
-        let count = match bits {
-            Bits::Eight => self.options.exact,
-            _ => self.options.exact.min(MEASURED_WITH_FOUR),
-        };
-        let found = self.known()?.found.iter().enumerate();
-        let noise = |(place, known): (usize, &Sensitivity)| Some((place, *known.noise.get(&bits)?));
-        let mut worst: Vec<(usize, f64)> = found.filter_map(noise).collect();
-        worst.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let order: Vec<usize> = worst
-            .into_iter()
-            .take(count)
-            .map(|(place, _)| place)
-            .collect();
-        Ok(match (order.is_empty(), bits) {
-            (false, _) => SearchStage::Exact {
-                bits,
-                order,
-                done: 0,
-            },
-            (true, Bits::Eight) => self.exact_stage(Bits::Four)?,
-            (true, _) => SearchStage::Outputs,
-        })
-    }
-
-    /// Replaces an estimate by a measured noise. If 8 bits were measured, the estimates of other
-    /// bits follow by the tensor's own rounding errors; a later measurement of those replaces them.
-    pub(super) fn use_exact(&mut self, place: usize, bits: Bits, noise: f64) {
-        let Some(known) = self.known.as_mut() else {
-            return;
-        };
-        let local = &known.tensors[place].local;
-        let found = &mut known.found[place];
-        if bits == Bits::Eight {
-            found.exact = true;
-            let eight = local.get(&Bits::Eight).copied().unwrap_or(0.0);
-            for (&other, value) in &mut found.noise {
-                if let Some(local) = local.get(&other).filter(|_| eight > 0.0) {
-                    *value = noise * local / eight;
-                }
-            }
-        }
-        found.noise.insert(bits, noise);
     }
 }

@@ -9,9 +9,9 @@ use super::divided::{PendingPass, SharedSearch};
 use super::interval::Estimate;
 use super::judge::Judge;
 use super::measure::{FloatRuns, in_parallel};
+use super::measurements::NoisePass;
 use super::prepare::PreparedSearch;
 use super::sensitivities::Sensitivities;
-use super::tensors::TensorChange;
 use super::{Bits, SearchError, SearchOptions, SearchedModel};
 use crate::quantize::{Quantized, Scheme, Settings};
 use crate::runtime::Engine;
@@ -43,9 +43,8 @@ pub struct SearchProgress {
 pub(super) enum SearchStage {
     Tensors,
     Float(Vec<super::segments::ValuesByName>),
-    Sketch(Vec<Vec<Vec<f32>>>),
-    Exact {
-        bits: Bits,
+    Noises {
+        pass: NoisePass,
         order: Vec<usize>,
         done: usize,
     },
@@ -130,8 +129,13 @@ impl BudgetSearch {
         let (stage, done, of) = match &self.stage {
             SearchStage::Tensors => ("quantizing", 0, 1),
             SearchStage::Float(values) => ("float model", values.len(), samples),
-            SearchStage::Sketch(runs) => ("sketch", runs.len(), self.options.runs),
-            SearchStage::Exact { order, done, .. } => ("single tensors", *done, order.len()),
+            SearchStage::Noises { pass, order, done } => {
+                let stage = match pass {
+                    NoisePass::First => "single tensors",
+                    NoisePass::Others | NoisePass::Four => "worst tensors",
+                };
+                (stage, *done, order.len())
+            }
             SearchStage::Outputs => ("float outputs", 0, 1),
             SearchStage::Choosing(bisection) => {
                 let points = self
@@ -174,19 +178,13 @@ impl BudgetSearch {
         match std::mem::replace(&mut self.stage, SearchStage::Done) {
             SearchStage::Tensors => {
                 self.stage = SearchStage::Tensors;
-                let known = self.tensors(model)?;
-                let tensors = known.tensors.len();
-                self.known = Some(known);
+                self.known = Some(self.tensors(model)?);
                 self.stage = match (&self.options.sensitivities, &self.shared) {
                     (Some(_), _) => SearchStage::Outputs,
                     (None, None) => SearchStage::Float(Vec::new()),
-                    (None, Some(_)) if tensors > self.options.exact => {
-                        return Err(SearchError::SketchInShards(tensors));
-                    }
                     (None, Some(_)) => {
                         self.local_errors(stop)?;
-                        self.use_sketch(&vec![0.0; tensors])?;
-                        self.exact_stage(Bits::Eight)?
+                        self.first_stage()?
                     }
                 };
             }
@@ -202,52 +200,30 @@ impl BudgetSearch {
                     self.local_errors(stop)?;
                     let names = &self.known()?.segmented.measured;
                     self.float = Some(FloatRuns::new(names, values));
-                    let tensors = self.known()?.tensors.len();
-                    if tensors <= self.options.exact {
-                        // No estimate is needed of what is measured anyway.
-                        self.use_sketch(&vec![0.0; tensors])?;
-                        self.stage = self.exact_stage(Bits::Eight)?;
-                    } else {
-                        self.stage = SearchStage::Sketch(Vec::new());
-                    }
+                    self.stage = self.first_stage()?;
                 }
             }
-            SearchStage::Sketch(mut runs) => {
-                let begin = runs.len();
-                let wanted: Vec<usize> = (begin..self.options.runs.min(begin + batch)).collect();
-                let (known, float) = (self.known()?, self.float()?);
-                let run =
-                    |&run: &usize| float.sketch_run(&known.segmented, &known.tensors, run, stop);
-                runs.extend(in_parallel(&wanted, run)?);
-                if runs.len() < self.options.runs {
-                    self.stage = SearchStage::Sketch(runs);
-                } else {
-                    let noises = float.sketched(&runs, known.tensors.len());
-                    self.use_sketch(&noises)?;
-                    self.stage = self.exact_stage(Bits::Eight)?;
-                }
-            }
-            SearchStage::Exact { bits, order, done } => {
+            SearchStage::Noises { pass, order, done } => {
                 let end = match self.shared {
                     Some(_) => order.len(),
                     None => order.len().min(done + batch),
                 };
-                let Some(noises) = self.noises(bits, &order[done..end], stop)? else {
+                let Some(noises) = self.noises(pass, &order[done..end], stop)? else {
                     let places = order;
-                    self.wait_for(PendingPass::Noises { bits, places });
+                    self.wait_for(PendingPass::Noises { pass, places });
                     return Ok(false);
                 };
+                let known = self.known_mut()?;
                 for (&place, noise) in order[done..end].iter().zip(noises) {
-                    self.use_exact(place, bits, noise);
+                    known.take_noise(place, pass, noise);
                 }
-                self.stage = match (end < order.len(), bits) {
-                    (true, _) => SearchStage::Exact {
-                        bits,
+                self.stage = match end < order.len() {
+                    true => SearchStage::Noises {
+                        pass,
                         order,
                         done: end,
                     },
-                    (false, Bits::Eight) => self.exact_stage(Bits::Four)?,
-                    _ => SearchStage::Outputs,
+                    false => self.stage_behind(pass)?,
                 };
             }
             SearchStage::Outputs => {
@@ -276,29 +252,27 @@ impl BudgetSearch {
     /// The noises of tensors; none if shards have not measured them yet.
     fn noises(
         &self,
-        bits: Bits,
+        pass: NoisePass,
         places: &[usize],
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Vec<f64>>, SearchError> {
         if let Some(shared) = &self.shared {
-            let noise = |&place: &usize| shared.known.noise(bits, place);
+            let noise = |&place: &usize| shared.known.noise(pass, place);
             return Ok(places.iter().map(noise).collect());
         }
-        let (known, float) = (self.known()?, self.float()?);
-        let noise = |&place: &usize| {
-            let change = TensorChange {
-                tensor: &known.tensors[place],
-                bits,
-                sign: 1.0,
-            };
-            float.noise(&known.segmented, &[change], stop)
-        };
-        Ok(Some(in_parallel(places, noise)?))
+        let noises = self.known()?.noises(self.float()?, pass, places, stop)?;
+        Ok(Some(noises))
     }
 
     pub(super) fn known(&self) -> Result<&PreparedSearch, SearchError> {
         self.known
             .as_ref()
+            .ok_or_else(|| SearchError::Other("the search has not begun".into()))
+    }
+
+    pub(super) fn known_mut(&mut self) -> Result<&mut PreparedSearch, SearchError> {
+        self.known
+            .as_mut()
             .ok_or_else(|| SearchError::Other("the search has not begun".into()))
     }
 

@@ -87,26 +87,24 @@ impl SegmentedModel {
         Ok(values)
     }
 
-    /// Prepares changes, for [`SegmentedModel::run_changed`].
-    pub fn change(&self, changes: &[TensorChange<'_>]) -> ChangedSegments {
+    /// Prepares a change, for [`SegmentedModel::run_changed`].
+    pub fn change(&self, change: TensorChange<'_>) -> ChangedSegments {
+        let group = &change.tensor.group;
         let touched = |segment: &ModelPart| {
             let graph = &segment.model.graph;
-            changes.iter().any(|change| {
-                let group = &change.tensor.group;
-                let biases = group.biases.iter().map(|(_, name)| name);
-                let mut constants = std::iter::once(&group.name).chain(biases);
-                match group.is_constant {
-                    true => constants.any(|name| graph.initializers.contains(name)),
-                    false => group.members.iter().any(|name| {
-                        let fed = self.inputs.contains(name) && segment.inputs.contains(name);
-                        graph.producer(name).is_some() || fed
-                    }),
-                }
-            })
+            let biases = group.biases.iter().map(|(_, name)| name);
+            let mut constants = std::iter::once(&group.name).chain(biases);
+            match group.is_constant {
+                true => constants.any(|name| graph.initializers.contains(name)),
+                false => group.members.iter().any(|name| {
+                    let fed = self.inputs.contains(name) && segment.inputs.contains(name);
+                    graph.producer(name).is_some() || fed
+                }),
+            }
         };
         let engine = |segment: &ModelPart| {
             touched(segment)
-                .then(|| Engine::new(changed(&segment.model, changes, &self.inputs), Vec::new()))
+                .then(|| Engine::new(changed(&segment.model, change, &self.inputs), Vec::new()))
         };
         ChangedSegments(self.segments.iter().map(engine).collect())
     }

@@ -38,7 +38,7 @@ pub struct Sensitivity {
     pub name: String,
     /// True for a weight.
     pub weight: bool,
-    /// True if the tensor was measured by itself; false for an estimate from the sketch.
+    /// True if the tensor was measured on all samples; false if on the first alone.
     pub exact: bool,
     /// Power of the noise at the outputs over the power of the outputs, for each number of bits. A
     /// number of bits that is left out is no candidate.

@@ -170,43 +170,39 @@ pub fn float_bytes(model: &Model, group: &ScaleGroup) -> f64 {
     constants.map(message_bytes).sum::<usize>() as f64
 }
 
-/// A change of one group: the number of bits, and the sign of the error that is added.
+/// A change of one group: the number of bits.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorChange<'a> {
     /// The group.
     pub tensor: &'a SearchTensor,
     /// The number of bits.
     pub bits: Bits,
-    /// 1 for the rounded values; -1 for the values with the opposite error.
-    pub sign: f32,
 }
 
-/// A model with changes of some groups. `inputs` are the inputs of the whole model; values that come
+/// A model with a change of one group. `inputs` are the inputs of the whole model; values that come
 /// from elsewhere are changed where they are computed.
-pub fn changed(model: &Model, changes: &[TensorChange<'_>], inputs: &HashSet<String>) -> Model {
+pub fn changed(model: &Model, change: TensorChange<'_>, inputs: &HashSet<String>) -> Model {
     let mut model = model.clone();
-    for change in changes {
-        match change.tensor.rounded.get(&change.bits) {
-            Some(Rounded::Grid(grid)) => {
-                for member in &change.tensor.group.members {
-                    round_value(&mut model, member, grid, change.sign, inputs);
-                }
+    match change.tensor.rounded.get(&change.bits) {
+        Some(Rounded::Grid(grid)) => {
+            for member in &change.tensor.group.members {
+                round_value(&mut model, member, grid, inputs);
             }
-            Some(Rounded::Constants { values, biases }) => {
-                change_constant(&mut model, values, change.sign);
-                for (_, bias) in biases {
-                    change_constant(&mut model, bias, change.sign);
-                }
-            }
-            None => {}
         }
+        Some(Rounded::Constants { values, biases }) => {
+            change_constant(&mut model, values);
+            for (_, bias) in biases {
+                change_constant(&mut model, bias);
+            }
+        }
+        None => {}
     }
     model
 }
 
-/// Adds the error of rounded values to a constant. A constant that this part of the model lacks
-/// stays away.
-fn change_constant(model: &mut Model, rounded: &TensorProto, sign: f32) {
+/// Replaces a constant by its rounded values. A constant that this part of the model lacks stays
+/// away.
+fn change_constant(model: &mut Model, rounded: &TensorProto) {
     let name = rounded.title();
     let Some(Ok(float)) = model.graph.initializers.get(name).map(TensorProto::to_f32) else {
         return;
@@ -215,14 +211,6 @@ fn change_constant(model: &mut Model, rounded: &TensorProto, sign: f32) {
     if values.len() != float.len() {
         return;
     }
-    let values: Vec<f32> = match sign > 0.0 {
-        true => values,
-        false => float
-            .iter()
-            .zip(&values)
-            .map(|(f, q)| f - (q - f))
-            .collect(),
-    };
     let shape: Vec<usize> = rounded.dims.iter().map(|&d| d.max(0) as usize).collect();
     model
         .graph
@@ -231,13 +219,7 @@ fn change_constant(model: &mut Model, rounded: &TensorProto, sign: f32) {
 }
 
 /// Rounds a value after the node that computes it, or before all nodes for an input of the model.
-fn round_value(
-    model: &mut Model,
-    value: &str,
-    grid: &FakeQuantization,
-    sign: f32,
-    inputs: &HashSet<String>,
-) {
+fn round_value(model: &mut Model, value: &str, grid: &FakeQuantization, inputs: &HashSet<String>) {
     let (place, source, output) = match model.graph.producer(value) {
         Some(producer) => {
             let exact = format!("{value}/exact");
@@ -254,23 +236,7 @@ fn round_value(
         }
         None => return,
     };
-    let mut nodes = Vec::new();
-    if sign > 0.0 {
-        nodes.extend(grid.nodes(model, &source, &output));
-    } else {
-        let (near, twice, two) = (
-            format!("{output}/near"),
-            format!("{output}/twice"),
-            format!("{output}/two"),
-        );
-        nodes.extend(grid.nodes(model, &source, &near));
-        model
-            .graph
-            .initializers
-            .insert(TensorProto::from_f32(&two, &[], &[2.0]));
-        nodes.push(Node::new("Mul", &twice, &[&source, &two], &[&twice]));
-        nodes.push(Node::new("Sub", &output, &[&twice, &near], &[&output]));
-    }
+    let nodes = grid.nodes(model, &source, &output);
     model.graph.insert(place, nodes);
 }
 

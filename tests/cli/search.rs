@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{ended, folder, good, misused, npz, octet, refusal, refused, save};
+use super::{folder, good, misused, npz, octet, refusal, refused, save};
 use octet_test_models::networks;
 
 /// A folder with a small network and samples.
@@ -259,13 +259,6 @@ fn passes_of_another_search_are_refused_by_name() {
         &folder,
         &call("sqnr=30", &["--stats", "pass2-2.stats", "--plan"]),
         &["pass2-2.stats has another pass"],
-    );
-    let few = ["--exact", "3", "--stats", "pass1-2.stats", "--plan"];
-    ended(
-        &folder,
-        &call("sqnr=30", &few),
-        2,
-        &["shards measure each by itself: give --exact all"],
     );
     let quantize = [
         "quantize",

@@ -53,15 +53,13 @@ pub struct SearchCommand {
     /// Cost that counts among choices with equal noise
     #[arg(long, value_enum, value_name = "COST", default_value = "both")]
     prefer: PreferName,
-    /// Number of tensors that are measured one by one; if there are more, a sketch finds the worst
-    #[arg(long, value_name = "N", default_value = "200")]
+    /// Number of tensors that are measured on all these samples, the worst ones, or `all`; the others are measured on
+    /// the first sample
+    #[arg(long, value_name = "N", default_value = "30")]
     exact: String,
     /// Number of samples on which sensitivities are measured
     #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     measure: u32,
-    /// Number of runs of the sketch for each of these samples
-    #[arg(long, value_name = "N", default_value = "32", value_parser = clap::value_parser!(u32).range(2..=4096))]
-    runs: u32,
     /// Measure the times of layers on this machine; without it, times come from a model of costs
     #[arg(long)]
     pub profile: bool,
@@ -161,7 +159,6 @@ impl SearchCommand {
             }),
             weights: list(&self.weight_bits, "--weight-bits")?,
             activations: list(&self.activation_bits, "--activation-bits")?,
-            runs: self.runs as usize,
             exact,
             measured: self.measure as usize,
             prefer: match self.prefer {
