@@ -142,7 +142,7 @@ impl BudgetSearch {
         let samples = &self.choosing[..self.choosing.len().min(self.options.measured)];
         let run = |sample: &SearchSample| known.segmented.run(&sample.inputs, stop);
         let values = in_parallel(samples, run)?;
-        let float = FloatRuns::new(&known.segmented.measured, values);
+        let float = FloatRuns::new(&known.outputs, values);
         let noises = known.noises(&float, *pass, places, stop)?;
         for (&place, noise) in places.iter().zip(noises) {
             measured.add_noise(*pass, place, noise);

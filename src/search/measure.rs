@@ -1,5 +1,6 @@
 //! Measurement of sensitivities: the noise at the outputs of each tensor that is rounded by itself.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -13,26 +14,49 @@ use crate::onnx::schema::ValueInfoProto;
 use crate::runtime::{Engine, EngineError};
 use crate::tensor::Tensor;
 
-/// The values at which the noise is measured: each judged output, or the scores before its last
-/// Softmax. A Softmax hides noise that other samples would show.
-pub fn measured_values(model: &Model, judged: impl Fn(usize) -> bool) -> Vec<String> {
-    let graph = &model.graph;
-    let mut values: Vec<String> = Vec::new();
-    for (place, output) in graph.outputs().iter().enumerate() {
-        let Some(name) = output.name.clone().filter(|_| judged(place)) else {
-            continue;
-        };
-        let maker = graph.producer(&name).map(|maker| &graph.nodes()[maker]);
-        let scores = maker.filter(|maker| maker.is("Softmax"));
-        let scores = scores.and_then(|maker| maker.input_at(0)).map(String::from);
-        let value = scores
-            .filter(|value| graph.producer(value).is_some())
-            .unwrap_or(name);
-        if graph.producer(&value).is_some() && !values.contains(&value) {
-            values.push(value);
+/// A judged output, where noise is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasuredOutput {
+    /// The scores before the output's Softmax, which hides noise that other samples would show.
+    scores: Option<String>,
+    /// The output. It shows the noise of tensors that the scores don't depend on.
+    output: String,
+}
+
+impl MeasuredOutput {
+    /// The judged outputs that a node computes.
+    pub fn of(model: &Model, judged: impl Fn(usize) -> bool) -> Vec<MeasuredOutput> {
+        let graph = &model.graph;
+        let mut outputs: Vec<MeasuredOutput> = Vec::new();
+        for (place, output) in graph.outputs().iter().enumerate() {
+            let Some(output) = output.name.clone().filter(|_| judged(place)) else {
+                continue;
+            };
+            let Some(maker) = graph.producer(&output).map(|maker| &graph.nodes()[maker]) else {
+                continue;
+            };
+            let scores = maker.input_at(0).filter(|_| maker.is("Softmax"));
+            let scores = scores.filter(|scores| graph.producer(scores).is_some());
+            outputs.push(MeasuredOutput {
+                scores: scores.map(String::from),
+                output,
+            });
         }
+        outputs
     }
-    values
+
+    /// The names of all these values.
+    pub fn names(outputs: &[MeasuredOutput]) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for measured in outputs {
+            for name in measured.scores.iter().chain([&measured.output]) {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+        }
+        names
+    }
 }
 
 /// A model whose outputs are the measured values.
@@ -116,35 +140,31 @@ pub fn local_errors(
 pub struct FloatRuns {
     /// For each sample its values at the cuts and the measured ones.
     pub values: Vec<ValuesByName>,
-    /// The weight of each measured value: one over its power in all samples and over the number of
-    /// such values, so that noises add up to a share of the signal.
-    weights: Vec<f64>,
-    names: Vec<String>,
+    outputs: Vec<MeasuredOutput>,
+    /// The power of each measured value in all samples, if it has any.
+    signals: BTreeMap<String, f64>,
 }
 
 impl FloatRuns {
     /// Sums up the powers.
-    pub fn new(names: &[String], values: Vec<ValuesByName>) -> FloatRuns {
-        let power = |name: &String| -> f64 {
+    pub fn new(outputs: &[MeasuredOutput], values: Vec<ValuesByName>) -> FloatRuns {
+        let power = |name: String| {
             let all = values
                 .iter()
-                .filter_map(|sample| sample.get(name)?.as_f32());
-            all.map(|floats| powers(floats, floats).1).sum()
+                .filter_map(|sample| sample.get(&name)?.as_f32());
+            let power: f64 = all.map(|floats| powers(floats, floats).1).sum();
+            (power > 0.0).then_some((name, power))
         };
-        let powers: Vec<f64> = names.iter().map(power).collect();
-        let count = powers.iter().filter(|power| **power > 0.0).count().max(1) as f64;
-        let weight = |&power: &f64| match power > 0.0 {
-            true => 1.0 / (power * count),
-            false => 0.0,
-        };
+        let names = MeasuredOutput::names(outputs).into_iter();
         FloatRuns {
-            weights: powers.iter().map(weight).collect(),
-            names: names.to_vec(),
+            signals: names.filter_map(power).collect(),
+            outputs: outputs.to_vec(),
             values,
         }
     }
 
-    /// The noise of a change on some of the samples, as a share of the signal of all.
+    /// The noise of a change on some of the samples, as a share of the signal of all: the mean over
+    /// the outputs that have a signal.
     pub fn noise(
         &self,
         model: &SegmentedModel,
@@ -156,13 +176,23 @@ impl FloatRuns {
         let mut noise = 0.0;
         for float in self.values.get(samples).unwrap_or_default() {
             let other = model.run_changed(&parts, float, stop)?;
-            for (name, weight) in self.names.iter().zip(&self.weights) {
+            let share = |name: &String| {
                 let pair = float.get(name).and_then(Tensor::as_f32);
                 let pair = pair.zip(other.get(name).and_then(Tensor::as_f32));
-                noise += pair.map_or(0.0, |(a, b)| weight * powers(a, b).0);
+                let pair = pair.zip(self.signals.get(name));
+                pair.map_or(0.0, |((a, b), signal)| powers(a, b).0 / signal)
+            };
+            for measured in &self.outputs {
+                let scores = measured.scores.as_ref().map_or(0.0, share);
+                noise += match scores > 0.0 {
+                    true => scores,
+                    false => share(&measured.output),
+                };
             }
         }
-        Ok(noise)
+        let judged = self.outputs.iter();
+        let judged = judged.filter(|measured| self.signals.contains_key(&measured.output));
+        Ok(noise / judged.count().max(1) as f64)
     }
 }
 

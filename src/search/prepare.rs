@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::choose::{settings_of, without_rules};
 use super::costs::{Costs, NodeTimes, TimeSource, modelled};
-use super::measure::{local_errors, measured_values, with_outputs};
+use super::measure::{MeasuredOutput, local_errors, with_outputs};
 use super::run::BudgetSearch;
 use super::segments::SegmentedModel;
 use super::sensitivities::Sensitivity;
@@ -27,6 +27,8 @@ pub(super) struct PreparedSearch {
     pub(super) costs: Costs,
     pub(super) times: TimeSource,
     pub(super) segmented: SegmentedModel,
+    /// The judged outputs, where noise is measured.
+    pub(super) outputs: Vec<MeasuredOutput>,
     /// The float model with the measured values as outputs.
     pub(super) measured: Model,
     pub(super) found: Vec<Sensitivity>,
@@ -118,7 +120,8 @@ impl BudgetSearch {
             None => Vec::new(),
         };
         let judged = self.judged(float)?;
-        let values = measured_values(float, |place| judged[place]);
+        let outputs = MeasuredOutput::of(float, |place| judged[place]);
+        let values = MeasuredOutput::names(&outputs);
         let measured = with_outputs(float, &values);
         // The parts are cut from the whole model, so that the work of its nodes is known by index.
         let segmented = SegmentedModel::new(float, &values, PARTS, |node| costs.work(node));
@@ -128,6 +131,7 @@ impl BudgetSearch {
             costs,
             times,
             segmented,
+            outputs,
             measured,
             found,
             first: Vec::new(),

@@ -198,8 +198,7 @@ impl BudgetSearch {
                     self.stage = SearchStage::Float(values);
                 } else {
                     self.local_errors(stop)?;
-                    let names = &self.known()?.segmented.measured;
-                    self.float = Some(FloatRuns::new(names, values));
+                    self.float = Some(FloatRuns::new(&self.known()?.outputs, values));
                     self.stage = self.first_stage()?;
                 }
             }
