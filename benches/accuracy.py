@@ -6,6 +6,7 @@ the docs.
     accuracy.py --rounding           prints that of weights rounded each for itself and together
     accuracy.py --closed-form        prints that of weights in closed form
     accuracy.py --learned            prints that of weights that are learned; a large model takes half an hour
+    accuracy.py --searched           prints that of a search for as many 16-bit tensors as `auto` has
     accuracy.py --equalize           prints that of channels made alike
     accuracy.py --guard              prints that of what the guard is worth
     accuracy.py --unseen             prints that of models on which nothing of ours was tried out
@@ -19,6 +20,7 @@ SQNR of the first float output in dB.
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -59,6 +61,11 @@ LEARNED = {
     if bits == "4 bits" or name in ("gptq", "closed form", "AdaRound")
 }  # fmt: skip
 CLOSED = {label: options for label, options in LEARNED.items() if label.endswith(("gptq", "closed form"))}
+SEARCHED = {
+    "auto": ["--method", "auto"],
+    "search": ["search", "--method", "auto"],
+    "search, closed form": ["search", "--method", "auto", "--rounding", "closed-form"],
+}
 GUARDS = {
     f"{method}{text}": ["--method", method, *options]
     for method in ["minmax", "auto"]
@@ -83,6 +90,7 @@ TABLES = {
     "rounding": (ROUNDINGS, [], SEEN),
     "learned": (LEARNED, [], SEEN),
     "closed-form": (CLOSED, [], SEEN),
+    "searched": (SEARCHED, [], SEEN),
     "guard": (GUARDS, [], SEEN),
     "equalize": (EQUALIZED, [], SEEN),
     "unseen": (UNSEEN, THEIRS, list(AUDIO_TASKS)),
@@ -91,7 +99,22 @@ TABLES = {
 END = "<!-- end -->\n"
 
 
+def searched(model, samples, folder):
+    """The settings of a search for as many 16-bit tensors as the rules of `auto` choose on the same samples."""
+    settings, noises = folder / "settings.yaml", folder / "noises.json"
+    if not settings.exists():
+        command = [OCTET, "search", model, "--calib", samples, "--json"]
+        rules = [*command, "--budget", "wide=0", "--save-sensitivities", noises]
+        found = json.loads(subprocess.run(rules, check=True, capture_output=True).stdout)
+        wide = f"wide={found['withoutSearch']['wide']}"
+        again = [*command, "--budget", wide, "--sensitivities", noises, "--save-settings", settings]
+        subprocess.run(again, check=True, capture_output=True)
+    return settings
+
+
 def octet(model, samples, out, *options):
+    if options[0] == "search":
+        options = ["--config", searched(model, samples, out.parent), *options[1:]]
     given = [] if "dynamic" in options else ["--calib", samples]
     command = [OCTET, "quantize", model, "--out", out, *given, *options]
     subprocess.run(command, check=True, capture_output=True)

@@ -2,7 +2,8 @@
 //! seconds.
 //!
 //! They run in child processes, so that a model that hangs or crashes is reported by its number.
-//! `OCTET_DAMAGED=17` runs that one alone, `OCTET_DAMAGED=5000..90000` a range.
+//! `OCTET_DAMAGED=17` runs that one alone, `OCTET_DAMAGED=5000..90000` a range. `OCTET_DAMAGED_HERE`
+//! runs them in this process, and `OCTET_DAMAGED_FILE` is a path for the file of the last one.
 #![allow(clippy::unwrap_used)]
 
 mod pipeline;
@@ -153,6 +154,9 @@ fn run_here(numbers: Range<u64>) {
         let (kind, model) = kinds.one(&mut random);
         let (file, changes) = damaged(model, &mut random);
         say(format!("{number}, {kind}: {}", changes.replace('\n', " ")));
+        if let Ok(path) = std::env::var("OCTET_DAMAGED_FILE") {
+            std::fs::write(path, &file).unwrap();
+        }
         let pipeline = || run_pipeline(&Bytes::from(file), &mut random);
         let how = match catch_unwind(AssertUnwindSafe(pipeline)) {
             Ok(how) => how,

@@ -2,13 +2,17 @@
 
 use std::fmt::{Debug, Display};
 
-use super::Operator;
 use super::Treatment::{MatMul, Weighted};
+use super::{Operator, Property};
 use crate::inferred_value::{InferredValue, Types, count, position};
 use crate::{Dim, Node};
 
 /// Maximum number of elements of a tensor, within the address space of the machine.
 pub(crate) const MAX_ELEMENTS: usize = 1 << if usize::BITS < 64 { 29 } else { 32 };
+
+/// Maximum number of elements that an image operator makes of one element of its input. A larger
+/// image takes minutes from a few pixels, and tract can't be stopped while it computes one.
+const MAX_ENLARGEMENT: usize = 1 << 24;
 
 /// Limit for sizes, strides and pads, so that sums and products of two of them fit.
 pub(super) const MAX_SIZE: i64 = 1 << 31;
@@ -88,12 +92,20 @@ impl Operator {
 }
 
 impl<'a> NodeContext<'a> {
-    /// Fails if an output has more than [`MAX_ELEMENTS`] elements.
+    /// Fails if an output has more than [`MAX_ELEMENTS`] elements, or an enlarged image more than
+    /// [`MAX_ENLARGEMENT`] for each of its input.
     pub(crate) fn outputs(&self) -> Validation {
+        let enlarged = Operator::of(self.node).has(Property::ResizesImages);
+        let input = self.input(0).and_then(InferredValue::sizes);
+        let most = match input.filter(|_| enlarged) {
+            // A declared size of 0 means any size.
+            Some(sizes) => MAX_ELEMENTS.min(MAX_ENLARGEMENT.saturating_mul(count(&sizes).max(1))),
+            None => MAX_ELEMENTS,
+        };
         for name in &self.node.output {
             let sizes = self.types.get(name).and_then(InferredValue::sizes);
-            if let Some(sizes) = sizes.filter(|sizes| count(sizes) > MAX_ELEMENTS) {
-                let expected = format!("of at most {MAX_ELEMENTS} elements");
+            if let Some(sizes) = sizes.filter(|sizes| count(sizes) > most) {
+                let expected = format!("of at most {most} elements");
                 return refuse(
                     &format!("the shape of its output `{name}`"),
                     sizes,

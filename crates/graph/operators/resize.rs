@@ -208,6 +208,18 @@ mod tests {
     }
 
     #[test]
+    fn a_few_pixels_are_not_enlarged_without_limit() {
+        let sizes = |width| [Nothing, Nothing, Integers(width)];
+        let fed = &[1, 4, 6, 2];
+        taken(node("Resize"), fed, &sizes(&[1, 4, 4096, 4096]));
+        let error = refused(node("Resize"), fed, &sizes(&[1, 4, 147, 5_701_635]));
+        assert!(
+            error.contains("must be of at most 805306368 elements"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn an_empty_input_is_rejected() {
         // A declared size of 0 means any size; an actual size of 0 is invalid.
         let sizes = [Nothing, Nothing, Integers(&[1, 4, 6, 6])];
