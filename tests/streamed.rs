@@ -73,7 +73,7 @@ fn opened(file: &[u8]) -> StreamedModel {
 }
 
 /// Converts to the end, or until the journal has something new.
-fn convert(model: &mut StreamedModel, file: &[u8], to: &mut Vec<u8>, until_journal: bool) {
+fn convert(model: &mut StreamedModel, file: &[u8], to: &mut [u8], until_journal: bool) {
     loop {
         match model.step().unwrap() {
             ConversionStep::Read(_) if until_journal && model.is_journal_old().unwrap() => return,

@@ -126,10 +126,21 @@ impl Choices {
         options: &SearchOptions,
     ) -> Choices {
         let wide = matches!(options.budget, Budget::Wide(_));
-        let allowed = |group: &ScaleGroup, bits: &Bits| match wide {
-            true => matches!(bits, Bits::Eight | Bits::Sixteen),
-            false if group.is_constant => options.weights.contains(bits),
-            false => options.activations.contains(bits),
+        let allowed = |group: &ScaleGroup, known: &Sensitivity, bits: Bits| {
+            let wanted = match group.is_constant {
+                true => options.weights.contains(&bits),
+                false => options.activations.contains(&bits),
+            };
+            match bits {
+                Bits::Eight | Bits::Sixteen if wide => true,
+                // Integers can't represent a tensor that 16 bits don't help, such as masked scores.
+                Bits::Float if wide => {
+                    let noise = |bits: Bits| known.noise.get(&bits).copied().unwrap_or(0.0);
+                    wanted && noise(Bits::Sixteen) > 0.5 * noise(Bits::Eight)
+                }
+                Bits::Four if wide => false,
+                _ => wanted,
+            }
         };
         let (size, speed) = match options.prefer {
             Prefer::Both => (1.0, 1.0),
@@ -144,7 +155,7 @@ impl Choices {
                 .noise
                 .keys()
                 .copied()
-                .filter(|b| allowed(group, b))
+                .filter(|&bits| allowed(group, known, bits))
                 .collect();
             let all = match all.is_empty() {
                 true => known.noise.keys().copied().take(1).collect(),

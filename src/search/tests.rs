@@ -229,10 +229,40 @@ fn a_budget_of_wide_tensors_widens_no_more_than_that() {
         [0, found.tensors.len() - 3, 3, 0]
     );
     assert!(found.bound_sqnr >= found.points[found.point].predicted_sqnr - 1e-9);
+    assert!(
+        found
+            .settings
+            .tensors
+            .values()
+            .all(|own| own.float != Some(true))
+    );
     let none = search(&mut session, &samples, SearchOptions::new(Budget::Wide(0))).unwrap();
     let none = result(&none);
     assert_eq!(none.chosen.wide, 0);
     assert!(none.chosen.held_sqnr < found.chosen.held_sqnr);
+}
+
+#[test]
+fn a_tensor_that_sixteen_bits_do_not_help_becomes_float() {
+    let (mut session, samples) = calibrated(&mobile(), 6);
+    let options = || SearchOptions::new(Budget::Wide(1));
+    let first = search(&mut session, &samples, options()).unwrap();
+    let mut file = first.sensitivities("net.onnx").unwrap();
+    let tensor = file
+        .tensors
+        .iter_mut()
+        .find(|tensor| !tensor.weight)
+        .unwrap();
+    tensor.noise.insert(Bits::Eight, 0.5);
+    tensor.noise.insert(Bits::Sixteen, 0.5);
+    let name = tensor.name.clone();
+    let options = SearchOptions {
+        sensitivities: Some(file),
+        ..options()
+    };
+    let found = result(&search(&mut session, &samples, options).unwrap());
+    assert_eq!(found.settings.tensors[&name].float, Some(true));
+    assert_eq!(found.chosen.wide, 0);
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub fn check_target(path: &Path, option: &str) -> Result<(), Failure> {
             path.display()
         )))
     };
-    if fs::is_dir(&path) {
+    if fs::is_dir(path) {
         return refuse("it is a folder");
     }
     if !fs::is_dir(folder_of(path)) {

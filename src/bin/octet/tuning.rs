@@ -46,7 +46,7 @@ pub fn tune(
         match session.decode(&sample?, reading) {
             Ok(inputs) => {
                 let added = tuning.add(inputs);
-                added.map_err(|error| named(error.into()))?;
+                added.map_err(named)?;
                 used += 1;
             }
             // The calibration has reported it.
