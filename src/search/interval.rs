@@ -16,6 +16,14 @@ pub struct Estimate {
     pub high: f64,
 }
 
+impl Estimate {
+    /// Upper end for the value that as many other samples show. Their mean varies, too, so it is √2
+    /// times as far away.
+    pub(super) fn high_of_others(&self) -> f64 {
+        self.value + (self.high - self.value) * std::f64::consts::SQRT_2
+    }
+}
+
 /// Wilson's interval of a share: `part` of `whole` trials.
 pub fn wilson(part: f64, whole: f64) -> Estimate {
     if whole <= 0.0 {
