@@ -3,7 +3,7 @@
 
     search.py worst [MODEL...]     how many of the 10 worst tensors a search finds, against each on all samples
     search.py wide [MODEL...]      at the same count of 16-bit tensors, decibels over the choice without a search
-    search.py splits [MODEL...]    in how many of 10 splits of 76 samples the budget holds on the held-out half
+    search.py splits [MODEL...]    in how many of 10 splits of a task's samples the budget holds on the held-out half
     search.py seconds [MODEL...]   seconds of a whole search, by thread count
 
 OCTET names the program. Models and samples are those of tests/oracle/corpus.py; each search holds half of the samples
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "oracle"))
-import numpy  # noqa: E402
+import reference_runtimes  # noqa: E402
 from audio_tasks import AUDIO_TASKS  # noqa: E402
 from corpus import Corpus  # noqa: E402
 from tasks import TASKS  # noqa: E402
@@ -87,8 +87,7 @@ def splits(models):
         task = ALL_TASKS[model](Corpus(CORPUS)).folds[0]
         all_samples = [*task.calibration, *task.judged]
         with tempfile.TemporaryDirectory() as folder:
-            for index, sample in enumerate(all_samples):
-                numpy.savez(Path(folder) / f"{index:03}.npz", **sample)
+            reference_runtimes.save_samples(Path(folder), all_samples)
             plain, _ = search(model, "--budget", "wide=0", samples=folder)
             budget = round(plain["withoutSearch"]["heldSqnr"] + 2)
             seeds = [("--budget", f"sqnr={budget}", "--metric", "sqnr", "--seed", str(seed)) for seed in range(10)]

@@ -301,25 +301,29 @@ fn constants_along_another_axis_are_left() {
     }
 }
 
-#[test]
-fn a_value_others_use_keeps_its_layer() {
-    let numbers = |name| TensorProto::from_f32(name, &[1], &[1.0]);
-    let nodes = vec![
-        node("Conv", &["x", "w"], "a"),
-        node("BatchNormalization", &["a", "s", "s", "s", "s"], "b"),
-        node("Add", &["a", "b"], "y"),
-    ];
+/// A model of these nodes with a weight `w` and a number `s`, prepared.
+fn prepared_with_number(nodes: Vec<NodeProto>) -> Model {
     let constants = vec![
         TensorProto::from_f32("w", &[1, 1, 1, 1], &[1.0]),
-        numbers("s"),
+        TensorProto::from_f32("s", &[1], &[1.0]),
     ];
-    let model = Sketch {
+    Sketch {
         opset: 13,
         input: vec![1, 1, 2, 2],
         nodes,
         constants,
     }
-    .prepared();
+    .prepared()
+}
+
+#[test]
+fn a_value_others_use_keeps_its_layer() {
+    let nodes = vec![
+        node("Conv", &["x", "w"], "a"),
+        node("BatchNormalization", &["a", "s", "s", "s", "s"], "b"),
+        node("Add", &["a", "b"], "y"),
+    ];
+    let model = prepared_with_number(nodes);
     assert_eq!(operators(&model), ["Conv", "BatchNormalization", "Add"]);
 }
 
@@ -330,17 +334,7 @@ fn a_scale_without_an_output_changes_no_layer() {
         node("Mul", &["a", "s"], ""),
         node("Relu", &["x"], "y"),
     ];
-    let constants = vec![
-        TensorProto::from_f32("w", &[1, 1, 1, 1], &[1.0]),
-        TensorProto::from_f32("s", &[1], &[1.0]),
-    ];
-    let model = Sketch {
-        opset: 13,
-        input: vec![1, 1, 2, 2],
-        nodes,
-        constants,
-    }
-    .prepared();
+    let model = prepared_with_number(nodes);
     assert!(operators(&model).iter().any(|operator| operator == "Relu"));
 }
 
