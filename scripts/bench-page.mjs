@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { median } from './median.mjs';
+import { chooseSamples } from './page-steps.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const rounds = 5;
@@ -53,8 +54,7 @@ export async function benchPage(browser, url, model, photos, record) {
       await page.evaluate(() => document.querySelector('input[data-pick=choose-model]')?.addEventListener('change', () => (/** @type {any} */ (window).began = performance.now()), { capture: true }));
       await input.uploadFile(model);
       await page.waitForFunction(() => /** @type {any} */ (window).opened);
-      const samples = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-samples]'));
-      await samples.uploadFile(...photos);
+      await chooseSamples(page, photos);
       await page.waitForSelector('#run:not([aria-disabled])');
       await page.$eval('#run', (button) => {
         /** @type {any} */ (window).asked = performance.now();

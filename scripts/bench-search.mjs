@@ -3,6 +3,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { openModel } from './browsers.mjs';
+import { chooseSamples } from './page-steps.mjs';
 
 /** The most seconds of a search, by model. */
 const patience = { efficientnet_lite0: 10, ppocr_det: 30 };
@@ -23,8 +24,7 @@ export async function benchSearch(browser, url, { corpus, only }, record) {
     try {
       await openModel(page, url, [join(corpus, 'models', `${model}.onnx`)]);
       await page.waitForSelector('#card-title');
-      const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-samples]'));
-      await input.uploadFile(...samples.map((file) => join(folder, file)));
+      await chooseSamples(page, samples.map((file) => join(folder, file)));
       await page.click('#tab-search');
       await page.waitForSelector('#search-kind');
       await page.select('#search-kind', 'sqnr');

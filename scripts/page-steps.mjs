@@ -11,12 +11,17 @@ async function press(page, selector) {
   await page.$eval(selector, (button) => /** @type {HTMLElement} */ (button).click());
 }
 
+/** Gives the page samples. @param {Page} page @param {string[]} samples paths */
+export async function chooseSamples(page, samples) {
+  const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-samples]'));
+  await input.uploadFile(...samples);
+}
+
 /** Quantizes the model of a page, which then measures the result. @param {Page} page @param {string[]} [samples] random ones if there are none */
 export async function quantize(page, samples = []) {
   await page.waitForSelector('#card-title');
   if (samples.length > 0) {
-    const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-samples]'));
-    await input.uploadFile(...samples);
+    await chooseSamples(page, samples);
   } else {
     await press(page, '#random-samples:not([hidden]):not([disabled])');
   }

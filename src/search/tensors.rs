@@ -203,19 +203,13 @@ pub fn changed(model: &Model, change: TensorChange<'_>, inputs: &HashSet<String>
 /// Replaces a constant by its rounded values. A constant that this part of the model lacks stays
 /// away.
 fn change_constant(model: &mut Model, rounded: &TensorProto) {
-    let name = rounded.title();
-    let Some(Ok(float)) = model.graph.initializers.get(name).map(TensorProto::to_f32) else {
+    let Some(float) = model.graph.initializers.get(rounded.title()) else {
         return;
     };
-    let Ok(values) = rounded.to_f32() else { return };
-    if values.len() != float.len() {
-        return;
+    let counts = float.element_count().ok().zip(rounded.element_count().ok());
+    if counts.is_some_and(|(float, rounded)| float == rounded) {
+        model.graph.initializers.insert(rounded.clone());
     }
-    let shape: Vec<usize> = rounded.dims.iter().map(|&d| d.max(0) as usize).collect();
-    model
-        .graph
-        .initializers
-        .insert(TensorProto::from_f32(name, &shape, &values));
 }
 
 /// Rounds a value after the node that computes it, or before all nodes for an input of the model.
