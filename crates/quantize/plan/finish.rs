@@ -7,6 +7,7 @@ use super::{Plan, TensorRole};
 use crate::operators::operand_channel_axis;
 use crate::settings::target_rules::{self, Biases};
 use crate::settings::{Operators, Representation, Rounding};
+use octet_targets::RunTarget;
 
 impl Planner<'_> {
     pub(super) fn finish(mut self) -> Plan {
@@ -41,6 +42,13 @@ impl Planner<'_> {
             biases: self.biases,
             fit_biases: self.settings.fit_bias,
             like_onnx_runtime: self.settings.operators == Operators::OnnxRuntime,
+            runs_in_onnx_runtime: matches!(
+                self.settings.target,
+                RunTarget::Any
+                    | RunTarget::OnnxRuntime
+                    | RunTarget::OnnxRuntimeWeb
+                    | RunTarget::TransformersJs
+            ),
             bias_zero_points: target_rules::of(self.settings.target).biases
                 != Biases::IntegersWithoutZeroPoint,
             correct_biases: false,

@@ -61,6 +61,8 @@ pub struct Plan {
     pub(super) fit_biases: bool,
     /// True if the result follows ONNX Runtime's quantizer wherever that model would run.
     pub(super) like_onnx_runtime: bool,
+    /// True if ONNX Runtime may run the result on the processor.
+    pub(super) runs_in_onnx_runtime: bool,
     /// True if an int32 bias has a zero point, as ONNX Runtime writes it.
     pub(super) bias_zero_points: bool,
     /// True if bias correction is on.

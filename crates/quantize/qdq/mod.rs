@@ -1,6 +1,7 @@
 //! Writes the quantized model with QuantizeLinear/DequantizeLinear pairs, named as ONNX Runtime
 //! names them.
 
+mod float_weights;
 mod nodes;
 mod writer;
 
@@ -17,6 +18,7 @@ use super::scale::{QuantizationParameters, integer_bounds};
 use super::settings::Representation;
 use super::weights::{ConstantIntegers, empty_channels, parameters, quantized};
 use super::{QuantizeError, Quantized, bias};
+use float_weights::keep_float_weights;
 use octet_graph::Model;
 use octet_onnx::schema::{DataType, TensorProto};
 use octet_stats::Range;
@@ -83,7 +85,11 @@ pub fn quantize(
             writer.bias(planned, input.scales[0], &weight, correction)?;
         }
     }
-    Ok(writer.finish(used_ranges))
+    let mut quantized = writer.finish(used_ranges);
+    if plan.runs_in_onnx_runtime && !plan.like_onnx_runtime {
+        keep_float_weights(&mut quantized.model);
+    }
+    Ok(quantized)
 }
 
 /// True if ONNX Runtime's quantizer would increase this weight's scale for a bias.
