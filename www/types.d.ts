@@ -173,6 +173,8 @@ export interface Chosen {
   heldError: Estimate;
   /** SQNR in decibels on the held-out samples. */
   heldSqnr: number;
+  /** Time of a run over that of the float model. */
+  shareOfTime: number;
   /** Tensors with more than 8 bits. */
   wide: number;
 }
@@ -1341,7 +1343,7 @@ export type TextUnit = 'lines' | 'paragraphs';
 /**
  * The source of the times.
  * - "profile": Profiles of the layers on this machine, in milliseconds.
- * - "model": A model of costs: multiplications, twice as many with 16 bits or in float. It has no unit.
+ * - "model": A model of costs by multiplications and values. It has no unit.
  */
 export type TimeSource = 'profile' | 'model';
 

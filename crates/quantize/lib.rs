@@ -71,7 +71,7 @@ pub use input_noise::input_path_axes;
 pub use invariant::PlanInvariant;
 pub use operators::{float_reason, is_quantized};
 pub use plan::clamp_bounds;
-pub use plan::{Plan, refuse_quantized};
+pub use plan::{FusedNodes, Plan, refuse_quantized};
 pub use planned_model::RefusedConstants;
 pub use qdq::quantize;
 pub use qoperator::to_integer_operators;

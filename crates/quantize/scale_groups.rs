@@ -2,7 +2,7 @@
 //! one. A search under a budget takes its candidates from here.
 
 use super::mixed_precision::keep_infinite_float;
-use super::plan::{Plan, TensorRole};
+use super::plan::{FusedNodes, Plan, TensorRole};
 use super::ranges::ActivationRanges;
 use super::settings::ElementType;
 use super::{QuantizeError, Settings};
@@ -37,6 +37,8 @@ pub struct ScaleGroups {
     pub infinite: Vec<String>,
     /// Nodes that are quantized, by their index.
     pub quantized: Vec<usize>,
+    /// Nodes that are quantized together.
+    pub fused: Vec<FusedNodes>,
 }
 
 /// Lists the groups of a prepared model in the static scheme.
@@ -86,6 +88,7 @@ pub fn scale_groups(
         groups,
         infinite,
         quantized,
+        fused: plan.fused_nodes(),
     })
 }
 
@@ -122,6 +125,46 @@ mod tests {
                 .iter()
                 .all(|g| !g.is_weight && !g.is_constant && !g.is_fixed)
         );
+    }
+
+    #[test]
+    fn nodes_that_integers_compute_together_are_listed() {
+        use octet_onnx::schema::TensorProto;
+        use octet_test_models::{constant, model, node};
+        let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
+        let nodes = vec![
+            node("Conv", &["x", "w"], "made"),
+            node("Relu", &["made"], "a"),
+            node("Add", &["a", "three"], "more"),
+            node("Clip", &["more", "zero", "six"], "gate"),
+            node("Mul", &["a", "gate"], "product"),
+            node("Div", &["product", "six"], "y"),
+        ];
+        let constants = vec![
+            constant("w", &[3, 3, 1, 1]),
+            number("three", 3.0),
+            number("zero", 0.0),
+            number("six", 6.0),
+        ];
+        let model = model(nodes, constants, &["y"]);
+        let statistics: CalibrationStatistics = ["x", "made", "a", "more", "gate", "product", "y"]
+            .map(|name| (name.to_string(), seen(1.0)))
+            .into();
+        let ranges = ActivationRanges::Observed(&statistics, Method::MinMax);
+        let fused = scale_groups(&model, &Settings::default(), ranges)
+            .unwrap()
+            .fused;
+        let relu = FusedNodes {
+            last: None,
+            others: vec![1],
+            tensors: vec!["a".into()],
+        };
+        let gate = FusedNodes {
+            last: Some(5),
+            others: vec![2, 3, 4],
+            tensors: vec!["a".into(), "y".into()],
+        };
+        assert_eq!(fused, [relu, gate]);
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub enum BudgetVerdict {
 pub struct Chosen {
     /// Bytes of the file, measured.
     pub bytes: usize,
+    /// Time of a run over that of the float model.
+    pub share_of_time: f64,
     /// Tensors with more than 8 bits.
     pub wide: usize,
     /// Error on the held-out samples.
@@ -161,14 +163,18 @@ impl Choices {
                 true => known.noise.keys().copied().take(1).collect(),
                 false => all,
             };
+            let bytes = |bits: Bits| match bits {
+                // A float activation saves the bytes of its scale. That alone is no reason for floats.
+                Bits::Float if !group.is_constant && all.contains(&Bits::Sixteen) => {
+                    costs.bytes_of(place, Bits::Sixteen)
+                }
+                _ => costs.bytes_of(place, bits),
+            };
             let candidate = |&bits: &Bits| {
                 let time = known.time.get(&bits).copied().unwrap_or(0.0);
                 let cost = match wide {
                     true => f64::from(u8::from(bits > Bits::Eight)),
-                    false => {
-                        size * costs.bytes_of(place, bits) / float_bytes.max(1.0)
-                            + speed * time / float_time
-                    }
+                    false => size * bytes(bits) / float_bytes.max(1.0) + speed * time / float_time,
                 };
                 Candidate {
                     cost,

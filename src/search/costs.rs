@@ -1,8 +1,8 @@
 //! The costs of a tensor's bits: bytes of the file, and time of a run.
 //!
-//! The bytes are those of the written file. The time of a node depends on
-//! all its inputs: it computes in the widest form among them. It comes from profiles of three
-//! models, in 8 bits, 16 bits and float, or else from a model of costs by multiplications.
+//! The bytes are those of the written file. A node computes in the widest form among its inputs; a
+//! node without products writes its outputs in that time, so these count, too. Times come from
+//! profiles of three models, in 8 bits, 16 bits and float, or else from a model of costs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Bits;
 use super::tensors::SearchTensor;
-use crate::graph::Model;
+use crate::graph::operators::{MacRule, Operator};
+use crate::graph::{Model, Node};
 use crate::profile::macs::macs;
+use crate::quantize::{FusedNodes, ScaleGroups};
 
 /// The source of the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,14 +22,20 @@ use crate::profile::macs::macs;
 pub enum TimeSource {
     /// Profiles of the layers on this machine, in milliseconds.
     Profile,
-    /// A model of costs: multiplications, twice as many with 16 bits or in float. It has no unit.
+    /// A model of costs by multiplications and values. It has no unit.
     Model,
 }
 
-/// Time to read or write a value, in multiplications.
-const VALUE: f64 = 8.0;
-/// Products of 16-bit activations are two products of bytes; float ones are about as slow.
-const WIDE: f64 = 2.0;
+/// Time of a multiplication of a dense layer in each form. The unit is that of 8-bit integers.
+const DENSE: Rates = Rates(1.0, 2.3, 1.5);
+/// Time of a multiplication of a layer in groups, such as a depthwise convolution.
+const GROUPED: Rates = Rates(5.0, 15.5, 12.0);
+/// Time to compute and write a value.
+const VALUE: Rates = Rates(14.0, 45.0, 30.0);
+
+/// Times with 8-bit integers, with 16-bit activations and in float. They are the medians of profiles
+/// of eleven models (docs/benches.md).
+struct Rates(f64, f64, f64);
 
 /// Times of one node in the three forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,6 +46,8 @@ pub struct NodeTimes {
     pub wide: f64,
     /// In float.
     pub float: f64,
+    /// To make integers of the floats of a layer, where its neighbors compute in integers.
+    pub conversion: f64,
 }
 
 impl NodeTimes {
@@ -45,24 +55,30 @@ impl NodeTimes {
         match bits {
             Bits::Four | Bits::Eight => self.narrow,
             Bits::Sixteen => self.wide,
-            Bits::Float => self.float,
+            // Profiles show that a float layer between integers takes longer than in a float model:
+            // it loses what its neighbors would compute with it.
+            Bits::Float => self.float.max(self.wide) + self.conversion,
         }
     }
 }
 
 /// Times of all nodes by the model of costs; `shape` returns the shape of a value.
 pub fn modelled(model: &Model, shape: impl Fn(&str) -> Option<Vec<u64>>) -> Vec<NodeTimes> {
-    let time = |node: &crate::graph::Node| {
+    let time = |node: &Node| {
         let products = macs(node, &shape) as f64;
         let outputs = node.output.iter().filter_map(|name| shape(name));
         let values: f64 = outputs
             .map(|dims| dims.iter().product::<u64>() as f64)
             .sum();
-        let (products, values) = (products, VALUE * values);
+        let rates = match node.int("group").unwrap_or(1) > 1 {
+            true => GROUPED,
+            false => DENSE,
+        };
         NodeTimes {
-            narrow: products + values / 4.0,
-            wide: WIDE * products + values / 2.0,
-            float: WIDE * products + values,
+            narrow: rates.0 * products + VALUE.0 * values,
+            wide: rates.1 * products + VALUE.1 * values,
+            float: rates.2 * products + VALUE.2 * values,
+            conversion: VALUE.2 * values,
         }
     };
     model.graph.nodes().iter().map(time).collect()
@@ -73,10 +89,12 @@ pub struct Costs {
     /// Bytes of the file in which every tensor has its 8 bits.
     pub bytes_of_eight: f64,
     nodes: Vec<NodeTimes>,
-    /// For each node, the tensors that it reads.
-    reads: Vec<Vec<usize>>,
+    /// For each node, the tensors that decide on its form.
+    deciding: Vec<Vec<usize>>,
     /// Nodes that are quantized; all others are float whatever the tensors have.
     quantized: Vec<bool>,
+    /// Nodes that take no time where they are quantized, because another node computes them.
+    fused: Vec<bool>,
     weights: Vec<bool>,
     bytes: Vec<BTreeMap<Bits, f64>>,
     /// Weight, input of its layer, and the bytes that a float bias of this layer saves.
@@ -88,7 +106,7 @@ impl Costs {
     pub fn new(
         model: &Model,
         tensors: &[SearchTensor],
-        quantized: &[usize],
+        groups: &ScaleGroups,
         bytes_of_eight: f64,
         nodes: Vec<NodeTimes>,
     ) -> Costs {
@@ -114,20 +132,44 @@ impl Costs {
                 })
         });
         let biases = biases.collect();
-        let reads = |node: &crate::graph::Node| {
-            let read = node
-                .input
-                .iter()
-                .filter_map(|name| places.get(name.as_str()));
-            read.copied().collect()
+        let deciding = |node: &Node| -> Vec<usize> {
+            let has_products = Operator::of(node).macs != MacRule::Zero;
+            let written = node.output.iter().filter(|_| !has_products);
+            let names = node.input.iter().chain(written);
+            names
+                .filter_map(|name| places.get(name.as_str()).copied())
+                .collect()
         };
-        let mut is_quantized = vec![false; graph.nodes().len()];
-        quantized.iter().for_each(|&node| is_quantized[node] = true);
+        let mut deciding: Vec<Vec<usize>> = graph.nodes().iter().map(deciding).collect();
+        let mut quantized = vec![false; graph.nodes().len()];
+        groups
+            .quantized
+            .iter()
+            .for_each(|&node| quantized[node] = true);
+        let mut fused = vec![false; graph.nodes().len()];
+        for FusedNodes {
+            last,
+            others,
+            tensors,
+        } in &groups.fused
+        {
+            let around: Vec<usize> = tensors
+                .iter()
+                .filter_map(|name| places.get(name.as_str()).copied())
+                .collect();
+            for &node in others {
+                (quantized[node], fused[node]) = (true, true);
+            }
+            for &node in others.iter().chain(last) {
+                deciding[node].clone_from(&around);
+            }
+        }
         Costs {
             bytes_of_eight,
             nodes,
-            reads: graph.nodes().iter().map(reads).collect(),
-            quantized: is_quantized,
+            deciding,
+            quantized,
+            fused,
             biases,
             weights: tensors
                 .iter()
@@ -171,14 +213,16 @@ impl Costs {
     }
 
     fn time_of_node(&self, node: usize, choice: &[Bits]) -> f64 {
-        let read = self.reads[node].iter();
+        let deciding = self.deciding[node].iter();
         let form = |&tensor: &usize| match choice[tensor] {
             // No kernel multiplies 16-bit weights.
             Bits::Sixteen if self.weights[tensor] => Bits::Float,
             bits => bits,
         };
-        let widest = read.map(form).max();
+        let widest = deciding.map(form).max();
         match widest.filter(|_| self.quantized[node]) {
+            Some(Bits::Float) => self.nodes[node].of(Bits::Float),
+            Some(_) if self.fused[node] => 0.0,
             Some(widest) => self.nodes[node].of(widest),
             None => self.nodes[node].float,
         }
@@ -189,9 +233,110 @@ impl Costs {
         let eight = vec![Bits::Eight; self.bytes.len()];
         let mut other = eight.clone();
         other[tensor] = bits;
-        let readers = (0..self.nodes.len()).filter(|&node| self.reads[node].contains(&tensor));
-        readers
+        let changed = (0..self.nodes.len()).filter(|&node| self.deciding[node].contains(&tensor));
+        changed
             .map(|node| self.time_of_node(node, &other) - self.time_of_node(node, &eight))
             .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantize::ScaleGroup;
+    use octet_test_models::{constant, model, node};
+
+    /// A tensor of a search without forms.
+    fn tensor(name: &str, is_weight: bool) -> SearchTensor {
+        SearchTensor {
+            group: ScaleGroup {
+                name: name.into(),
+                is_weight,
+                is_constant: is_weight,
+                members: vec![name.into()],
+                biases: Vec::new(),
+                element: crate::quantize::ElementType::U8,
+                is_fixed: false,
+            },
+            bytes: BTreeMap::new(),
+            bias_savings: Vec::new(),
+            rounded: BTreeMap::new(),
+            local: BTreeMap::new(),
+        }
+    }
+
+    /// A convolution, a folded Relu, an operator pattern of two nodes, an addition.
+    fn costs() -> Costs {
+        let nodes = vec![
+            node("Conv", &["x", "w"], "made"),
+            node("Relu", &["made"], "a"),
+            node("Sigmoid", &["a"], "inner"),
+            node("Mul", &["a", "inner"], "b"),
+            node("Add", &["b", "x"], "y"),
+        ];
+        let model = model(nodes, vec![constant("w", &[3, 3, 1, 1])], &["y"]);
+        let tensors = ["x", "w", "a", "b", "y"].map(|name| tensor(name, name == "w"));
+        let groups = ScaleGroups {
+            quantized: vec![0, 3, 4],
+            fused: vec![
+                FusedNodes {
+                    last: None,
+                    others: vec![1],
+                    tensors: vec!["a".into()],
+                },
+                FusedNodes {
+                    last: Some(3),
+                    others: vec![2],
+                    tensors: vec!["a".into(), "b".into()],
+                },
+            ],
+            ..ScaleGroups::default()
+        };
+        let shape = |name: &str| match name {
+            "w" => Some(vec![3, 3, 1, 1]),
+            _ => Some(vec![1, 3, 10, 10]),
+        };
+        let times = modelled(&model, shape);
+        Costs::new(&model, &tensors, &groups, 0.0, times)
+    }
+
+    #[test]
+    fn fused_nodes_take_time_only_in_float() {
+        let costs = costs();
+        let eight = [Bits::Eight; 5];
+        let values = VALUE.0 * 300.0;
+        // A convolution, a pattern and an addition.
+        assert_eq!(costs.time(&eight), DENSE.0 * 900.0 + 3.0 * values);
+        let all: f64 = (0..5).map(|node| costs.work(node)).sum();
+        assert_eq!(all, DENSE.2 * 900.0 + 5.0 * VALUE.2 * 300.0);
+        assert_eq!(costs.float_time(), all);
+    }
+
+    #[test]
+    fn no_float_between_integers_is_faster_than_sixteen_bits() {
+        let costs = costs();
+        for tensor in 0..5 {
+            let [sixteen, float] =
+                [Bits::Sixteen, Bits::Float].map(|bits| costs.added_time(tensor, bits));
+            assert!(
+                sixteen > 0.0 && float >= sixteen,
+                "{tensor}: {sixteen} {float}"
+            );
+        }
+        // A float value of the pattern makes both of its nodes float, and the Relu before them.
+        let times = VALUE.1.max(VALUE.2) + VALUE.2;
+        assert_eq!(
+            costs.added_time(2, Bits::Float),
+            300.0 * (3.0 * times - VALUE.0)
+        );
+    }
+
+    #[test]
+    fn weights_of_sixteen_bits_are_multiplied_in_float() {
+        let costs = costs();
+        assert_eq!(
+            costs.added_time(1, Bits::Sixteen),
+            costs.added_time(1, Bits::Float)
+        );
     }
 }

@@ -111,7 +111,7 @@ impl BudgetSearch {
             Some(measured) => (measured, TimeSource::Profile),
             None => (self.modelled(float)?, TimeSource::Model),
         };
-        let costs = Costs::new(float, &tensors, &groups.quantized, bytes, nodes);
+        let costs = Costs::new(float, &tensors, &groups, bytes, nodes);
         let found = match &self.options.sensitivities {
             Some(file) => {
                 let names: Vec<String> = tensors.iter().map(|t| t.group.name.clone()).collect();

@@ -1,5 +1,7 @@
 //! Verification of a choice on the samples that were held out, and the answer on the budget.
 
+use std::collections::HashMap;
+
 use super::budget::Metric;
 use super::choose::{BudgetVerdict, Chosen, SearchPoint, SearchResult, counts, decibels};
 use super::divided::PendingPass;
@@ -7,7 +9,9 @@ use super::interval::{Estimate, wilson};
 use super::judge::SampleSums;
 use super::measurements::{Half, JudgedModel};
 use super::run::{BudgetSearch, SearchStage};
+use super::tensors::SearchTensor;
 use super::{Bits, SearchError, SearchedModel};
+use crate::onnx::schema::DataType;
 use crate::quantize::{Quantized, Settings};
 
 impl BudgetSearch {
@@ -122,12 +126,33 @@ impl BudgetSearch {
             bits == 16
         });
         let names: std::collections::BTreeSet<&str> = wide.map(|t| t.name.as_str()).collect();
+        let costs = &self.known()?.costs;
         Ok(Chosen {
             bytes: model.file_bytes(quantized)?,
+            share_of_time: costs.time(&self.bits_of(quantized)?)
+                / costs.float_time().max(f64::MIN_POSITIVE),
             wide: names.len(),
             held_error,
             held_sqnr,
         })
+    }
+
+    /// The bits of each tensor of the search in a quantized model.
+    fn bits_of(&self, quantized: &Quantized) -> Result<Vec<Bits>, SearchError> {
+        let elements: HashMap<&str, DataType> = quantized
+            .tensors
+            .iter()
+            .map(|tensor| (tensor.name.as_str(), tensor.element))
+            .collect();
+        let bits = |tensor: &SearchTensor| match elements.get(tensor.group.name.as_str()) {
+            Some(element) => match element.bits() {
+                Some(16) => Bits::Sixteen,
+                Some(5..) => Bits::Eight,
+                _ => Bits::Four,
+            },
+            None => Bits::Float,
+        };
+        Ok(self.known()?.tensors.iter().map(bits).collect())
     }
 
     fn verdict(

@@ -152,6 +152,7 @@ impl SearchedModel for CalibratedModel<'_> {
                 narrow: of(&narrow, title).unwrap_or(0.0),
                 wide: of(&wide, title).unwrap_or(0.0),
                 float,
+                conversion: 0.0,
             }
         };
         let nodes = self.model().graph.nodes().iter();

@@ -32,6 +32,7 @@ impl Planner<'_> {
         let ranges = self.range_sources(&forms);
         let float_softmaxes = self.float_softmaxes(&forms);
         let scale_owners = scale_owners(&forms);
+        let patterns = self.quantized_patterns();
         representations.retain(|name, _| !matches!(forms.get(name), Some(TensorRole::Shared(_))));
         let ordered = self.order.into_iter();
         Plan {
@@ -55,6 +56,7 @@ impl Planner<'_> {
             rounding: Rounding::Nearest,
             removed: self.removed,
             renamed: self.renamed,
+            patterns,
             quantized: self.quantized,
             ranges,
             float_softmaxes,

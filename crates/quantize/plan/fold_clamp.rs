@@ -10,9 +10,9 @@ use octet_stats::Range;
 /// A Relu or Clip that is folded into the node before it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FoldedClamp {
-    node: usize,
+    pub(super) node: usize,
     /// The output of the folded node.
-    pub(crate) output: String,
+    pub(super) output: String,
     /// The bounds of the folded node, narrowed by those folded before it.
     bounds: ClampBounds,
 }

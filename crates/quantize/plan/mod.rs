@@ -7,6 +7,7 @@
 mod concat_scales;
 mod finish;
 mod fold_clamp;
+mod fused_nodes;
 mod ignored_settings;
 mod range_sources;
 mod visit;
@@ -23,6 +24,7 @@ use super::stays_float::StaysFloat;
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 pub(super) use fold_clamp::FoldedClamp;
 pub use fold_clamp::clamp_bounds;
+pub use fused_nodes::FusedNodes;
 use octet_graph::{Model, Node};
 use octet_stats::{Range, SecondPassMissing};
 pub(super) use range_sources::RangeOrigin;
@@ -75,6 +77,8 @@ pub struct Plan {
     pub(super) renamed: HashMap<String, FoldedClamp>,
     /// Quantized nodes. Only these read the integers of their weights.
     pub(super) quantized: HashSet<usize>,
+    /// Quantized operator patterns.
+    pub(super) patterns: Vec<FusedNodes>,
     pub(super) ranges: HashMap<String, RangeOrigin>,
     /// Outputs of float Softmax nodes whose values are quantized.
     pub(super) float_softmaxes: BTreeSet<String>,

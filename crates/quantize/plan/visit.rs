@@ -29,7 +29,7 @@ pub(super) struct Planner<'a> {
     pub(super) quantized: HashSet<usize>,
     pub(super) choices: Vec<NodeChoice>,
     /// Operator patterns, and the pattern of each node that belongs to one.
-    chains: Vec<OperatorPattern>,
+    pub(super) chains: Vec<OperatorPattern>,
     inside: HashMap<usize, usize>,
 }
 

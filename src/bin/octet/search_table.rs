@@ -60,8 +60,11 @@ pub fn table(result: &SearchResult) -> Result<String, Failure> {
     ] {
         writeln!(
             out,
-            "{name}: {} bytes, {} tensors with 16 bits, {:.1} dB on the held-out samples",
-            chosen.bytes, chosen.wide, chosen.held_sqnr
+            "{name}: {} bytes, {:.1} % of the time, {} tensors with 16 bits, {:.1} dB on the held-out samples",
+            chosen.bytes,
+            100.0 * chosen.share_of_time,
+            chosen.wide,
+            chosen.held_sqnr
         )?;
     }
     writeln!(out, "{}", result.answer)?;

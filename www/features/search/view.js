@@ -76,7 +76,7 @@ function choices() {
       bits('Bits of activations', 'activation', activationBits),
       h('label', { class: 'check' },
         h('input', { type: 'checkbox', id: 'search-profile', checked: () => profile.value, onchange: (/** @type {Event} */ event) => (profile.value = /** @type {HTMLInputElement} */ (event.target).checked) }),
-        h('span', {}, 'Time the layers in this browser', h('span', { class: 'note' }, 'Otherwise times come from a model of costs. It counts multiplications, twice as many with 16 bits or in float.'))),
+        h('span', {}, 'Time the layers in this browser', h('span', { class: 'note' }, 'Otherwise times come from a model of costs. It counts multiplications and values, at rates that were measured for 8 bits, 16 bits and floats.'))),
       h('div', { class: 'row' },
         ...pick('Read sensitivities from a file', { id: 'search-file', accept: '.json' }, ([chosen]) => {
           void chosen.text().then((text) => (file.value = { name: chosen.name, text }));
@@ -132,6 +132,7 @@ function result(found, reused) {
 function figures(name, one, found) {
   const rows = [
     [`${name}: size`, bytes(one.bytes)],
+    [`${name}: time`, `${(100 * one.shareOfTime).toFixed(0)} % of the float model's`],
     [`${name}: ${metricNames[found.metric].toLowerCase()}`, estimateText(found.metric, one.heldError)],
   ];
   if (found.metric !== 'sqnr') rows.push([`${name}: signal over noise`, `${one.heldSqnr.toFixed(1)} dB`]);
