@@ -14,7 +14,7 @@ use super::tensors::SearchTensor;
 use crate::graph::operators::{MacRule, Operator};
 use crate::graph::{Model, Node};
 use crate::profile::macs::macs;
-use crate::quantize::{FusedNodes, ScaleGroups};
+use crate::quantize::ScaleGroups;
 
 /// The source of the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,8 +33,8 @@ const GROUPED: Rates = Rates(5.0, 15.5, 12.0);
 /// Time to compute and write a value.
 const VALUE: Rates = Rates(14.0, 45.0, 30.0);
 
-/// Times with 8-bit integers, with 16-bit activations and in float. They are the medians of profiles
-/// of eleven models (docs/benches.md).
+/// Times with 8-bit integers, with 16-bit activations and in float. They come from profiles of eleven
+/// models (docs/benches.md).
 struct Rates(f64, f64, f64);
 
 /// Times of one node in the three forms.
@@ -48,18 +48,6 @@ pub struct NodeTimes {
     pub float: f64,
     /// To make integers of the floats of a layer, where its neighbors compute in integers.
     pub conversion: f64,
-}
-
-impl NodeTimes {
-    fn of(self, bits: Bits) -> f64 {
-        match bits {
-            Bits::Four | Bits::Eight => self.narrow,
-            Bits::Sixteen => self.wide,
-            // Profiles show that a float layer between integers takes longer than in a float model:
-            // it loses what its neighbors would compute with it.
-            Bits::Float => self.float.max(self.wide) + self.conversion,
-        }
-    }
 }
 
 /// Times of all nodes by the model of costs; `shape` returns the shape of a value.
@@ -84,17 +72,34 @@ pub fn modelled(model: &Model, shape: impl Fn(&str) -> Option<Vec<u64>>) -> Vec<
     model.graph.nodes().iter().map(time).collect()
 }
 
+/// The tensors and facts that decide on the form of a node.
+struct NodeForm {
+    /// The tensors.
+    deciding: Vec<usize>,
+    /// False if the node is float whatever the tensors have.
+    is_quantized: bool,
+    /// True if another node computes this one, where it is quantized.
+    is_fused: bool,
+}
+
+impl NodeForm {
+    fn new(node: &Node, place: impl Fn(&String) -> Option<usize>) -> NodeForm {
+        let has_products = Operator::of(node).macs != MacRule::Zero;
+        let written = node.output.iter().filter(|_| !has_products);
+        NodeForm {
+            deciding: node.input.iter().chain(written).filter_map(place).collect(),
+            is_quantized: false,
+            is_fused: false,
+        }
+    }
+}
+
 /// The costs of a model's tensors.
 pub struct Costs {
     /// Bytes of the file in which every tensor has its 8 bits.
     pub bytes_of_eight: f64,
     nodes: Vec<NodeTimes>,
-    /// For each node, the tensors that decide on its form.
-    deciding: Vec<Vec<usize>>,
-    /// Nodes that are quantized; all others are float whatever the tensors have.
-    quantized: Vec<bool>,
-    /// Nodes that take no time where they are quantized, because another node computes them.
-    fused: Vec<bool>,
+    forms: Vec<NodeForm>,
     weights: Vec<bool>,
     bytes: Vec<BTreeMap<Bits, f64>>,
     /// Weight, input of its layer, and the bytes that a float bias of this layer saves.
@@ -132,44 +137,26 @@ impl Costs {
                 })
         });
         let biases = biases.collect();
-        let deciding = |node: &Node| -> Vec<usize> {
-            let has_products = Operator::of(node).macs != MacRule::Zero;
-            let written = node.output.iter().filter(|_| !has_products);
-            let names = node.input.iter().chain(written);
-            names
-                .filter_map(|name| places.get(name.as_str()).copied())
-                .collect()
-        };
-        let mut deciding: Vec<Vec<usize>> = graph.nodes().iter().map(deciding).collect();
-        let mut quantized = vec![false; graph.nodes().len()];
-        groups
-            .quantized
-            .iter()
-            .for_each(|&node| quantized[node] = true);
-        let mut fused = vec![false; graph.nodes().len()];
-        for FusedNodes {
-            last,
-            others,
-            tensors,
-        } in &groups.fused
-        {
-            let around: Vec<usize> = tensors
-                .iter()
-                .filter_map(|name| places.get(name.as_str()).copied())
-                .collect();
-            for &node in others {
-                (quantized[node], fused[node]) = (true, true);
-            }
-            for &node in others.iter().chain(last) {
-                deciding[node].clone_from(&around);
+        let place = |name: &String| places.get(name.as_str()).copied();
+        let form = |node| NodeForm::new(node, place);
+        let mut forms: Vec<NodeForm> = graph.nodes().iter().map(form).collect();
+        for &node in &groups.quantized {
+            forms[node].is_quantized = true;
+        }
+        for fused in &groups.fused {
+            let around: Vec<usize> = fused.tensors.iter().filter_map(place).collect();
+            for &node in fused.others.iter().chain(&fused.last) {
+                forms[node] = NodeForm {
+                    deciding: around.clone(),
+                    is_quantized: true,
+                    is_fused: fused.last != Some(node),
+                };
             }
         }
         Costs {
             bytes_of_eight,
             nodes,
-            deciding,
-            quantized,
-            fused,
+            forms,
             biases,
             weights: tensors
                 .iter()
@@ -197,6 +184,9 @@ impl Costs {
 
     /// Time of a run for a choice of bits.
     pub fn time(&self, choice: &[Bits]) -> f64 {
+        if choice.iter().all(|&bits| bits == Bits::Float) {
+            return self.float_time();
+        }
         (0..self.nodes.len())
             .map(|node| self.time_of_node(node, choice))
             .sum()
@@ -213,18 +203,21 @@ impl Costs {
     }
 
     fn time_of_node(&self, node: usize, choice: &[Bits]) -> f64 {
-        let deciding = self.deciding[node].iter();
-        let form = |&tensor: &usize| match choice[tensor] {
+        let (times, form) = (self.nodes[node], &self.forms[node]);
+        let bits = |&tensor: &usize| match choice[tensor] {
             // No kernel multiplies 16-bit weights.
             Bits::Sixteen if self.weights[tensor] => Bits::Float,
             bits => bits,
         };
-        let widest = deciding.map(form).max();
-        match widest.filter(|_| self.quantized[node]) {
-            Some(Bits::Float) => self.nodes[node].of(Bits::Float),
-            Some(_) if self.fused[node] => 0.0,
-            Some(widest) => self.nodes[node].of(widest),
-            None => self.nodes[node].float,
+        let widest = form.deciding.iter().map(bits).max();
+        match widest.filter(|_| form.is_quantized) {
+            None => times.float,
+            // A float layer between integers takes longer than in a float model, as profiles show:
+            // it loses what its neighbors would compute with it.
+            Some(Bits::Float) => times.float.max(times.wide) + times.conversion,
+            Some(_) if form.is_fused => 0.0,
+            Some(Bits::Sixteen) => times.wide,
+            Some(Bits::Four | Bits::Eight) => times.narrow,
         }
     }
 
@@ -233,7 +226,8 @@ impl Costs {
         let eight = vec![Bits::Eight; self.bytes.len()];
         let mut other = eight.clone();
         other[tensor] = bits;
-        let changed = (0..self.nodes.len()).filter(|&node| self.deciding[node].contains(&tensor));
+        let changed =
+            (0..self.nodes.len()).filter(|&node| self.forms[node].deciding.contains(&tensor));
         changed
             .map(|node| self.time_of_node(node, &other) - self.time_of_node(node, &eight))
             .sum()
@@ -243,7 +237,7 @@ impl Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quantize::ScaleGroup;
+    use crate::quantize::{FusedNodes, ScaleGroup};
     use octet_test_models::{constant, model, node};
 
     /// A tensor of a search without forms.
@@ -310,6 +304,7 @@ mod tests {
         let all: f64 = (0..5).map(|node| costs.work(node)).sum();
         assert_eq!(all, DENSE.2 * 900.0 + 5.0 * VALUE.2 * 300.0);
         assert_eq!(costs.float_time(), all);
+        assert_eq!(costs.time(&[Bits::Float; 5]), all);
     }
 
     #[test]
@@ -323,12 +318,9 @@ mod tests {
                 "{tensor}: {sixteen} {float}"
             );
         }
-        // A float value of the pattern makes both of its nodes float, and the Relu before them.
-        let times = VALUE.1.max(VALUE.2) + VALUE.2;
-        assert_eq!(
-            costs.added_time(2, Bits::Float),
-            300.0 * (3.0 * times - VALUE.0)
-        );
+        // A float input of the pattern makes both of its nodes float, and the Relu before them.
+        let added = 3.0 * (VALUE.1.max(VALUE.2) + VALUE.2) - VALUE.0;
+        assert_eq!(costs.added_time(2, Bits::Float), 300.0 * added);
     }
 
     #[test]
