@@ -14,6 +14,7 @@ the docs.
                                      one of the options above its table of them
     accuracy.py --write              and puts it into docs/accuracy.md
     --columns LABEL...               only these columns
+    --seed N                         of models whose samples are tested in halves: draws the halves anew
 
 The tasks are those of tests/oracle/tasks.py. A cell holds the number of correct answers, and the
 SQNR of the first float output in dB.
@@ -63,8 +64,9 @@ LEARNED = {
 CLOSED = {label: options for label, options in LEARNED.items() if label.endswith(("gptq", "closed form"))}
 SEARCHED = {
     "auto": ["--method", "auto"],
-    "search": ["search", "--method", "auto"],
-    "search, closed form": ["search", "--method", "auto", "--rounding", "closed-form"],
+    "search": ["search wide", "--method", "auto"],
+    "search, closed form": ["search wide", "--method", "auto", "--rounding", "closed-form"],
+    "search in 5 % more time, closed form": ["search time", "--method", "auto", "--rounding", "closed-form"],
 }
 GUARDS = {
     f"{method}{text}": ["--method", method, *options]
@@ -99,22 +101,28 @@ TABLES = {
 END = "<!-- end -->\n"
 
 
-def searched(model, samples, folder):
-    """The settings of a search for as many 16-bit tensors as the rules of `auto` choose on the same samples."""
-    settings, noises = folder / "settings.yaml", folder / "noises.json"
+def searched(model, samples, folder, budget):
+    """The settings of a search for as many 16-bit tensors as the rules of `auto` choose on the same samples, or for
+    5 % more time than these take by the model of costs."""
+    settings, noises, plain = folder / f"{budget}.yaml", folder / "noises.json", folder / "plain.json"
+    command = [OCTET, "search", model, "--calib", samples]
+    if not plain.exists():
+        rules = [*command, "--json", "--budget", "wide=0", "--save-sensitivities", noises]
+        plain.write_bytes(subprocess.run(rules, check=True, capture_output=True).stdout)
     if not settings.exists():
-        command = [OCTET, "search", model, "--calib", samples, "--json"]
-        rules = [*command, "--budget", "wide=0", "--save-sensitivities", noises]
-        found = json.loads(subprocess.run(rules, check=True, capture_output=True).stdout)
-        wide = f"wide={found['withoutSearch']['wide']}"
-        again = [*command, "--budget", wide, "--sensitivities", noises, "--save-settings", settings]
+        rules = json.loads(plain.read_text())["withoutSearch"]
+        limits = {
+            "wide": ["--budget", f"wide={rules['wide']}"],
+            "time": ["--budget", f"time={105 * rules['shareOfTime']}%", "--prefer", "time", "--weight-bits", "8"],
+        }
+        again = [*command, *limits[budget], "--sensitivities", noises, "--save-settings", settings]
         subprocess.run(again, check=True, capture_output=True)
     return settings
 
 
 def octet(model, samples, out, *options):
-    if options[0] == "search":
-        options = ["--config", searched(model, samples, out.parent), *options[1:]]
+    if options[0].startswith("search"):
+        options = ["--config", searched(model, samples, out.parent, options[0].split()[1]), *options[1:]]
     given = [] if "dynamic" in options else ["--calib", samples]
     command = [OCTET, "quantize", model, "--out", out, *given, *options]
     subprocess.run(command, check=True, capture_output=True)
@@ -129,10 +137,21 @@ def theirs(source, samples, method, folder, ours_prepared):
         return None, ""
 
 
-def cells(name, corpus, ours, others):
+def redrawn(folds, seed):
+    """Two folds of other halves: each calibrates with the samples that the other one tests."""
+    samples = [pair for fold in folds for pair in zip(fold.judged, fold.truths)]
+    order = np.random.default_rng(seed).permutation(len(samples))
+    halves = [[samples[place] for place in half] for half in np.array_split(order, 2)]
+    judged = [[sample for sample, _ in half] for half in halves]
+    return [tasks.Fold(judged[1 - at], judged[at], [truth for _, truth in halves[at]]) for at in (0, 1)]
+
+
+def cells(name, corpus, ours, others, seed=None):
     """Cells of the float model and of the quantized models: (label, correct, of, dB, mark)."""
     task, source = TASKS[name](corpus), corpus.model(name)
     found = {}
+    if seed is not None and len(task.folds) == 2:
+        task.folds = redrawn(task.folds, seed)
 
     def add(label, answers, part, mark=""):
         found.setdefault(label, []).append((answers, part, mark))
@@ -191,6 +210,7 @@ def main():
         if table != "more":
             other.add_argument(f"--{table}", action="store_const", dest="table", const=table)
     parser.add_argument("--columns", nargs="+", metavar="LABEL", help="only these columns of ours")
+    parser.add_argument("--seed", type=int, metavar="N")
     parser.add_argument("--more", nargs="?", type=int, const=TIMES, metavar="TIMES")
     args = parser.parse_args()
     if args.more and args.table == "methods":
@@ -202,13 +222,13 @@ def main():
     ours, others, models = TABLES[args.table]
     if args.columns:
         ours = {label: ours[label] for label in args.columns}
-    if args.columns and args.write:
-        parser.error("the tables in the docs have all columns")
+    if args.write and (args.columns or args.seed is not None):
+        parser.error("the tables in the docs have all columns, and the halves of the tasks")
     tasks.times = args.more or 1
     heads = ["model", "float", *(f"Octet {name}" for name in ours), *(f"ORT {name}" for name in others)]
     rows = []
     for name in args.models or (MADE if args.more else models):
-        rows.append(row(name, corpus, ours, others))
+        rows.append(row(name, corpus, ours, others, args.seed))
         print(line_of(rows[-1]), flush=True)
     if len(rows) > 1:
         rows.append(mean(rows))

@@ -5,7 +5,8 @@
     search.py wide [MODEL...]      at the same count of 16-bit tensors, decibels over the choice without a search
     search.py splits [MODEL...]    in how many of 10 splits of a task's samples the budget holds on the held-out half
     search.py seconds [MODEL...]   seconds of a whole search, by thread count
-    search.py time [MODEL...]      a search for 5 % more time than the choice without one: time of a run, and decibels
+    search.py time [MODEL...]      a search for 5 % more time than the choice without one: decibels, and time of a run in
+                                   Octet and in ONNX Runtime
     search.py costs [MODEL...]     time of a product and a value in 8 bits, 16 bits and float, for the model of costs
 
 OCTET names the program. Models and samples are those of tests/oracle/corpus.py; each search holds half of the samples
@@ -25,6 +26,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "oracle"))
+import numpy as np  # noqa: E402
 import reference_runtimes  # noqa: E402
 from audio_tasks import AUDIO_TASKS  # noqa: E402
 from corpus import Corpus  # noqa: E402
@@ -125,6 +127,16 @@ def milliseconds(model, sample):
     return float(re.search(r"([\d.]+) ms per run", octet("run", model, "--samples", sample, "--threads", "1", "--repeat", "31"))[1])
 
 
+def onnx_runtime_milliseconds(session, inputs):
+    """Median time of a run on one thread."""
+    times = []
+    for _ in range(15):
+        began = time.perf_counter()
+        session.run(None, inputs)
+        times.append(1000 * (time.perf_counter() - began))
+    return statistics.median(times)
+
+
 def quantized(model, out, *options):
     octet("quantize", CORPUS / "models" / f"{model}.onnx", "--calib", CORPUS / "samples" / model, "--out", out, *options)
 
@@ -135,8 +147,8 @@ def one_sample(model):
 
 def time_of_runs(models):
     """Settings of searches on half of the samples; the models that are timed are calibrated with all of them."""
-    print("| model | 16-bit tensors | decibels | decibels gained | time, predicted | time of a run |")
-    print("|---|---|---|---|---|---|")
+    print("| model | 16-bit tensors | search | gain | time, predicted | Octet | ONNX Runtime |")
+    print("|---|---|---|---|---|---|---|")
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
@@ -149,12 +161,16 @@ def time_of_runs(models):
             quantized(model, files["auto"])
             quantized(model, files["search"], "--config", settings)
             sample = one_sample(model)
-            rounds = [{name: milliseconds(file, sample) for name, file in files.items()} for _ in range(5)]
-            ratio = statistics.median(times["search"] / times["auto"] for times in rounds)
+            inputs = dict(np.load(sample))
+            sessions = {name: reference_runtimes.session(file) for name, file in files.items()}
+            rounds = [{name: (milliseconds(file, sample), onnx_runtime_milliseconds(sessions[name], inputs))
+                       for name, file in files.items()} for _ in range(5)]  # fmt: skip
+            ratios = [statistics.median(times["search"][at] / times["auto"][at] for times in rounds) for at in (0, 1)]
         wides = f"{plain['wide']} and {found['wide']}"
         gain = found["heldSqnr"] - plain["heldSqnr"]
         predicted = found["shareOfTime"] / plain["shareOfTime"]
-        print(f"| {model} | {wides} | {found['heldSqnr']:.1f} dB | {gain:+.1f} dB | {predicted:.2f} | {ratio:.2f} |", flush=True)
+        cells = [model, wides, f"{found['heldSqnr']:.1f} dB", f"{gain:+.1f} dB", *(f"{one:.2f}" for one in (predicted, *ratios))]
+        print("| " + " | ".join(cells) + " |", flush=True)
 
 
 KINDS = ["product, dense", "product, in groups", "value"]
