@@ -51,9 +51,15 @@ pub fn table(result: &SearchResult) -> Result<String, Failure> {
     }
     let source = match result.times {
         TimeSource::Profile => "times are measured on this machine",
-        TimeSource::Model => "times come from a model of costs, not from a measurement",
+        TimeSource::Model => {
+            "times come from a model of costs of Octet's engine, not from a measurement"
+        }
     };
     writeln!(out, "{source}")?;
+    if result.points[result.point].counts[2] > 0 {
+        let note = "on processors ONNX Runtime computes layers with 16-bit activations in float";
+        writeln!(out, "{note}")?;
+    }
     for (name, chosen) in [
         ("chosen", &result.chosen),
         ("without a search", &result.without_search),

@@ -111,13 +111,13 @@ function progress() {
 function result(found, reused) {
   const [title, color] = verdicts[found.verdict];
   const [choosing, held] = found.samples;
-  const times = found.times === 'model' ? 'Times come from a model of costs.' : 'Times are measured in this browser.';
+  const times = found.times === 'model' ? 'Times come from a model of costs of Octet’s engine.' : 'Times are measured in this browser.';
   return h('div', { class: 'stack', id: 'search-result' },
     h('div', { class: `callout ${color}`, id: 'search-verdict', 'data-verdict': found.verdict }, h('h3', {}, title), h('p', { id: 'search-answer' }, found.answer)),
     h('dl', { class: 'facts' },
       ...figures('Chosen', found.chosen, found),
       ...figures('Without a search', found.withoutSearch, found)),
-    h('p', { class: 'note' }, `${count(choosing)} samples chose, ${count(held)} verified; intervals hold 95 %. ${times}${reused ? ' The sensitivities were known and not measured again.' : ''}`),
+    h('p', { class: 'note' }, `${count(choosing)} samples chose, ${count(held)} verified; intervals hold 95 %. ${times}${found.points[found.point].counts[2] > 0 ? ' On processors ONNX Runtime computes layers with 16-bit activations in float.' : ''}${reused ? ' The sensitivities were known and not measured again.' : ''}`),
     h('div', { class: 'search-both' }, curve(found), pointsTable(found)),
     h('p', { id: 'search-words' }, () => `${point.value === found.point ? 'The chosen point' : 'This point'}: ${inWords(found.points[Math.min(point.value, found.points.length - 1)])}.`),
     h('div', { class: 'row' },
