@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fine-tuned models beside those of AMD Quark, ONNX Runtime and NNCF: error, answers, seconds, memory.
 
-    OCTET=PROGRAM python benches/fine_tuning.py --peers PYTHON [MODEL...]
+    OCTET=PROGRAM python benches/fine_tuning.py --peers PYTHON [--only QUANTIZER...] [MODEL...]
 
 PYTHON is that of an environment with the peers, which a checkout does not install (six gigabytes):
 
@@ -137,7 +137,7 @@ def print_table(header, names, rows):
                 print("| " + " | ".join(row) + " |", flush=True)
 
 
-def rows(name, corpus, peers, folder):
+def rows(name, corpus, peers, wanted, folder):
     import reference_runtimes
     from tasks import TASKS, first
 
@@ -151,7 +151,7 @@ def rows(name, corpus, peers, folder):
     yield name, "float", f"{right} of {of} {task.unit}", "", "", ""
     octet = [os.environ["OCTET"], "quantize", source, "--calib", samples, "--out", folder / "octet.onnx"]
     subprocess.run([*octet, "--save-prepared", prepared], check=True, capture_output=True)
-    for label in [*OURS, *(PEERS if peers else [])]:
+    for label in wanted or [*OURS, *(PEERS if peers else [])]:
         out, log = folder / "out.onnx", folder / "log"
 
         def command(model, label=label, out=out):
@@ -172,6 +172,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*")
     parser.add_argument("--peers", help="the python of an environment with the peers")
+    parser.add_argument("--only", nargs="+", choices=[*OURS, *PEERS], metavar="QUANTIZER", help="only these, such as `Quark AdaQuant`")
     parser.add_argument("--one", nargs=4, metavar=("PEER", "MODEL", "SAMPLES", "OUT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
@@ -179,7 +180,7 @@ def main():
         QUANTIZERS[peer](model, load(samples), out)
         return
     header = ["model", "quantizer", "right", "SQNR", "time", "peak memory"]
-    print_table(header, args.models or MODELS, lambda name, corpus, folder: rows(name, corpus, args.peers, folder))
+    print_table(header, args.models or MODELS, lambda name, corpus, folder: rows(name, corpus, args.peers, args.only, folder))
 
 
 if __name__ == "__main__":
