@@ -53,8 +53,8 @@ def values(model, samples, optimize):
     return [list(outputs.values()) for outputs in reference_runtimes.run(model, samples, optimize)]
 
 
-@pytest.mark.parametrize("target", ["any", "onnxruntime-web"])
-def test_onnx_runtime_does_not_round_a_float_weight(target, tmp_path):
+@pytest.mark.parametrize("target, form", [("any", "qdq"), ("onnxruntime-web", "qdq"), ("any", "qoperator"), ("any", "simulated")])
+def test_onnx_runtime_does_not_round_a_float_weight(target, form, tmp_path):
     random = np.random.default_rng(7)
     b = Builder(random)
     layers(b)
@@ -62,7 +62,7 @@ def test_onnx_runtime_does_not_round_a_float_weight(target, tmp_path):
     onnx.save(b.model(), source)
     samples = [{"x": random.standard_normal([1, 8, 12, 12]).astype(np.float32)} for _ in range(4)]
     config = tmp_path / "settings.json"
-    config.write_text(json.dumps({"target": target, "guard": False, "tensors": {name: {"float": True} for name in FLOATS}}))
+    config.write_text(json.dumps({"target": target, "format": form, "guard": False, "tensors": {name: {"float": True} for name in FLOATS}}))
     _, made = reference_runtimes.quantize(OCTET, tmp_path, source, samples, "--config", config)
     model = onnx.load(made)
     constants = {tensor.name for tensor in model.graph.initializer}

@@ -30,6 +30,9 @@ pub(super) fn keep_float_weights(model: &mut Model) {
         else {
             continue;
         };
+        if floats.iter().any(|value| !value.is_finite()) {
+            continue;
+        }
         let largest = floats
             .iter()
             .fold(0.0f32, |most, value| most.max(value.abs()));
