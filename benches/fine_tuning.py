@@ -17,7 +17,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 MODELS = ["ppocr_cls", "squeezenet", "efficientnet_lite0"]
@@ -92,21 +91,17 @@ QUANTIZERS = {
 }  # fmt: skip
 
 
-def measured(command, log):
-    """Seconds and peak bytes of a process."""
-    began = time.perf_counter()
+def measured(command, folder):
+    """Seconds and peak bytes of a process; a folder takes what it writes beside its result."""
+    import process_use
+
     # Quark builds its operators with the ninja of its environment.
     path = f"{Path(command[0]).parent}{os.pathsep}{os.environ['PATH']}"
-    with log.open("wb") as said:
-        process = subprocess.Popen(command, cwd=log.parent, stdout=said, stderr=said, env={**os.environ, "PATH": path})
-        _, status, usage = os.wait4(process.pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code != 0:
-        raise RuntimeError(f"it ended with code {code}")
-    return time.perf_counter() - began, usage.ru_maxrss * 1024
+    used, _ = process_use.measured(["env", "-C", folder, *command], env={**os.environ, "PATH": path})
+    return used["seconds"], used["peak_bytes"]
 
 
-def tried(command, models, out, log, judged):
+def tried(command, models, out, judged):
     """The mark of the model that a quantizer took, the result's answers, seconds and peak bytes. Without
     answers the mark is the reason.
 
@@ -117,12 +112,12 @@ def tried(command, models, out, log, judged):
     for model, mark in zip(models, ["", " †"]):
         out.unlink(missing_ok=True)
         try:
-            seconds, peak = measured(command(model), log)
+            seconds, peak = measured(command(model), out.parent)
             return mark, reference_runtimes.run(out, judged), seconds, peak
         except Exception as error:
             why = error
-    lines = log.read_text(errors="replace").strip().splitlines()
-    return f"{lines[-1] if lines else 'no word'}; {why}", None, 0, 0
+    lines = str(why).strip().splitlines()
+    return lines[-1] if lines else type(why).__name__, None, 0, 0
 
 
 def print_table(header, names, rows):
@@ -152,13 +147,13 @@ def rows(name, corpus, peers, wanted, folder):
     octet = [os.environ["OCTET"], "quantize", source, "--calib", samples, "--out", folder / "octet.onnx"]
     subprocess.run([*octet, "--save-prepared", prepared], check=True, capture_output=True)
     for label in wanted or [*OURS, *(PEERS if peers else [])]:
-        out, log = folder / "out.onnx", folder / "log"
+        out = folder / "out.onnx"
 
         def command(model, label=label, out=out):
             ours = [octet[0], "quantize", model, "--calib", samples, "--out", out, *OURS.get(label, [])]
             return ours if label in OURS else [peers, Path(__file__).resolve(), "--one", label, model, samples, out]
 
-        mark, answers, seconds, peak = tried(command, (source, prepared), out, log, part.judged)
+        mark, answers, seconds, peak = tried(command, (source, prepared), out, part.judged)
         if answers is None:
             print(f"{name}, {label}: {mark}", file=sys.stderr)
             yield name, label, "fails", "", "", ""

@@ -103,7 +103,7 @@ def rows(name, corpus, peers, folder):
     part = task.folds[0]
     samples = reference_runtimes.save_samples(folder / "samples", part.calibration)
     source, prepared = corpus.model(name), folder / "prepared.onnx"
-    out, log = folder / "out.onnx", folder / "log"
+    out = folder / "out.onnx"
     before = reference_runtimes.run(source, part.judged)
     reference = [first(outputs) for outputs in before]
     octet, files = os.environ["OCTET"], ["--samples", samples, "--out", out]
@@ -117,7 +117,7 @@ def rows(name, corpus, peers, folder):
         program = [peers, Path(__file__).resolve(), "--one", peer]
         commands[peer] = lambda model, program=program: [*program, model, samples, str(budget), out]
     for label, command in commands.items():
-        mark, answers, seconds, peak = tried(command, (source, prepared), out, log, part.judged)
+        mark, answers, seconds, peak = tried(command, (source, prepared), out, part.judged)
         if answers is None:
             print(f"{name}, {label}: {mark}", file=sys.stderr)
             yield name, f"{budget} dB", label, "fails", "", "", "", "", ""

@@ -127,6 +127,11 @@ impl Frontier {
         read(&self.samples, sample, name, store)
     }
 
+    /// The shape of a value of a sample.
+    pub(crate) fn shape(&self, sample: usize, name: &str) -> Result<&[usize], TuneError> {
+        Ok(stored(&self.samples, sample, name)?.shape())
+    }
+
     /// Runs all samples through the next segment of a model.
     pub(crate) fn advance(
         &mut self,
@@ -175,8 +180,17 @@ fn read(
     name: &str,
     store: &Store,
 ) -> Result<Tensor, TuneError> {
+    store.get(stored(samples, sample, name)?)
+}
+
+fn stored<'a>(
+    samples: &'a [SampleFrontier],
+    sample: usize,
+    name: &str,
+) -> Result<&'a StoredValue, TuneError> {
     let stored = samples.get(sample).and_then(|values| values.get(name));
-    store.get(stored.ok_or(TuneError::Broken("a value of the frontier"))?)
+    let stored = stored.ok_or(TuneError::Broken("a value of the frontier"))?;
+    Ok(stored)
 }
 
 impl MarkedCut {

@@ -78,6 +78,16 @@ impl LayerProblem {
         let outputs = layer.rows.outputs() / groups;
         let samples = quantized.samples();
         let each = wanted.div_ceil(samples.max(1)).max(1);
+        let positions = |shape: &[usize]| {
+            let positions = Positions::new(layer.rows.view(), inputs, shape);
+            positions.ok_or(TuneError::Broken("the shape of a layer's input"))
+        };
+        let counts = (0..samples)
+            .map(|sample| {
+                let shape = float.shape(sample, &layer.float_input)?;
+                Ok(positions(shape)?.count.min(each))
+            })
+            .collect::<Result<Vec<usize>, TuneError>>()?;
         let of_sample = |sample: usize| -> Result<PositionRows, TuneError> {
             let original = float.value(sample, &layer.float_input, store)?;
             let integers = quantized.value(sample, &layer.input, store)?;
@@ -85,18 +95,14 @@ impl LayerProblem {
             let floats = original
                 .as_f32()
                 .ok_or(TuneError::Broken("a float value"))?;
-            let shape = original.shape();
-            let positions = Positions::new(layer.rows.view(), inputs, shape);
-            let positions = positions.filter(|_| integers.shape() == shape);
-            let positions = positions.ok_or(TuneError::Broken("the shape of a layer's input"))?;
+            if integers.shape() != original.shape() {
+                return Err(TuneError::Broken("the shape of a layer's input"));
+            }
+            let positions = positions(original.shape())?;
             let places = chosen(positions.count, each, seed.wrapping_add(sample as u64));
             let places: Vec<_> = places.iter().map(|&at| positions.place(at)).collect();
-            let count = places.len();
-            let mut rows = PositionRows {
-                count,
-                inputs: vec![0.0; groups * inputs * count],
-                wanted: vec![0.0; groups * outputs * count],
-            };
+            let mut rows = PositionRows::zeros(places.len(), groups * inputs, groups * outputs);
+            let count = rows.count;
             let mut originals = vec![0.0; inputs * count];
             for group in 0..groups {
                 let own = &mut rows.inputs[group * inputs * count..][..inputs * count];
@@ -114,41 +120,44 @@ impl LayerProblem {
             }
             Ok(rows)
         };
-        let all = (0..samples)
-            .into_par_iter()
-            .map(of_sample)
-            .collect::<Result<Vec<PositionRows>, _>>()?;
         // With few samples, positions of all of them judge.
         let judges = |sample: usize, position: usize| match samples >= JUDGED {
             true => sample % JUDGED == JUDGED - 1,
             false => position % JUDGED == JUDGED - 1,
         };
-        let longest = all.iter().map(|rows| rows.count).max().unwrap_or(0);
-        let (mut taught, mut judged) = (Vec::new(), Vec::new());
-        // Neighbouring columns are of different samples.
-        for position in 0..longest {
-            for (sample, _) in all
-                .iter()
-                .enumerate()
-                .filter(|(_, rows)| position < rows.count)
-            {
-                let to = if judges(sample, position) {
-                    &mut judged
-                } else {
-                    &mut taught
-                };
-                to.push((sample, position));
+        // For each sample, if a position judges, and its column. Neighbouring columns are of
+        // different samples.
+        let mut columns: Vec<Vec<(bool, usize)>> = vec![Vec::new(); samples];
+        let mut lengths = [0; 2];
+        for position in 0..counts.iter().copied().max().unwrap_or(0) {
+            for sample in (0..samples).filter(|&sample| position < counts[sample]) {
+                let judges = judges(sample, position);
+                let length = &mut lengths[usize::from(judges)];
+                columns[sample].push((judges, *length));
+                *length += 1;
             }
         }
-        if taught.is_empty() || judged.is_empty() {
+        if lengths.contains(&0) {
             return Err(TuneError::Broken("the positions of a layer"));
+        }
+        let [mut taught, mut judged] =
+            lengths.map(|count| PositionRows::zeros(count, groups * inputs, groups * outputs));
+        // A sample of each thread at a time, so that the data is not held twice.
+        let order: Vec<usize> = (0..samples).collect();
+        for together in order.chunks(rayon::current_num_threads().max(1)) {
+            let parts = together.par_iter().map(|&sample| of_sample(sample));
+            let parts = parts.collect::<Result<Vec<PositionRows>, _>>()?;
+            for (&sample, rows) in together.iter().zip(&parts) {
+                taught.take(rows, &columns[sample], false);
+                judged.take(rows, &columns[sample], true);
+            }
         }
         Ok(LayerProblem {
             groups,
             inputs,
             outputs,
-            taught: PositionRows::merged(&all, &taught, groups * inputs, groups * outputs),
-            judged: PositionRows::merged(&all, &judged, groups * inputs, groups * outputs),
+            taught,
+            judged,
             weights,
             bias: layer.bias.as_ref().map(|_| bias),
             activation: layer.activation,
@@ -223,31 +232,31 @@ impl LayerProblem {
 }
 
 impl PositionRows {
-    fn merged(
-        all: &[PositionRows],
-        places: &[(usize, usize)],
-        inputs: usize,
-        outputs: usize,
-    ) -> PositionRows {
-        let count = places.len();
-        let merge = |rows: usize, of: &(dyn Fn(&PositionRows) -> &[f32] + Sync)| {
-            let mut merged = vec![0.0; rows * count];
-            merged
-                .par_chunks_mut(count)
-                .enumerate()
-                .for_each(|(row, merged)| {
-                    for (value, &(sample, position)) in merged.iter_mut().zip(places) {
-                        let rows = &all[sample];
-                        *value = of(rows)[row * rows.count + position];
-                    }
-                });
-            merged
-        };
+    fn zeros(count: usize, inputs: usize, outputs: usize) -> PositionRows {
         PositionRows {
             count,
-            inputs: merge(inputs, &|rows| &rows.inputs),
-            wanted: merge(outputs, &|rows| &rows.wanted),
+            inputs: vec![0.0; inputs * count],
+            wanted: vec![0.0; outputs * count],
         }
+    }
+
+    /// Takes the positions of a sample whose column says that they judge or teach.
+    fn take(&mut self, of_sample: &PositionRows, columns: &[(bool, usize)], judge: bool) {
+        let count = self.count;
+        let copy = |to: &mut [f32], from: &[f32]| {
+            let rows = to
+                .par_chunks_mut(count)
+                .zip(from.par_chunks(of_sample.count.max(1)));
+            rows.for_each(|(to, from)| {
+                for (&value, &(judges, column)) in from.iter().zip(columns) {
+                    if judges == judge {
+                        to[column] = value;
+                    }
+                }
+            });
+        };
+        copy(&mut self.inputs, &of_sample.inputs);
+        copy(&mut self.wanted, &of_sample.wanted);
     }
 }
 

@@ -30,6 +30,10 @@ pub(crate) struct StoredValue {
 }
 
 impl StoredValue {
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
     /// Bytes of the value at rest.
     pub(crate) fn bytes(&self) -> usize {
         match &self.place {
