@@ -8,7 +8,7 @@ use octet_onnx::schema::TensorProto;
 use crate::TuneError;
 use crate::block_run::PlannedBlock;
 use crate::blocks::{
-    BlockLearner, BlockProgram, BlockSolution, LearnedKinds, SampleValues, is_judge,
+    BlockLearner, BlockProgram, BlockSolution, LearnedKinds, SampleValues, is_judge, reals,
 };
 use crate::frontier::MarkedCut;
 use crate::learned_part::{GIVEN, LayerReport, NOT_POSSIBLE, TunedPart};
@@ -151,10 +151,6 @@ impl Tuning {
         sample: usize,
         program: &BlockProgram,
     ) -> Result<SampleValues, TuneError> {
-        let floats = |tensor: octet_onnx::in_memory::Tensor| {
-            let values = tensor.as_f32().map(<[f32]>::to_vec);
-            values.ok_or(TuneError::Broken("a block's float value"))
-        };
         let inputs = program.inputs.iter().map(|input| {
             let tensor = integers.value(sample, &input.name, &self.store)?;
             input.reals(&tensor)
@@ -162,11 +158,11 @@ impl Tuning {
         let originals = planned
             .float_inputs
             .iter()
-            .map(|name| floats(originals.value(sample, name, &self.store)?));
+            .map(|name| reals(&originals.value(sample, name, &self.store)?, None));
         let targets = planned
             .float_outputs
             .iter()
-            .map(|name| floats(self.originals.value(sample, name, &self.store)?));
+            .map(|name| reals(&self.originals.value(sample, name, &self.store)?, None));
         Ok(SampleValues {
             quantized: inputs.collect::<Result<_, _>>()?,
             float: originals.collect::<Result<_, _>>()?,

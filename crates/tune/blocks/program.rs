@@ -223,15 +223,28 @@ fn end(builder: &Builder, name: &str, value: usize) -> BlockValue {
 impl BlockValue {
     /// The reals of its tensor in the quantized model.
     pub(crate) fn reals(&self, tensor: &Tensor) -> Result<Vec<f32>, TuneError> {
-        if let Values::F32(values) = tensor.values() {
-            return Ok(values.clone());
-        }
-        let grid = self
-            .grid
-            .as_ref()
-            .ok_or(TuneError::Broken("the grid of a block's value"))?;
-        let integers = TensorProto::from_tensor("", tensor).to_i64()?;
-        let real = |integer| (integer - grid.zero_point) as f32 * grid.scale;
-        Ok(integers.into_iter().map(real).collect())
+        reals(tensor, self.grid.as_ref())
+    }
+}
+
+/// The reals of a tensor. Without a grid it holds plain numbers, such as the result of a comparison.
+pub(crate) fn reals(tensor: &Tensor, grid: Option<&ValueGrid>) -> Result<Vec<f32>, TuneError> {
+    if let Values::F32(values) = tensor.values() {
+        return Ok(values.clone());
+    }
+    let (zero_point, scale) = grid.map_or((0, 1.0), |grid| (grid.zero_point, grid.scale));
+    let integers = TensorProto::from_tensor("", tensor).to_i64()?;
+    let real = |integer| (integer - zero_point) as f32 * scale;
+    Ok(integers.into_iter().map(real).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_result_of_a_comparison_holds_zeros_and_ones() {
+        let tensor = Tensor::new(vec![3], Values::Bool(vec![true, false, true])).unwrap();
+        assert_eq!(reals(&tensor, None).unwrap(), [1.0, 0.0, 1.0]);
     }
 }
