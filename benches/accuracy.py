@@ -37,6 +37,7 @@ import onnxruntime  # noqa: E402
 import tasks  # noqa: E402
 from corpus import Corpus  # noqa: E402
 from audio_tasks import AUDIO_TASKS  # noqa: E402
+from search import in_more_time  # noqa: E402
 from tasks import TASKS, first  # noqa: E402
 
 TASKS = TASKS | AUDIO_TASKS
@@ -113,7 +114,7 @@ def searched(model, samples, folder, budget):
         rules = json.loads(plain.read_text())["withoutSearch"]
         limits = {
             "wide": ["--budget", f"wide={rules['wide']}"],
-            "time": ["--budget", f"time={105 * rules['shareOfTime']}%", "--prefer", "time", "--weight-bits", "8"],
+            "time": in_more_time(rules),
         }
         again = [*command, *limits[budget], "--sensitivities", noises, "--save-settings", settings]
         subprocess.run(again, check=True, capture_output=True)

@@ -145,6 +145,11 @@ def one_sample(model):
     return min((CORPUS / "samples" / model).glob("*.npz"))
 
 
+def in_more_time(rules):
+    """Options of a search for 5 % more time than the choice of the rules takes. Weights keep 8 bits."""
+    return ["--budget", f"time={105 * rules['shareOfTime']}%", "--prefer", "time", "--weight-bits", "8"]
+
+
 def time_of_runs(models):
     """Settings of searches on half of the samples; the models that are timed are calibrated with all of them."""
     print("| model | 16-bit tensors | search | gain | time, predicted | Octet | ONNX Runtime |")
@@ -154,9 +159,8 @@ def time_of_runs(models):
             folder = Path(folder)
             noises, settings = folder / "noises.json", folder / "settings.yaml"
             plain = search(model, "--budget", "wide=0", "--save-sensitivities", noises)[0]["withoutSearch"]
-            limit = f"time={105 * plain['shareOfTime']}%"
-            options = ["--prefer", "time", "--weight-bits", "8", "--sensitivities", noises, "--save-settings", settings]
-            found = search(model, "--budget", limit, *options)[0]["chosen"]
+            options = [*in_more_time(plain), "--sensitivities", noises, "--save-settings", settings]
+            found = search(model, *options)[0]["chosen"]
             files = {"auto": folder / "auto.onnx", "search": folder / "search.onnx"}
             quantized(model, files["auto"])
             quantized(model, files["search"], "--config", settings)

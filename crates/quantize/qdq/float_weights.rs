@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use crate::bias;
 use octet_graph::operators::{MacRule, Operator, Treatment};
 use octet_graph::{Graph, Model, Node};
 use octet_onnx::schema::{DataType, TensorProto};
@@ -17,7 +18,7 @@ const LARGEST: f32 = (1 << 30) as f32;
 /// Writes the biases of these layers as integers.
 pub(super) fn keep_float_weights(model: &mut Model) {
     let layers: Vec<(usize, TensorProto)> = (0..model.graph.nodes().len())
-        .filter_map(|index| Some((index, bias(&model.graph, index)?)))
+        .filter_map(|index| Some((index, constant_bias(&model.graph, index)?)))
         .collect();
     if layers.is_empty() {
         return;
@@ -25,8 +26,10 @@ pub(super) fn keep_float_weights(model: &mut Model) {
     let mut names = model.graph.names();
     let mut replaced = HashSet::new();
     let mut before: Vec<Vec<Node>> = vec![Vec::new(); model.graph.nodes().len()];
-    for (index, bias) in layers {
-        let Ok((floats, shape)) = bias.to_f32().and_then(|floats| Ok((floats, bias.shape()?)))
+    for (index, tensor) in layers {
+        let Ok((floats, shape)) = tensor
+            .to_f32()
+            .and_then(|floats| Ok((floats, tensor.shape()?)))
         else {
             continue;
         };
@@ -40,9 +43,8 @@ pub(super) fn keep_float_weights(model: &mut Model) {
             step if step.is_normal() => step,
             _ => 1.0,
         };
-        let integer = |value: &f32| (f64::from(*value) / f64::from(scale)).round_ties_even() as i32;
-        let integers: Vec<i32> = floats.iter().map(integer).collect();
-        let fresh = |suffix: &str| names.fresh(&format!("{}{suffix}", bias.title()));
+        let (integers, _) = bias::integers(&floats, &[scale], 1.0, &[]);
+        let fresh = |suffix: &str| names.fresh(&format!("{}{suffix}", tensor.title()));
         let [base, scale_name, output, title] = [
             "_quantized",
             "_quantized_scale",
@@ -59,7 +61,7 @@ pub(super) fn keep_float_weights(model: &mut Model) {
             &[&base, &scale_name],
             &[&output],
         ));
-        replaced.insert(bias.title().to_string());
+        replaced.insert(tensor.title().to_string());
         model.graph.edit(index, |node| {
             node.input.resize(node.input.len().max(3), String::new());
             node.input[2] = output;
@@ -79,7 +81,7 @@ pub(super) fn keep_float_weights(model: &mut Model) {
 }
 
 /// The constant bias of a layer whose float weight ONNX Runtime would round; zeros if it has none.
-fn bias(graph: &Graph, index: usize) -> Option<TensorProto> {
+fn constant_bias(graph: &Graph, index: usize) -> Option<TensorProto> {
     let node = &graph.nodes()[index];
     let float = |name: &str| {
         let tensor = graph.initializers.get(name)?;

@@ -66,7 +66,7 @@ pub fn table(result: &SearchResult) -> Result<String, Failure> {
     ] {
         writeln!(
             out,
-            "{name}: {} bytes, {:.1} % of the time, {} tensors with 16 bits, {:.1} dB on the held-out samples",
+            "{name}: {} bytes, {:.1} % of the float model's time, {} tensors with 16 bits, {:.1} dB on the held-out samples",
             chosen.bytes,
             100.0 * chosen.share_of_time,
             chosen.wide,

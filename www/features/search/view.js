@@ -7,7 +7,7 @@
 import { h } from '../../library/dom.js';
 import { choice } from '../../library/fields.js';
 import { pick } from '../../library/file-picker.js';
-import { bytes, count } from '../../library/format.js';
+import { bytes, count, percent } from '../../library/format.js';
 import { fact } from '../../library/table.js';
 import { stopMeasuring } from '../../state/background-task.js';
 import { say } from '../../state/messages.js';
@@ -112,12 +112,13 @@ function result(found, reused) {
   const [title, color] = verdicts[found.verdict];
   const [choosing, held] = found.samples;
   const times = found.times === 'model' ? 'Times come from a model of costs of Octet’s engine.' : 'Times are measured in this browser.';
+  const wide = found.points[found.point].counts[2] > 0 ? ' On processors ONNX Runtime computes layers with 16-bit activations in float.' : '';
   return h('div', { class: 'stack', id: 'search-result' },
     h('div', { class: `callout ${color}`, id: 'search-verdict', 'data-verdict': found.verdict }, h('h3', {}, title), h('p', { id: 'search-answer' }, found.answer)),
     h('dl', { class: 'facts' },
       ...figures('Chosen', found.chosen, found),
       ...figures('Without a search', found.withoutSearch, found)),
-    h('p', { class: 'note' }, `${count(choosing)} samples chose, ${count(held)} verified; intervals hold 95 %. ${times}${found.points[found.point].counts[2] > 0 ? ' On processors ONNX Runtime computes layers with 16-bit activations in float.' : ''}${reused ? ' The sensitivities were known and not measured again.' : ''}`),
+    h('p', { class: 'note' }, `${count(choosing)} samples chose, ${count(held)} verified; intervals hold 95 %. ${times}${wide}${reused ? ' The sensitivities were known and not measured again.' : ''}`),
     h('div', { class: 'search-both' }, curve(found), pointsTable(found)),
     h('p', { id: 'search-words' }, () => `${point.value === found.point ? 'The chosen point' : 'This point'}: ${inWords(found.points[Math.min(point.value, found.points.length - 1)])}.`),
     h('div', { class: 'row' },
@@ -132,7 +133,7 @@ function result(found, reused) {
 function figures(name, one, found) {
   const rows = [
     [`${name}: size`, bytes(one.bytes)],
-    [`${name}: time`, `${(100 * one.shareOfTime).toFixed(0)} % of the float model's`],
+    [`${name}: time`, `${percent(one.shareOfTime)} of the float model’s`],
     [`${name}: ${metricNames[found.metric].toLowerCase()}`, estimateText(found.metric, one.heldError)],
   ];
   if (found.metric !== 'sqnr') rows.push([`${name}: signal over noise`, `${one.heldSqnr.toFixed(1)} dB`]);
