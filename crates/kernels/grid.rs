@@ -26,6 +26,15 @@ impl IntegerGrid {
         integer.clamp(low, high) as i32
     }
 
+    /// Writes the reals of integers. Stops at the shorter slice.
+    pub fn reals<T: Copy + Into<i32>>(&self, integers: &[T], reals: &mut [f32]) {
+        vectorized!({
+            for (real, &integer) in reals.iter_mut().zip(integers) {
+                *real = (integer.into() - self.zero_point) as f32 * self.scale;
+            }
+        });
+    }
+
     /// Returns the sum of squared rounding errors, accumulated in order.
     pub fn squared_error(&self, values: &[f32]) -> f64 {
         let cost = |&value: &f32| {
@@ -119,6 +128,9 @@ mod tests {
         let values = [-1.25, -0.75, -0.25, 0.25, 0.75, 1.25, f32::NAN, 1e9, -1e9];
         let integers = values.map(|value| grid.nearest(value));
         assert_eq!(integers, [-1, -1, 1, 1, 3, 3, 0, 127, -128]);
+        let (words, mut reals) = ([0u16, 1, 3, 65535], [9.0; 5]);
+        grid.reals(&words, &mut reals);
+        assert_eq!(reals, [-0.5, 0.0, 1.0, 32767.0, 9.0]);
         let mut bytes = [9; 10];
         nearest_bytes(&values, &[grid], &mut bytes);
         assert_eq!(bytes, [255, 255, 1, 1, 3, 3, 0, 127, 128, 9]);

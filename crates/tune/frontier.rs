@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use octet_graph::{Graph, Model};
 use octet_onnx::in_memory::{Tensor, Values};
+use octet_onnx::schema::DataType;
 use octet_runtime::Engine;
 use rayon::prelude::*;
 
@@ -130,6 +131,11 @@ impl Frontier {
     /// The shape of a value of a sample.
     pub(crate) fn shape(&self, sample: usize, name: &str) -> Result<&[usize], TuneError> {
         Ok(stored(&self.samples, sample, name)?.shape())
+    }
+
+    /// The element type of a value of a sample.
+    pub(crate) fn element(&self, sample: usize, name: &str) -> Result<DataType, TuneError> {
+        Ok(stored(&self.samples, sample, name)?.element())
     }
 
     /// Runs all samples through the next segment of a model.

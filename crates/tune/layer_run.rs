@@ -3,7 +3,7 @@
 use octet_onnx::schema::TensorProto;
 
 use crate::TuneError;
-use crate::closed_form::{Freedom, solve_layer};
+use crate::closed_form::{ClosedForm, Freedom};
 use crate::learn::learn;
 use crate::learned_part::{GIVEN, LayerReport, TunedPart};
 use crate::problem::{LayerProblem, positions_within};
@@ -23,8 +23,12 @@ impl Tuning {
         let seed = options.seed.wrapping_add(place as u64);
         let outputs = layer.rows.outputs();
         let (groups, inputs) = (layer.rows.view().groups(), layer.rows.inputs());
-        let positions =
-            positions_within(groups, inputs, outputs / groups.max(1), options.layer_bytes);
+        let positions = positions_within(
+            groups,
+            inputs,
+            outputs / groups.max(1),
+            options.layer_values,
+        );
         let bias = bias.unwrap_or_default();
         let frontiers = (&self.originals, &self.integers);
         let mut problem = LayerProblem::gather(
@@ -51,6 +55,8 @@ impl Tuning {
         };
         if options.closed_form {
             let given = layer.solution(&self.quantized.graph)?;
+            let (ends, zero_points) = (layer.ends, &layer.zero_points);
+            let closed_form = ClosedForm::new(&problem, ends, zero_points, layer.per_output)?;
             let proposals = [
                 (0.0, false),
                 (0.5, false),
@@ -67,14 +73,7 @@ impl Tuning {
                     scales,
                     refit: scales,
                 };
-                let solved = solve_layer(
-                    &problem,
-                    &given,
-                    layer.ends,
-                    &layer.zero_points,
-                    freedom,
-                    layer.per_output,
-                )?;
+                let solved = closed_form.solve(&given, freedom)?;
                 propose(solved, "closed form")?;
             }
         }

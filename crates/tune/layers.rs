@@ -1,7 +1,6 @@
 //! The layers of a quantized model whose constants can be learned.
 
 use octet_graph::{Graph, Model, Node};
-use octet_onnx::in_memory::{Tensor, Values};
 use octet_onnx::schema::{DataType, TensorProto};
 use octet_quantize::{WeightRows, clamp_bounds};
 use octet_training::QuantizationGrid;
@@ -37,7 +36,9 @@ pub(crate) struct TunedLayer {
     /// The input in the float model, and its integers in the quantized one.
     pub(crate) float_input: String,
     pub(crate) input: String,
-    input_zero_point: i32,
+    pub(crate) input_zero_point: i32,
+    /// Bytes of an integer of the input.
+    pub(crate) input_bytes: usize,
     /// The function behind the layer, which its loss includes.
     pub(crate) activation: LayerFunction,
     /// The grid of the output, if it is quantized.
@@ -144,7 +145,12 @@ fn layer(float: &Graph, quantized: &Graph, index: usize, node: &Node) -> Option<
         return None;
     }
     let input_scale = constant(quantized, input_linear, 1)?.to_f32().ok()?;
-    let input_zero_point = whole(constant(quantized, input_linear, 2), 1)?;
+    let zero_point = constant(quantized, input_linear, 2);
+    let input_bytes = match zero_point.and_then(|tensor| tensor.element().ok()) {
+        Some(DataType::Uint16 | DataType::Int16) => 2,
+        _ => 1,
+    };
+    let input_zero_point = whole(zero_point, 1)?;
     let (&[input_scale], &[input_zero_point]) =
         (input_scale.as_slice(), input_zero_point.as_slice())
     else {
@@ -167,6 +173,7 @@ fn layer(float: &Graph, quantized: &Graph, index: usize, node: &Node) -> Option<
         float_input: original.input_at(0)?.to_string(),
         input: resting(quantized, value).to_string(),
         input_zero_point,
+        input_bytes,
         activation: activation(float, original),
         output: output_grid(quantized, node),
         zero_points,
@@ -235,18 +242,6 @@ fn output_grid(quantized: &Graph, node: &Node) -> Option<QuantizationGrid> {
 }
 
 impl TunedLayer {
-    /// The reals of a quantized input.
-    pub(crate) fn dequantized(&self, tensor: &Tensor) -> Result<Vec<f32>, TuneError> {
-        let real = |integer: i32| (integer - self.input_zero_point) as f32 * self.input_scale;
-        Ok(match tensor.values() {
-            Values::U8(values) => values.iter().map(|&value| real(value.into())).collect(),
-            Values::I8(values) => values.iter().map(|&value| real(value.into())).collect(),
-            Values::U16(values) => values.iter().map(|&value| real(value.into())).collect(),
-            Values::I16(values) => values.iter().map(|&value| real(value.into())).collect(),
-            _ => return Err(TuneError::Broken("the integers of a layer's input")),
-        })
-    }
-
     /// The float weights, a row for each output, and the biases.
     pub(crate) fn floats(&self, float: &Graph) -> Result<(Vec<f32>, Option<Vec<f32>>), TuneError> {
         let node = &float.nodes()[self.float_node];

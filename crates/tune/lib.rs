@@ -14,6 +14,7 @@ mod block_steps;
 mod blocks;
 mod closed_form;
 mod frontier;
+mod inputs;
 mod judge;
 mod layer_run;
 mod layers;

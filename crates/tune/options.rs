@@ -53,8 +53,8 @@ pub struct TuneOptions {
     pub operators: Vec<String>,
     /// The place of values between two layers.
     pub resting: FrontierPlace,
-    /// Bytes of the inputs and outputs of one layer, at most.
-    pub layer_bytes: usize,
+    /// Values of the inputs and outputs of one layer, at most.
+    pub layer_values: usize,
     /// Layers learn in blocks, where all operators of a block have gradients.
     pub blocks: bool,
     /// Samples of a step of a block.

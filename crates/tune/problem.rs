@@ -1,6 +1,8 @@
 //! The data of one layer: its quantized inputs at some positions, and the float values that its
 //! outputs should have there.
 
+use std::ops::Range;
+
 use octet_kernels::{FloatRows, multiply};
 use octet_training::QuantizationGrid;
 use rayon::prelude::*;
@@ -8,6 +10,7 @@ use rayon::prelude::*;
 use crate::TuneError;
 use crate::activation::{LayerFunction, OutputStage};
 use crate::frontier::Frontier;
+use crate::inputs::{LayerInputs, take};
 use crate::layers::TunedLayer;
 use crate::rows::{Positions, chosen};
 use crate::solution::Solution;
@@ -24,7 +27,7 @@ const MOST_POSITIONS: usize = 16384;
 pub(crate) struct PositionRows {
     pub(crate) count: usize,
     /// The quantized inputs: group by group, a row for each input, a column for each position.
-    pub(crate) inputs: Vec<f32>,
+    pub(crate) inputs: LayerInputs,
     /// The float outputs before the activation, a row for each output.
     pub(crate) wanted: Vec<f32>,
 }
@@ -46,22 +49,22 @@ pub(crate) struct LayerProblem {
     pub(crate) output: Option<QuantizationGrid>,
 }
 
-/// The most floats of the inputs of a layer.
+/// The positions of a layer whose data has at most so many values.
 pub(crate) fn positions_within(
     groups: usize,
     inputs: usize,
     outputs: usize,
-    bytes: usize,
+    values: usize,
 ) -> usize {
-    let each = groups * (inputs + outputs) * size_of::<f32>();
-    (bytes / each.max(1)).clamp(256, MOST_POSITIONS)
+    let each = groups * (inputs + outputs);
+    (values / each.max(1)).clamp(256, MOST_POSITIONS)
 }
 
 /// A part of the outputs of a group.
 pub(crate) struct OutputPart {
     pub(crate) group: usize,
     /// Outputs of the layer.
-    pub(crate) outputs: std::ops::Range<usize>,
+    pub(crate) outputs: Range<usize>,
 }
 
 impl LayerProblem {
@@ -88,10 +91,18 @@ impl LayerProblem {
                 Ok(positions(shape)?.count.min(each))
             })
             .collect::<Result<Vec<usize>, TuneError>>()?;
+        let element = quantized.element(0, &layer.input)?;
+        let zeros = |count: usize| -> Result<PositionRows, TuneError> {
+            let zero = (layer.input_scale, layer.input_zero_point);
+            Ok(PositionRows {
+                count,
+                inputs: LayerInputs::zeros(element, zero, groups * inputs, count)?,
+                wanted: vec![0.0; groups * outputs * count],
+            })
+        };
         let of_sample = |sample: usize| -> Result<PositionRows, TuneError> {
             let original = float.value(sample, &layer.float_input, store)?;
             let integers = quantized.value(sample, &layer.input, store)?;
-            let values = layer.dequantized(&integers)?;
             let floats = original
                 .as_f32()
                 .ok_or(TuneError::Broken("a float value"))?;
@@ -101,15 +112,12 @@ impl LayerProblem {
             let positions = positions(original.shape())?;
             let places = chosen(positions.count, each, seed.wrapping_add(sample as u64));
             let places: Vec<_> = places.iter().map(|&at| positions.place(at)).collect();
-            let mut rows = PositionRows::zeros(places.len(), groups * inputs, groups * outputs);
+            let mut rows = zeros(places.len())?;
             let count = rows.count;
+            rows.inputs.read(&integers, &positions, &places)?;
             let mut originals = vec![0.0; inputs * count];
             for group in 0..groups {
-                let own = &mut rows.inputs[group * inputs * count..][..inputs * count];
-                for (column, place) in places.iter().enumerate() {
-                    positions.read(&values, place, group, &mut own[column..], count);
-                    positions.read(floats, place, group, &mut originals[column..], count);
-                }
+                positions.read_group(floats, |float| float, 0.0, &places, group, &mut originals);
                 let weights = &weights[group * outputs * inputs..][..outputs * inputs];
                 let wanted = &mut rows.wanted[group * outputs * count..][..outputs * count];
                 product(weights, &originals, (outputs, inputs, count), wanted)?;
@@ -140,8 +148,7 @@ impl LayerProblem {
         if lengths.contains(&0) {
             return Err(TuneError::Broken("the positions of a layer"));
         }
-        let [mut taught, mut judged] =
-            lengths.map(|count| PositionRows::zeros(count, groups * inputs, groups * outputs));
+        let [mut taught, mut judged] = [zeros(lengths[0])?, zeros(lengths[1])?];
         // A sample of each thread at a time, so that the data is not held twice.
         let order: Vec<usize> = (0..samples).collect();
         for together in order.chunks(rayon::current_num_threads().max(1)) {
@@ -180,15 +187,9 @@ impl LayerProblem {
         (0..self.groups).flat_map(of_group).collect()
     }
 
-    /// The inputs of a group.
-    pub(crate) fn group_inputs<'a>(
-        &self,
-        rows: &'a PositionRows,
-        group: usize,
-    ) -> Result<FloatRows<'a>, TuneError> {
-        let values = &rows.inputs[group * self.inputs * rows.count..][..self.inputs * rows.count];
-        FloatRows::new(values, self.inputs, rows.count)
-            .ok_or(TuneError::Broken("the inputs of a group"))
+    /// The inputs of a group, in order.
+    pub(crate) fn inputs_of(&self, group: usize) -> Range<usize> {
+        group * self.inputs..(group + 1) * self.inputs
     }
 
     /// The mean squared error of each output, behind the activation.
@@ -199,28 +200,34 @@ impl LayerProblem {
     ) -> Result<Vec<f64>, TuneError> {
         let of_part = |part: &OutputPart| -> Result<Vec<f64>, TuneError> {
             let reals = solution.reals(part.outputs.clone(), self.inputs);
-            let count = rows.count;
-            let mut values = vec![0.0; part.outputs.len() * count];
             let weights = FloatRows::new(&reals, part.outputs.len(), self.inputs);
             let weights = weights.ok_or(TuneError::Broken("the weights of a part"))?;
-            if !multiply(weights, self.group_inputs(rows, part.group)?, &mut values) {
-                return Err(TuneError::Broken("a product"));
-            }
             let mut stage = OutputStage::new(self.activation, self.output);
-            let outputs = part.outputs.clone().zip(values.chunks_mut(count));
-            Ok(outputs
-                .map(|(output, values)| {
+            let mut losses = vec![0.0; part.outputs.len()];
+            let (mut floats, mut values) = (Vec::new(), Vec::new());
+            for columns in rows.inputs.parts(self.inputs) {
+                let own = self.inputs_of(part.group);
+                let x = rows.inputs.floats(own, columns.clone(), &mut floats)?;
+                values.resize(part.outputs.len() * columns.len(), 0.0);
+                if !multiply(weights, x, &mut values) {
+                    return Err(TuneError::Broken("a product"));
+                }
+                let outputs = part.outputs.clone().zip(values.chunks_mut(columns.len()));
+                for ((output, values), loss) in outputs.zip(&mut losses) {
                     let bias = solution.bias_of(output);
                     values.iter_mut().for_each(|value| *value += bias);
                     stage.forward(values);
-                    let wanted = &rows.wanted[output * count..][..count];
-                    let square = |(&value, &wanted): (&f32, &f32)| {
+                    let wanted = &rows.wanted[output * rows.count..][columns.clone()];
+                    for (&value, &wanted) in values.iter().zip(wanted) {
                         let error = f64::from(value - self.activation.of(wanted));
-                        error * error
-                    };
-                    values.iter().zip(wanted).map(square).sum::<f64>() / count as f64
-                })
-                .collect())
+                        *loss += error * error;
+                    }
+                }
+            }
+            losses
+                .iter_mut()
+                .for_each(|loss| *loss /= rows.count as f64);
+            Ok(losses)
         };
         let parts = self.parts();
         let all = parts
@@ -232,31 +239,15 @@ impl LayerProblem {
 }
 
 impl PositionRows {
-    fn zeros(count: usize, inputs: usize, outputs: usize) -> PositionRows {
-        PositionRows {
-            count,
-            inputs: vec![0.0; inputs * count],
-            wanted: vec![0.0; outputs * count],
-        }
-    }
-
     /// Takes the positions of a sample whose column says that they judge or teach.
     fn take(&mut self, of_sample: &PositionRows, columns: &[(bool, usize)], judge: bool) {
-        let count = self.count;
-        let copy = |to: &mut [f32], from: &[f32]| {
-            let rows = to
-                .par_chunks_mut(count)
-                .zip(from.par_chunks(of_sample.count.max(1)));
-            rows.for_each(|(to, from)| {
-                for (&value, &(judges, column)) in from.iter().zip(columns) {
-                    if judges == judge {
-                        to[column] = value;
-                    }
-                }
-            });
+        let column_of = |at: usize| {
+            let &(judges, column) = columns.get(at)?;
+            (judges == judge).then_some(column)
         };
-        copy(&mut self.inputs, &of_sample.inputs);
-        copy(&mut self.wanted, &of_sample.wanted);
+        self.inputs.take(&of_sample.inputs, column_of);
+        let counts = [self.count, of_sample.count];
+        take(&mut self.wanted, &of_sample.wanted, counts, column_of);
     }
 }
 

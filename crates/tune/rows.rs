@@ -79,30 +79,49 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// Writes the inputs of a group at a place to `out`, one every `stride` values.
-    pub(crate) fn read(
+    /// Writes the inputs of all groups at some places to `out`, a row for each input and a column
+    /// for each place. `zero` stands in the padding.
+    pub(crate) fn read<F: Copy, T: Copy>(
         &self,
-        values: &[f32],
-        place: &Place,
-        group: usize,
-        out: &mut [f32],
-        stride: usize,
+        values: &[F],
+        convert: impl Fn(F) -> T + Copy,
+        zero: T,
+        places: &[Place],
+        out: &mut [T],
     ) {
-        let to = out.iter_mut().step_by(stride.max(1));
-        match self.view {
-            Im2colView::Rows => {
-                for (to, &value) in to.zip(&values[place.first..][..self.inputs]) {
-                    *to = value;
+        let of_group = self.inputs * places.len();
+        for (group, out) in out.chunks_exact_mut(of_group.max(1)).enumerate() {
+            self.read_group(values, convert, zero, places, group, out);
+        }
+    }
+
+    /// Writes the inputs of one group, as [`Positions::read`] does for all.
+    pub(crate) fn read_group<F: Copy, T: Copy>(
+        &self,
+        values: &[F],
+        convert: impl Fn(F) -> T,
+        zero: T,
+        places: &[Place],
+        group: usize,
+        out: &mut [T],
+    ) {
+        for (column, place) in places.iter().enumerate() {
+            let to = out[column..].iter_mut().step_by(places.len());
+            match self.view {
+                Im2colView::Rows => {
+                    for (to, &value) in to.zip(&values[place.first..][..self.inputs]) {
+                        *to = convert(value);
+                    }
                 }
-            }
-            Im2colView::Windows { .. } => {
-                let plane: usize = self.shape[2..].iter().product();
-                let channels = self.inputs / place.taps.len().max(1);
-                let of_group = (group * channels..(group + 1) * channels)
-                    .flat_map(|channel| place.taps.iter().map(move |tap| (channel, tap)));
-                for (to, (channel, tap)) in to.zip(of_group) {
-                    let first = place.first + channel * plane;
-                    *to = tap.map_or(0.0, |at| values[first + at]);
+                Im2colView::Windows { .. } => {
+                    let plane: usize = self.shape[2..].iter().product();
+                    let channels = self.inputs / place.taps.len().max(1);
+                    let of_group = (group * channels..(group + 1) * channels)
+                        .flat_map(|channel| place.taps.iter().map(move |tap| (channel, tap)));
+                    for (to, (channel, tap)) in to.zip(of_group) {
+                        let first = place.first + channel * plane;
+                        *to = tap.map_or(zero, |at| convert(values[first + at]));
+                    }
                 }
             }
         }
@@ -161,10 +180,11 @@ mod tests {
         let values: Vec<f32> = (0..160).map(|i| i as f32 + 1.0).collect();
         let positions = Positions::new(&view, 18, &shape).unwrap();
         assert_eq!(positions.count, 2 * 3 * 2);
-        let mut out = vec![0.0; 18 * 3];
+        let places: Vec<Place> = (0..positions.count).map(|at| positions.place(at)).collect();
+        let mut out = vec![9.0; 2 * 18 * 12];
+        positions.read(&values, |value| value, 0.0, &places, &mut out);
         for position in 0..positions.count {
             for group in 0..2 {
-                positions.read(&values, &positions.place(position), group, &mut out, 3);
                 let (image, y, x) = (position / 6, position % 6 / 2, position % 2);
                 for input in 0..18 {
                     let (channel, i, j) = (2 * group + input / 9, input % 9 / 3, input % 3);
@@ -172,7 +192,11 @@ mod tests {
                     let inside = (0..5).contains(&row) && column < 4;
                     let at = ((image * 4 + channel) * 5 + row.max(0) as usize) * 4 + column;
                     let expected = if inside { values[at] } else { 0.0 };
-                    assert_eq!(out[input * 3], expected, "{position} {group} {input}");
+                    assert_eq!(
+                        out[(group * 18 + input) * 12 + position],
+                        expected,
+                        "{position} {group} {input}"
+                    );
                 }
             }
         }

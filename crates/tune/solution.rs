@@ -23,6 +23,19 @@ impl Solution {
             .collect()
     }
 
+    /// The solution of all outputs, from those of its parts in order.
+    pub(crate) fn concat(parts: Vec<Solution>) -> Solution {
+        let biases = parts.iter().map(|part| part.bias.clone());
+        let biases: Option<Vec<Vec<f32>>> = biases.collect();
+        let integers: Vec<&[i32]> = parts.iter().map(|part| &part.integers[..]).collect();
+        let scales: Vec<&[f32]> = parts.iter().map(|part| &part.scales[..]).collect();
+        Solution {
+            integers: integers.concat(),
+            scales: scales.concat(),
+            bias: biases.map(|biases| biases.concat()),
+        }
+    }
+
     /// The bias of an output; 0 without biases.
     pub(crate) fn bias_of(&self, output: usize) -> f32 {
         self.bias.as_ref().map_or(0.0, |bias| bias[output])

@@ -34,6 +34,10 @@ impl StoredValue {
         &self.shape
     }
 
+    pub(crate) fn element(&self) -> DataType {
+        self.element
+    }
+
     /// Bytes of the value at rest.
     pub(crate) fn bytes(&self) -> usize {
         match &self.place {

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::TuneError;
 use crate::block_run::PlannedBlock;
+use crate::closed_form::InputBlock;
 use crate::frontier::{Frontier, MarkedCut};
 use crate::layers::{TunedLayer, layers};
 use crate::learned_part::{LayerReport, LearnedPart};
@@ -46,6 +47,8 @@ pub struct TuningSummary {
     pub samples: usize,
     /// The most bytes of the values between two layers.
     pub frontier_bytes: usize,
+    /// The expected memory of the layer that needs most; `None` without layers.
+    pub forecast: Option<TuneForecast>,
 }
 
 /// Learned constants.
@@ -63,7 +66,7 @@ pub struct Tuned {
 pub struct TuneForecast {
     /// The layer that needs the most memory.
     pub layer: String,
-    /// Bytes of its data and of its learning.
+    /// Bytes of its data and of its learning, at most.
     pub layer_bytes: usize,
     /// Number of layers.
     pub layers: usize,
@@ -154,7 +157,7 @@ impl Tuning {
         self.options.closed_form || self.options.learn && !self.in_block(place)
     }
 
-    /// The memory of the layer that needs most.
+    /// The memory of the layer that needs most. With few positions a layer takes less.
     pub fn forecast(&self) -> Option<TuneForecast> {
         let bytes = |layer: &&TunedLayer| bytes_of(layer, &self.options);
         let largest = self.layers.iter().max_by_key(bytes)?;
@@ -223,6 +226,7 @@ impl Tuning {
         let mut begun: Option<[MarkedCut; 2]> = None;
         let mut all = Constants::default();
         let mut reports = Vec::new();
+        let forecast = self.forecast();
         let mut frontier_bytes = 0;
         for (place, stop) in stops.iter().enumerate() {
             self.originals
@@ -285,6 +289,7 @@ impl Tuning {
                 judgement,
                 samples: self.shapes.len(),
                 frontier_bytes,
+                forecast,
             },
         })
     }
@@ -304,13 +309,21 @@ impl Constants {
     }
 }
 
-/// Bytes of a layer's data, and of the parameters that it learns.
+/// Bytes of a layer's data, of its closed form, and of the parameters that it learns.
 fn bytes_of(layer: &TunedLayer, options: &TuneOptions) -> usize {
     let (groups, inputs) = (layer.rows.view().groups(), layer.rows.inputs());
     let outputs = layer.rows.outputs();
-    let positions = positions_within(groups, inputs, outputs / groups.max(1), options.layer_bytes);
-    // The positions are gathered by sample and then merged; a parameter has two moments, a gradient
-    // and a real.
-    2 * positions * (groups * inputs + outputs) * size_of::<f32>()
-        + 5 * inputs * outputs * size_of::<f32>()
+    let positions = positions_within(
+        groups,
+        inputs,
+        outputs / groups.max(1),
+        options.layer_values,
+    );
+    let data = positions * (groups * inputs * layer.input_bytes + outputs * size_of::<f32>());
+    let blocks = match options.closed_form {
+        true => groups * InputBlock::bytes_of(inputs),
+        false => 0,
+    };
+    // A parameter has two moments, a gradient and a real.
+    data + blocks + 5 * inputs * outputs * size_of::<f32>()
 }

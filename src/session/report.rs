@@ -209,7 +209,8 @@ impl Report {
 
     pub(super) fn tuned(&mut self, summary: &TuningSummary) {
         let comment = "Learned rounding. before and after: mean squared error of a layer at positions that did not teach;\n\
-                       curve: error along the steps; judgement: SQNR of the outputs on samples that did not teach, in dB.";
+                       curve: error along the steps; judgement: SQNR of the outputs on samples that did not teach, in dB;\n\
+                       frontierBytes: values between two layers; forecast: the layer with the most data, and its bytes.";
         self.tuning = Some(Section::new("tuning", comment, summary));
     }
 

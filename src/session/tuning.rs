@@ -23,8 +23,8 @@ use crate::tune::{
 
 /// AMD Quark's seed.
 const SEED: u32 = 1_705_472_343;
-/// Bytes of the data of one layer, at most.
-const LAYER_BYTES: usize = 48 << 20;
+/// Values of the data of one layer, at most. Inputs take a byte or two, outputs four.
+const LAYER_VALUES: usize = 12 << 20;
 
 /// Learned constants of a session, and the settings that they belong to.
 #[derive(Default)]
@@ -145,7 +145,7 @@ fn options(settings: &Settings) -> TuneOptions {
             Some(2) => FrontierPlace::File,
             _ => FrontierPlace::Halves,
         },
-        layer_bytes: LAYER_BYTES,
+        layer_values: LAYER_VALUES,
         blocks,
         samples: batch_size.unwrap_or(4),
         drop_ratio: drop_ratio.unwrap_or(1.0),

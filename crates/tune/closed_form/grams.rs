@@ -3,73 +3,162 @@
 use std::ops::Range;
 
 use octet_kernels::{FloatRows, dot, multiply_transposed, take_off};
+use octet_quantize::GramFactor;
 use rayon::prelude::*;
 
 use crate::TuneError;
+use crate::inputs::{LayerInputs, parts_of};
 
+/// Inputs of a block, at most.
+const BLOCK: usize = 512;
 /// Positions whose products are summed in f32 before they are added in f64.
 const PORTION: usize = 1024;
+/// Rows of a block whose products are summed together.
+const STRIPE: usize = 16;
 /// Damping of the diagonal, as GPTQ's: a fraction of its mean, and more with few positions.
 const DAMPING: f64 = 0.01;
 const FEW_POSITIONS: f64 = 0.2;
 
-/// Means and mean products of a block of inputs.
-pub(super) struct BlockGram {
-    pub(super) block: Range<usize>,
+/// A block of a group's inputs.
+pub(crate) struct InputBlock {
+    /// The block, counted in the inputs of its group, and in those of all groups.
+    pub(super) inputs: Range<usize>,
+    pub(super) rows: Range<usize>,
     pub(super) means: Vec<f64>,
-    /// The lower triangle, row by row.
-    pub(super) products: Vec<f64>,
+    /// What rounds the weights; `None` for inputs that are all zero.
+    pub(super) factor: Option<GramFactor>,
+    /// The lower Cholesky factor of the damped Gram matrix.
+    pub(super) cholesky: Option<Vec<f64>>,
 }
 
-/// Sums of products of two sets of rows, by a fixed order: f32 in portions, f64 over them.
-pub(super) fn mean_products(a: FloatRows, b: FloatRows) -> Result<Vec<f64>, TuneError> {
-    let mut sums = vec![0.0; a.rows * b.rows];
-    let mut portion = vec![0.0; sums.len()];
-    for first in (0..a.columns).step_by(PORTION) {
-        let count = PORTION.min(a.columns - first);
-        let pair = a.of_columns(first, count).zip(b.of_columns(first, count));
-        if !pair.is_some_and(|(a, b)| multiply_transposed(a, b, &mut portion)) {
-            return Err(TuneError::Broken("a product"));
-        }
-        for (sum, &more) in sums.iter_mut().zip(&portion) {
-            *sum += f64::from(more);
+impl InputBlock {
+    /// Bytes of the matrices of a group with this number of inputs.
+    pub(crate) fn bytes_of(inputs: usize) -> usize {
+        2 * inputs * inputs.min(BLOCK) * size_of::<f64>()
+    }
+
+    /// The blocks of a group, whose inputs are `rows` of `inputs`. The matrices are `centred` where
+    /// a bias corrects the mean.
+    pub(super) fn all_of(
+        inputs: &LayerInputs,
+        rows: Range<usize>,
+        centred: bool,
+    ) -> Result<Vec<InputBlock>, TuneError> {
+        let (size, count) = (rows.len(), rows.len().div_ceil(BLOCK).max(1));
+        let block = |index: usize| -> Result<InputBlock, TuneError> {
+            let own = size * index / count..size * (index + 1) / count;
+            let rows = rows.start + own.start..rows.start + own.end;
+            let gram = BlockGram::new(inputs, rows.clone())?;
+            let means = centred.then_some(gram.means.as_slice());
+            Ok(InputBlock {
+                factor: GramFactor::new(&gram.products, means, inputs.columns() as u64),
+                cholesky: gram.cholesky(centred, inputs.columns()),
+                means: gram.means,
+                inputs: own,
+                rows,
+            })
+        };
+        (0..count).into_par_iter().map(block).collect()
+    }
+}
+
+/// Means and mean products of a block of inputs.
+struct BlockGram {
+    means: Vec<f64>,
+    /// The lower triangle, row by row.
+    products: Vec<f64>,
+}
+
+/// Mean products of rows of floats with inputs of a layer, by a fixed order: sums in f32 in
+/// portions of the positions, in f64 over them.
+pub(super) fn mean_products(
+    floats: FloatRows,
+    inputs: &LayerInputs,
+    rows: Range<usize>,
+) -> Result<Vec<f64>, TuneError> {
+    let broken = || TuneError::Broken("a product");
+    let mut sums = MeanProducts::new(floats.rows, rows.len());
+    let mut buffer = Vec::new();
+    for columns in parts_of(floats.columns, PORTION) {
+        let own = floats.of_columns(columns.start, columns.len());
+        let inputs = inputs.floats(rows.clone(), columns, &mut buffer)?;
+        sums.add(own.ok_or_else(broken)?, inputs)?;
+    }
+    Ok(sums.finished(floats.columns))
+}
+
+/// The mean of values.
+pub(super) fn mean(values: &[f32]) -> f64 {
+    octet_kernels::sum(values) / values.len().max(1) as f64
+}
+
+/// Sums of the products of two sets of rows.
+struct MeanProducts {
+    sums: Vec<f64>,
+    portion: Vec<f32>,
+}
+
+impl MeanProducts {
+    fn new(a: usize, b: usize) -> MeanProducts {
+        MeanProducts {
+            sums: vec![0.0; a * b],
+            portion: vec![0.0; a * b],
         }
     }
-    let count = a.columns.max(1) as f64;
-    sums.iter_mut().for_each(|sum| *sum /= count);
-    Ok(sums)
-}
 
-pub(super) fn means(rows: FloatRows) -> Vec<f64> {
-    let mean = |row| octet_kernels::sum(rows.row(row)) / rows.columns.max(1) as f64;
-    (0..rows.rows).map(mean).collect()
+    fn add(&mut self, a: FloatRows, b: FloatRows) -> Result<(), TuneError> {
+        if !multiply_transposed(a, b, &mut self.portion) {
+            return Err(TuneError::Broken("a product"));
+        }
+        for (sum, &more) in self.sums.iter_mut().zip(&self.portion) {
+            *sum += f64::from(more);
+        }
+        Ok(())
+    }
+
+    fn finished(mut self, count: usize) -> Vec<f64> {
+        let count = count.max(1) as f64;
+        self.sums.iter_mut().for_each(|sum| *sum /= count);
+        self.sums
+    }
 }
 
 impl BlockGram {
-    pub(super) fn new(inputs: FloatRows, block: Range<usize>) -> Result<BlockGram, TuneError> {
-        let rows = inputs.of_rows(block.start, block.len());
-        let rows = rows.ok_or(TuneError::Broken("a block of inputs"))?;
+    /// The Gram matrix of some rows of the inputs.
+    fn new(inputs: &LayerInputs, block: Range<usize>) -> Result<BlockGram, TuneError> {
+        let broken = || TuneError::Broken("a block of inputs");
         // Sixteen rows at once, in parallel.
-        let starts: Vec<usize> = (0..block.len()).step_by(16).collect();
+        let starts: Vec<usize> = (0..block.len()).step_by(STRIPE).collect();
         let stripe = |&first: &usize| {
-            let own = rows.of_rows(first, 16.min(block.len() - first));
-            let before = rows.of_rows(0, (first + 16).min(block.len()));
-            let (own, before) = own
-                .zip(before)
-                .ok_or(TuneError::Broken("a block of inputs"))?;
-            let products = mean_products(own, before)?;
-            let triangle = (0..own.rows)
-                .flat_map(|row| products[row * before.rows..][..first + row + 1].to_vec());
+            let last = (first + STRIPE).min(block.len());
+            let rows = block.start..block.start + last;
+            let mut sums = MeanProducts::new(last - first, last);
+            let mut buffer = Vec::new();
+            for columns in parts_of(inputs.columns(), PORTION) {
+                let before = inputs.floats(rows.clone(), columns, &mut buffer)?;
+                let own = before.of_rows(first, last - first).ok_or_else(broken)?;
+                sums.add(own, before)?;
+            }
+            let products = sums.finished(inputs.columns());
+            let triangle =
+                (first..last).flat_map(|row| products[(row - first) * last..][..row + 1].to_vec());
             Ok::<_, TuneError>(triangle.collect::<Vec<f64>>())
         };
         let stripes = starts
             .par_iter()
             .map(stripe)
             .collect::<Result<Vec<_>, _>>()?;
+        let mean = |row: usize| -> Result<f64, TuneError> {
+            let mut buffer = Vec::new();
+            Ok(mean(
+                inputs
+                    .floats(row..row + 1, 0..inputs.columns(), &mut buffer)?
+                    .values,
+            ))
+        };
         Ok(BlockGram {
-            means: means(rows),
+            means: block.clone().map(mean).collect::<Result<_, _>>()?,
             products: stripes.concat(),
-            block,
         })
     }
 
@@ -84,8 +173,8 @@ impl BlockGram {
     }
 
     /// The lower Cholesky factor of the damped matrix, a full row for each input.
-    pub(super) fn cholesky(&self, centred: bool, positions: usize) -> Option<Vec<f64>> {
-        let size = self.block.len();
+    fn cholesky(&self, centred: bool, positions: usize) -> Option<Vec<f64>> {
+        let size = self.means.len();
         let trace: f64 = (0..size)
             .map(|k| self.product(k, k, centred).max(0.0))
             .sum();

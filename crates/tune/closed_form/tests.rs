@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::activation::LayerFunction;
+use crate::inputs::LayerInputs;
+use crate::problem::{PositionRows, product};
 
 fn values(count: usize, seed: usize) -> Vec<f32> {
     let value = |i: usize| (((i + 1) * 7919 * (seed + 3)) % 2003) as f32 / 1000.0 - 1.0;
@@ -17,10 +19,8 @@ fn problem(groups: usize, inputs: usize, outputs: usize, bias: bool) -> LayerPro
         );
         let float = |at: usize| common[at % count] + 0.4 * own[at] + 0.3;
         let floats: Vec<f32> = (0..own.len()).map(float).collect();
-        let rounded = floats
-            .iter()
-            .map(|value| (value * 4.0).round() / 4.0)
-            .collect();
+        let word = |value: &f32| ((value * 4.0).round() + 100.0) as u16;
+        let rounded = floats.iter().map(word).collect();
         let weights = values(groups * outputs * inputs, 9);
         let mut wanted = vec![0.0; groups * outputs * count];
         for group in 0..groups {
@@ -31,7 +31,7 @@ fn problem(groups: usize, inputs: usize, outputs: usize, bias: bool) -> LayerPro
         }
         PositionRows {
             count,
-            inputs: rounded,
+            inputs: LayerInputs::words(rounded, (0.25, 100), count),
             wanted,
         }
     };
@@ -67,13 +67,14 @@ fn each_freedom_lowers_the_error_on_other_positions() {
     {
         let problem = problem(groups, inputs, outputs, bias);
         let start = nearest(&problem, 0.15);
+        let closed_form = ClosedForm::new(&problem, [-8, 7], &[0], true).unwrap();
         let solved = |shift, scales, refit| {
             let freedom = Freedom {
                 shift,
                 scales,
                 refit,
             };
-            solve_layer(&problem, &start, [-8, 7], &[0], freedom, true).unwrap()
+            closed_form.solve(&start, freedom).unwrap()
         };
         // With two positions for each input, other positions gain nothing; two blocks of inputs
         // still have to fit those that teach.
@@ -108,7 +109,10 @@ fn all_numbers_of_threads_give_the_same_solution() {
             .num_threads(threads)
             .build()
             .unwrap();
-        pool.install(|| solve_layer(&problem, &start, [-8, 7], &[0], freedom, true).unwrap())
+        pool.install(|| {
+            let closed_form = ClosedForm::new(&problem, [-8, 7], &[0], true).unwrap();
+            closed_form.solve(&start, freedom).unwrap()
+        })
     };
     let one = solved(1);
     assert_eq!(one, solved(2));

@@ -15,12 +15,13 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Writes the gradient of the weighted mean squared error: to `values` by the outputs before the
+    /// Writes the gradient of the weighted mean squared error, for the inputs `x` of the positions: to `values` by the outputs before the
     /// activation, to `gradient` by the weights. Returns the sum of the squared errors if it is
     /// `measured`, and 0 otherwise.
     pub(super) fn gradient(
         &self,
         (reals, bias, weight_of): (&[f32], &[f32], &[f32]),
+        x: FloatRows,
         stage: &mut OutputStage,
         values: &mut [f32],
         gradient: &mut [f32],
@@ -34,8 +35,6 @@ impl Batch<'_> {
             together,
         } = *self;
         let rows = &problem.taught;
-        let x = problem.group_inputs(rows, part.group)?;
-        let x = x.of_columns(first, together).ok_or_else(broken)?;
         let weights =
             FloatRows::new(reals, part.outputs.len(), problem.inputs).ok_or_else(broken)?;
         if !multiply(weights, x, values) {
@@ -103,11 +102,17 @@ pub(crate) fn drawn(seed: u64, iteration: usize, batches: usize) -> usize {
 mod tests {
     use super::*;
     use crate::activation::LayerFunction;
+    use crate::inputs::LayerInputs;
     use crate::problem::PositionRows;
 
     fn values(count: usize, seed: usize) -> Vec<f32> {
         let value = |i: usize| (((i + 1) * 7919 * (seed + 3)) % 2003) as f32 / 1000.0 - 1.0;
         (0..count).map(value).collect()
+    }
+
+    fn words(count: usize, seed: usize) -> Vec<u16> {
+        let word = |i: usize| (((i + 1) * 7919 * (seed + 3)) % 2003) as u16;
+        (0..count).map(word).collect()
     }
 
     fn problem(
@@ -118,7 +123,7 @@ mod tests {
     ) -> LayerProblem {
         let rows = |seed: usize| PositionRows {
             count: 64,
-            inputs: values(groups * inputs * 64, seed),
+            inputs: LayerInputs::words(words(groups * inputs * 64, seed), (0.001, 1000), 64),
             wanted: values(groups * outputs * 64, seed + 1),
         };
         LayerProblem {
@@ -157,6 +162,13 @@ mod tests {
                 let own = part.outputs.start * inputs..part.outputs.end * inputs;
                 let bias = &problem.bias.as_ref().unwrap()[part.outputs.clone()];
                 let weight_of = vec![0.5; part.outputs.len()];
+                let mut floats = Vec::new();
+                let own_inputs = problem.inputs_of(part.group);
+                let x = problem
+                    .taught
+                    .inputs
+                    .floats(own_inputs, 16..48, &mut floats);
+                let x = x.unwrap();
                 let mut stage = OutputStage::new(activation, None);
                 let mut at = |reals: &[f32]| {
                     let (mut values, mut gradient) =
@@ -164,6 +176,7 @@ mod tests {
                     let error = batch
                         .gradient(
                             (reals, bias, &weight_of),
+                            x,
                             &mut stage,
                             &mut values,
                             &mut gradient,

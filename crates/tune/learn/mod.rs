@@ -30,9 +30,7 @@ const BIAS_RATE: f32 = 1e-3;
 
 /// Constants that a part of the outputs learned.
 struct Learned {
-    integers: Vec<i32>,
-    scales: Vec<f32>,
-    bias: Option<Vec<f32>>,
+    solution: Solution,
     /// Sums over the outputs of the mean squared error of a step, along the iterations.
     curve: Vec<f64>,
 }
@@ -72,20 +70,11 @@ pub(crate) fn learn(
     let point = |at: usize| {
         learned.iter().map(|one| one.curve[at]).sum::<f64>() / start.len().max(1) as f64
     };
-    let biases: Option<Vec<Vec<f32>>> = learned.iter().map(|one| one.bias.clone()).collect();
+    let curve = (0..points).map(point).collect();
+    let parts = learned.into_iter().map(|one| one.solution).collect();
     Ok(LearnedLayer {
-        curve: (0..points).map(point).collect(),
-        solution: Solution {
-            integers: learned
-                .iter()
-                .flat_map(|one| one.integers.iter().copied())
-                .collect(),
-            scales: learned
-                .iter()
-                .flat_map(|one| one.scales.iter().copied())
-                .collect(),
-            bias: biases.map(|biases| biases.concat()),
-        },
+        solution: Solution::concat(parts),
+        curve,
     })
 }
 
@@ -136,6 +125,7 @@ impl Learner<'_> {
         let rows = &problem.taught;
         let together = options.positions.min(rows.count);
         let batches = rows.count / together;
+        let own = problem.inputs_of(part.group);
         let mut parameters = self.parameters(part);
         let mut bias_optimizer = Adam::new(outputs);
         let mut bias: Vec<f32> = part
@@ -165,6 +155,7 @@ impl Learner<'_> {
         let mut reals = vec![0.0; outputs * inputs];
         let mut values = vec![0.0; outputs * together];
         let mut gradient = vec![0.0; outputs * inputs];
+        let mut floats = Vec::new();
         let mut curve = Vec::with_capacity(CURVE);
         for iteration in 0..options.iterations {
             if (self.stop)() {
@@ -180,8 +171,12 @@ impl Learner<'_> {
                 first,
                 together,
             };
+            let x = rows
+                .inputs
+                .floats(own.clone(), first..first + together, &mut floats)?;
             let error = batch.gradient(
                 (&reals, &bias, &weight_of),
+                x,
                 &mut stage,
                 &mut values,
                 &mut gradient,
@@ -210,9 +205,11 @@ impl Learner<'_> {
         }
         let (integers, scales) = parameters.finished();
         Ok(Learned {
-            integers,
-            scales,
-            bias: self.problem.bias.as_ref().map(|_| bias),
+            solution: Solution {
+                integers,
+                scales,
+                bias: self.problem.bias.as_ref().map(|_| bias),
+            },
             curve,
         })
     }
