@@ -10,6 +10,7 @@ use std::sync::Arc;
 use octet_kernels::int8::{Error, Form, Scale, Target};
 
 use super::moves::{CopyBytes, FlipSigns, ToNchw, ToNhwc};
+use super::packed_matrices::PackedMatrices;
 use super::weight_budget::WinogradBudget;
 use crate::error::{CompilerBug, ProgramError};
 use crate::layout::{MemoryLayout, coincide};
@@ -32,6 +33,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) form: Form,
     processor: Processor,
     pub(crate) winograd_budget: WinogradBudget,
+    /// Packed weights of matrix products.
+    pub(crate) matrices: PackedMatrices,
 }
 
 pub(crate) fn scale(of: Int8Quantization) -> Scale {
@@ -71,6 +74,7 @@ impl<'a> Compiler<'a> {
             form: Form::best(),
             processor,
             winograd_budget: WinogradBudget::FULL,
+            matrices: PackedMatrices::default(),
         };
         for (at, name) in inputs.iter().enumerate() {
             let source = InputSource::Input(at);

@@ -6,5 +6,6 @@ pub(crate) mod conversions;
 pub(crate) mod elementwise_sides;
 pub(crate) mod lowered_step;
 pub(crate) mod moves;
+pub(crate) mod packed_matrices;
 mod step_output;
 pub(crate) mod weight_budget;

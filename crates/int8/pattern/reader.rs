@@ -1,7 +1,9 @@
 //! Reads QuantizeLinear and DequantizeLinear nodes: the integers and parameters behind a real
 //! value.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use octet_graph::{Dim, Graph, Model, Node, TensorType};
 use octet_onnx::schema::{DataType, TensorProto};
@@ -21,6 +23,8 @@ pub(crate) struct Reader<'a> {
     /// Nodes that must stay float because their step failed to compile.
     pub(crate) refused: HashSet<usize>,
     dequantized: HashMap<&'a str, usize>,
+    /// Constants that were read as weights.
+    pub(super) signed_weights: RefCell<HashMap<String, Arc<[i8]>>>,
     /// Evaluates float nodes.
     pub(crate) floats: &'a dyn FloatEvaluator,
 }
@@ -45,6 +49,7 @@ impl<'a> Reader<'a> {
                 .filter(|(_, node)| node.is("DequantizeLinear"))
                 .filter_map(|(index, node)| Some((node.output.first()?.as_str(), index)))
                 .collect(),
+            signed_weights: RefCell::default(),
             floats,
         }
     }

@@ -1,6 +1,8 @@
 //! Reads weights: integer constants with per-tensor or per-channel scales.
 
-use octet_onnx::schema::{DataType, TensorProto};
+use std::sync::Arc;
+
+use octet_onnx::schema::DataType;
 
 use super::reader::Reader;
 use crate::float_reason::FloatReason;
@@ -9,7 +11,8 @@ use crate::float_reason::FloatReason;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SignedWeights {
     pub(crate) shape: Vec<usize>,
-    pub(crate) integers: Vec<i8>,
+    /// Shared by all nodes that read the same constant.
+    pub(crate) integers: Arc<[i8]>,
     /// One, or one per channel.
     pub(crate) scales: Vec<f32>,
     /// Empty if all are 0, else one per channel.
@@ -35,11 +38,7 @@ impl Reader<'_> {
             .dequantizer(real)
             .ok_or_else(|| FloatReason::WeightNotQuantized(real.to_owned()))?;
         let title = || node.title().to_owned();
-        let tensor = node
-            .input_at(0)
-            .and_then(|name| self.constant(name))
-            .ok_or_else(|| FloatReason::ComputedWeight(real.to_owned()))?;
-        let (shape, integers, flip) = signed(real, tensor)?;
+        let (shape, element, integers) = self.signed(real, node.input_at(0).unwrap_or_default())?;
         let shape = as_matrix(shape, axis);
         if node.int("block_size").unwrap_or(0) != 0 {
             return Err(FloatReason::BlockWiseWeight(real.to_owned()));
@@ -85,9 +84,38 @@ impl Reader<'_> {
             shape,
             integers,
             scales,
-            zero_points: signed_zeros(zero_points, flip, channels),
-            stored_as_i8: tensor.element()? == DataType::Int8,
+            zero_points: signed_zeros(zero_points, flip(element), channels),
+            stored_as_i8: element == DataType::Int8,
         })
+    }
+
+    /// The shape and type of a constant, and its values as signed bytes. `real` names the weight.
+    fn signed(
+        &self,
+        real: &str,
+        name: &str,
+    ) -> Result<(Vec<usize>, DataType, Arc<[i8]>), FloatReason> {
+        let computed = || FloatReason::ComputedWeight(real.to_owned());
+        let tensor = self.constant(name).ok_or_else(computed)?;
+        let element = tensor.element()?;
+        match element {
+            DataType::Uint8 | DataType::Int8 | DataType::Int4 | DataType::Uint4 => {}
+            other => return Err(FloatReason::WeightType(real.to_owned(), other.name())),
+        }
+        let known = self.signed_weights.borrow().get(name).cloned();
+        let integers = match known {
+            Some(integers) => integers,
+            None => {
+                let flip = flip(element);
+                let integers = tensor.to_i64()?;
+                let signed = integers.into_iter().map(|value| (value - flip) as i8);
+                let signed: Arc<[i8]> = signed.collect();
+                let mut all = self.signed_weights.borrow_mut();
+                all.insert(name.to_owned(), Arc::clone(&signed));
+                signed
+            }
+        };
+        Ok((tensor.shape()?, element, integers))
     }
 
     /// Weights of an integer operator: a byte constant with one zero point, or one per index
@@ -98,9 +126,7 @@ impl Reader<'_> {
         zero_point: Option<&str>,
         axis: usize,
     ) -> Result<SignedWeights, FloatReason> {
-        let computed = || FloatReason::ComputedWeight(name.to_owned());
-        let tensor = self.constant(name).ok_or_else(computed)?;
-        let (shape, integers, flip) = signed(name, tensor)?;
+        let (shape, element, integers) = self.signed(name, name)?;
         let shape = as_matrix(shape, axis);
         let channels = *shape
             .get(axis)
@@ -121,8 +147,8 @@ impl Reader<'_> {
             shape,
             integers,
             scales: Vec::new(),
-            zero_points: signed_zeros(zero_points, flip, channels),
-            stored_as_i8: tensor.element()? == DataType::Int8,
+            zero_points: signed_zeros(zero_points, flip(element), channels),
+            stored_as_i8: element == DataType::Int8,
         })
     }
 }
@@ -135,16 +161,12 @@ fn as_matrix(mut shape: Vec<usize>, axis: usize) -> Vec<usize> {
     shape
 }
 
-/// Converts weights to signed bytes: shape, bytes, and the offset that was subtracted.
-fn signed(name: &str, tensor: &TensorProto) -> Result<(Vec<usize>, Vec<i8>, i64), FloatReason> {
-    let flip = match tensor.element()? {
+/// What is subtracted from weights of this type to make them signed.
+fn flip(element: DataType) -> i64 {
+    match element {
         DataType::Uint8 => 128,
-        DataType::Int8 | DataType::Int4 | DataType::Uint4 => 0,
-        other => return Err(FloatReason::WeightType(name.to_owned(), other.name())),
-    };
-    let integers = tensor.to_i64()?;
-    let signed = integers.into_iter().map(|v| (v - flip) as i8).collect();
-    Ok((tensor.shape()?, signed, flip))
+        _ => 0,
+    }
 }
 
 /// Signed zero points: empty if all are 0, else one per channel.

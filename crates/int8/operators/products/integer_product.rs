@@ -130,12 +130,8 @@ impl Operation for IntegerProduct {
                 (RightFactor::Weights(weighted), MemoryLayout::ChannelsLast)
             }
             Multiplier::Matrix(weights) => {
-                let weighted = rows(
-                    compiler.form_of(first, weights),
-                    weights,
-                    MatrixLayout::DepthFirst,
-                    shape,
-                )?;
+                let form = compiler.form_of(first, weights);
+                let weighted = rows(compiler, form, weights, MatrixLayout::DepthFirst, shape)?;
                 (RightFactor::Weights(weighted), MemoryLayout::Plain)
             }
             Multiplier::Bytes(batch, zero) => (

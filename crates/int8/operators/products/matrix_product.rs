@@ -234,12 +234,8 @@ impl Operation for MatrixProduct {
             true => MatrixLayout::ColumnAfterColumn,
             false => MatrixLayout::DepthFirst,
         };
-        let weighted = rows(
-            compiler.form_of(step.first, weights),
-            weights,
-            layout,
-            step.shape,
-        )?;
+        let form = compiler.form_of(step.first, weights);
+        let weighted = rows(compiler, form, weights, layout, step.shape)?;
         let factors = AccumulatorScales {
             scales: &weights.scales,
             other: self.factor,

@@ -2,7 +2,7 @@
 
 use octet_kernels::int8::{
     ConvShape, ConvWeights, DepthwiseWeights, Error, Form, Layout as MatrixLayout, Plane, Target,
-    TransposedWeights, Way, Weights as Packed, Window,
+    TransposedWeights, Way, Window,
 };
 
 use super::bytes_product::BytesProduct;
@@ -19,6 +19,7 @@ use crate::values::{IrOperand, StepValues};
 
 /// Rows of a value of this shape times a matrix.
 pub(super) fn rows(
+    compiler: &mut Compiler,
     form: Form,
     weights: &SignedWeights,
     layout: MatrixLayout,
@@ -29,8 +30,9 @@ pub(super) fn rows(
         MatrixLayout::ColumnAfterColumn => [second, first],
         MatrixLayout::DepthFirst => [first, second],
     };
-    let (values, zeros) = (&weights.integers, &weights.zero_points);
-    let packed = Packed::pack(form, values, layout, [depth, columns], zeros)?;
+    let packed = compiler
+        .matrices
+        .pack(form, weights, layout, [depth, columns])?;
     let count = shape.iter().product::<usize>() / depth.max(1);
     Ok(WeightedProduct::Rows(count, packed))
 }
@@ -56,7 +58,9 @@ pub(super) fn images(
         // A 1×1 convolution is a matrix product with one row per pixel of all images.
         let rows = output[0] * output[2..].iter().product::<usize>();
         let layout = MatrixLayout::ColumnAfterColumn;
-        let packed = Packed::pack(form, values, layout, [inputs, outputs], zeros)?;
+        let packed = compiler
+            .matrices
+            .pack(form, weights, layout, [inputs, outputs])?;
         return Ok(WeightedProduct::Rows(rows, packed));
     }
     let kernel = if transposed {

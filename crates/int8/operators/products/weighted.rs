@@ -45,7 +45,7 @@ pub(crate) struct ConvolutionBatch {
 /// A product with weights, without its epilogue.
 pub(crate) enum WeightedProduct {
     /// A number of rows times a matrix.
-    Rows(usize, Weights),
+    Rows(usize, Arc<Weights>),
     Convolution(Box<ConvolutionBatch>),
 }
 
