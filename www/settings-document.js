@@ -54,6 +54,9 @@ export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme
 /** True if constants are learned from the samples. @param {Settings} document */
 export const tunes = ({ scheme = 'static', rounding, finetune }) => scheme === 'static' && (rounding === 'closed-form' || Boolean(finetune));
 
+/** True if the method of blocks has zero points always. @param {unknown} method */
+export const computesZeroPoints = (method) => method === 'hqq' || method === 'k_quant';
+
 /**
  * Strength of channel equalization, which needs the samples again.
  *

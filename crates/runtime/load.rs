@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 
 use prost::Message;
 use tract_onnx::pb;
@@ -119,14 +118,8 @@ pub(super) fn load(
             let nodes = tract_graph.graph.iter().flat_map(|graph| &graph.node);
             let mut original =
                 nodes.filter(|original| original.name.as_deref() == Some(&node.name));
-            let mut native = native.clone();
-            native.node = Arc::new(
-                original
-                    .next()
-                    .cloned()
-                    .map(Node::from_proto)
-                    .unwrap_or_default(),
-            );
+            let original = original.next().cloned();
+            let native = native.of(original.map(Node::from_proto).unwrap_or_default());
             node.op = Box::new(native);
         }
     }

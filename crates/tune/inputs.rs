@@ -17,14 +17,14 @@ const PART_BYTES: usize = 512 << 10;
 const COLUMNS: usize = 64;
 
 /// Integers of up to 16 bits. Signed ones are stored as unsigned ones, higher by half the range.
-enum Integers {
+enum UnsignedIntegers {
     Bytes(Vec<u8>),
     Words(Vec<u16>),
 }
 
 /// A matrix of integers: a row for each input, a column for each position.
 pub(crate) struct LayerInputs {
-    integers: Integers,
+    integers: UnsignedIntegers,
     grid: IntegerGrid,
     columns: usize,
 }
@@ -47,8 +47,8 @@ impl LayerInputs {
         let zero_point = zero_point + shift;
         let count = rows * columns;
         let integers = match most {
-            255 => Integers::Bytes(vec![zero_point as u8; count]),
-            _ => Integers::Words(vec![zero_point as u16; count]),
+            255 => UnsignedIntegers::Bytes(vec![zero_point as u8; count]),
+            _ => UnsignedIntegers::Words(vec![zero_point as u16; count]),
         };
         Ok(LayerInputs {
             integers,
@@ -69,7 +69,7 @@ impl LayerInputs {
         columns: usize,
     ) -> LayerInputs {
         LayerInputs {
-            integers: Integers::Words(words),
+            integers: UnsignedIntegers::Words(words),
             grid: IntegerGrid {
                 scale,
                 zero_point,
@@ -88,17 +88,17 @@ impl LayerInputs {
     ) -> Result<(), TuneError> {
         let zero = self.grid.zero_point;
         match (&mut self.integers, value.values()) {
-            (Integers::Bytes(to), Values::U8(from)) => {
+            (UnsignedIntegers::Bytes(to), Values::U8(from)) => {
                 positions.read(from, |byte| byte, zero as u8, places, to);
             }
-            (Integers::Bytes(to), Values::I8(from)) => {
+            (UnsignedIntegers::Bytes(to), Values::I8(from)) => {
                 let unsigned = |byte| byte as u8 ^ 0x80;
                 positions.read(from, unsigned, zero as u8, places, to);
             }
-            (Integers::Words(to), Values::U16(from)) => {
+            (UnsignedIntegers::Words(to), Values::U16(from)) => {
                 positions.read(from, |word| word, zero as u16, places, to);
             }
-            (Integers::Words(to), Values::I16(from)) => {
+            (UnsignedIntegers::Words(to), Values::I16(from)) => {
                 let unsigned = |word| word as u16 ^ 0x8000;
                 positions.read(from, unsigned, zero as u16, places, to);
             }
@@ -115,8 +115,12 @@ impl LayerInputs {
     ) {
         let columns = [self.columns, other.columns];
         match (&mut self.integers, &other.integers) {
-            (Integers::Bytes(to), Integers::Bytes(from)) => take(to, from, columns, column_of),
-            (Integers::Words(to), Integers::Words(from)) => take(to, from, columns, column_of),
+            (UnsignedIntegers::Bytes(to), UnsignedIntegers::Bytes(from)) => {
+                take(to, from, columns, column_of)
+            }
+            (UnsignedIntegers::Words(to), UnsignedIntegers::Words(from)) => {
+                take(to, from, columns, column_of)
+            }
             _ => {}
         }
     }
@@ -141,10 +145,10 @@ impl LayerInputs {
                 let first = row * self.columns;
                 let places = first + columns.start..first + columns.end;
                 match &self.integers {
-                    Integers::Bytes(all) => {
+                    UnsignedIntegers::Bytes(all) => {
                         self.grid.reals(all.get(places).ok_or_else(broken)?, out)
                     }
-                    Integers::Words(all) => {
+                    UnsignedIntegers::Words(all) => {
                         self.grid.reals(all.get(places).ok_or_else(broken)?, out)
                     }
                 }

@@ -44,24 +44,30 @@ fn steps_and_states(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
         return vec![];
     };
     let element = input.element;
-    let hidden = ctx
-        .node
-        .int("hidden_size")
-        .and_then(|h| usize::try_from(h).ok());
     let both = ctx.node.text("direction") == Some("bidirectional");
+    let batch_first = ctx.node.int("layout").unwrap_or(0) != 0;
+    let hidden = ctx.node.int("hidden_size");
+    let hidden = hidden.and_then(|hidden| usize::try_from(hidden).ok());
+    // Without the attribute, the size is that of the recurrence weights.
+    let weights = || ctx.input(2)?.shape.as_ref()?.get(2).cloned();
+    let hidden = hidden.map(Dim::Known).or_else(weights);
     let shape = input.shape.as_deref().filter(|s| s.len() == 3);
-    let (Some(hidden), Some(shape), 0) = (hidden, shape, ctx.node.int("layout").unwrap_or(0))
-    else {
+    let (Some(hidden), Some(shape)) = (hidden, shape) else {
         return vec![Some(InferredValue::new(element, None)); 3];
     };
-    let (sides, hidden) = (Dim::Known(if both { 2 } else { 1 }), Dim::Known(hidden));
-    let all = vec![
-        shape[0].clone(),
-        sides.clone(),
-        shape[1].clone(),
-        hidden.clone(),
-    ];
-    let last = vec![sides, shape[1].clone(), hidden];
+    let sides = Dim::Known(if both { 2 } else { 1 });
+    let (all, last) = match batch_first {
+        true => {
+            let [batch, steps] = [shape[0].clone(), shape[1].clone()];
+            let all = vec![batch.clone(), steps, sides.clone(), hidden.clone()];
+            (all, vec![batch, sides, hidden])
+        }
+        false => {
+            let [steps, batch] = [shape[0].clone(), shape[1].clone()];
+            let all = vec![steps, sides.clone(), batch.clone(), hidden.clone()];
+            (all, vec![sides, batch, hidden])
+        }
+    };
     [all, last.clone(), last]
         .map(|s| Some(InferredValue::new(element, Some(s))))
         .into()

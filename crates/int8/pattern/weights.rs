@@ -161,7 +161,7 @@ fn as_matrix(mut shape: Vec<usize>, axis: usize) -> Vec<usize> {
     shape
 }
 
-/// What is subtracted from weights of this type to make them signed.
+/// The offset between weights of this type and signed ones.
 fn flip(element: DataType) -> i64 {
     match element {
         DataType::Uint8 => 128,

@@ -7,7 +7,6 @@ use super::{Plan, TensorRole};
 use crate::operators::operand_channel_axis;
 use crate::settings::target_rules::{self, Biases};
 use crate::settings::{Operators, Representation, Rounding};
-use octet_targets::RunTarget;
 
 impl Planner<'_> {
     pub(super) fn finish(mut self) -> Plan {
@@ -34,6 +33,7 @@ impl Planner<'_> {
         let scale_owners = scale_owners(&forms);
         let patterns = self.quantized_patterns();
         representations.retain(|name, _| !matches!(forms.get(name), Some(TensorRole::Shared(_))));
+        let rules = target_rules::of(self.settings.target);
         let ordered = self.order.into_iter();
         Plan {
             forms: ordered
@@ -43,15 +43,8 @@ impl Planner<'_> {
             biases: self.biases,
             fit_biases: self.settings.fit_bias,
             like_onnx_runtime: self.settings.operators == Operators::OnnxRuntime,
-            runs_in_onnx_runtime: matches!(
-                self.settings.target,
-                RunTarget::Any
-                    | RunTarget::OnnxRuntime
-                    | RunTarget::OnnxRuntimeWeb
-                    | RunTarget::TransformersJs
-            ),
-            bias_zero_points: target_rules::of(self.settings.target).biases
-                != Biases::IntegersWithoutZeroPoint,
+            runs_in_onnx_runtime: rules.runs_in_onnx_runtime,
+            bias_zero_points: rules.biases != Biases::IntegersWithoutZeroPoint,
             correct_biases: false,
             rounding: Rounding::Nearest,
             removed: self.removed,

@@ -34,6 +34,8 @@ pub(crate) struct TargetSettings {
     pub(crate) outputs: &'static [FixedOutput],
     /// True if dynamic products beside a convolution have unsigned weights.
     pub(crate) unsigned_products: bool,
+    /// True if ONNX Runtime may compute the result on a processor.
+    pub(crate) runs_in_onnx_runtime: bool,
     /// The documents.
     pub(crate) source: &'static str,
 }
@@ -100,6 +102,7 @@ const ANY: TargetSettings = TargetSettings {
     adds_alike: false,
     outputs: &[],
     unsigned_products: false,
+    runs_in_onnx_runtime: true,
     source: "",
 };
 
@@ -127,6 +130,7 @@ const QNN: TargetSettings = TargetSettings {
         output("Sigmoid", U16, 1.0 / 65536.0, 0),
         output("Tanh", U16, 1.0 / 32768.0, 32768),
     ],
+    runs_in_onnx_runtime: false,
     source: "ONNX Runtime, QNN Execution Provider and get_qnn_qdq_config",
     ..ANY
 };
@@ -141,6 +145,7 @@ const TENSOR_RT: TargetSettings = TargetSettings {
     biases: Biases::Float,
     mixes_bits: false,
     adds_alike: true,
+    runs_in_onnx_runtime: false,
     source: "TensorRT, Explicit Quantization; ONNX-TensorRT, operators.md",
     ..ANY
 };
@@ -151,12 +156,14 @@ const OPENVINO: TargetSettings = TargetSettings {
     activations: &[U8, I8],
     weights: &[I8, U8],
     mixes_bits: false,
+    runs_in_onnx_runtime: false,
     source: "OpenVINO, Low Precision Transformations",
     ..ANY
 };
 
 const CORE_ML: TargetSettings = TargetSettings {
     schemes: &[Scheme::Float16],
+    runs_in_onnx_runtime: false,
     source: "ONNX Runtime, coreml_supported_mlprogram_ops.md",
     ..ANY
 };
@@ -175,6 +182,7 @@ const ARM_CMSIS: TargetSettings = TargetSettings {
         output("Softmax", I8, 1.0 / 256.0, -128),
         output("Tanh", I8, 1.0 / 128.0, 0),
     ],
+    runs_in_onnx_runtime: false,
     source: "LiteRT, 8-bit quantization specification",
     ..ANY
 };

@@ -1,12 +1,15 @@
-//! LSTM, GRU and RNN as ONNX Runtime runs them. tract always runs forwards, and supports neither a
-//! clip nor other activations than the defaults.
+//! LSTM, GRU and RNN as ONNX Runtime runs them. tract always runs forwards. It supports neither
+//! clips, other activations than the defaults, nor lengths of sequences; with initial states and
+//! both directions it takes one sequence. These run natively.
 
 use octet_graph::operators::Operator;
 use octet_graph::{Attribute, Node};
 
+use super::native::recurrent::{CELL_STATE, LENGTHS, STATE, is_activation};
+
 /// Rewrites a node for tract. A node with direction `reverse` becomes one that runs forwards,
-/// between two reversals of the sequence. A node with unsupported attributes gets another operator
-/// name, which is rejected.
+/// between two reversals of the sequence. A node that tract can't run gets the name of the native
+/// operator, or with activations that ONNX does not define one that is rejected.
 pub(crate) fn in_order(mut node: Node) -> Vec<Node> {
     let usual = Operator::of(&node).activations;
     if usual.is_empty() {
@@ -14,15 +17,19 @@ pub(crate) fn in_order(mut node: Node) -> Vec<Node> {
     }
     let activations = node.attribute("activations").into_iter();
     let activations = activations.flat_map(|activations| activations.as_texts());
-    let mut both = activations.zip(usual.iter().cycle());
+    let mut both = activations.clone().zip(usual.iter().cycle());
     let custom =
         both.any(|(activations, usual)| !activations.eq_ignore_ascii_case(usual.as_bytes()));
+    if custom && !activations.clone().all(|name| is_activation(name)) {
+        node.op_type = format!("{} with other activations", node.operator());
+        return vec![node];
+    }
+    let given = |slot: usize| node.input_at(slot).is_some();
+    let both = node.text("direction") == Some("bidirectional");
     let clipped = node.attribute("clip").is_some() || node.int("input_forget") == Some(1);
-    for (is_so, what) in [(custom, "other activations"), (clipped, "a clip")] {
-        if is_so {
-            node.op_type = format!("{} with {what}", node.operator());
-            return vec![node];
-        }
+    if custom || clipped || given(LENGTHS) || both && (given(STATE) || given(CELL_STATE)) {
+        node.op_type = format!("{} in general", node.op_type);
+        return vec![node];
     }
     if node.text("direction") != Some("reverse") {
         return vec![node];

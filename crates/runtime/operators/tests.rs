@@ -288,7 +288,7 @@ fn reverse_recurrence_starts_at_the_end() {
 }
 
 #[test]
-fn unsupported_recurrences_are_rejected_by_name() {
+fn recurrences_with_unknown_activations_are_rejected_by_name() {
     let activations = |told: &str| AttributeProto {
         name: Some("activations".into()),
         r#type: Some(AttributeType::Strings as i32),
@@ -298,8 +298,9 @@ fn unsupported_recurrences_are_rejected_by_name() {
     let clip = AttributeProto::float("clip", 1.0);
     for (attribute, what) in [
         (activations("tanh"), None),
-        (activations("Relu"), Some("RNN with other activations")),
-        (clip, Some("RNN with a clip")),
+        (activations("Relu"), None),
+        (activations("Step"), Some("RNN with other activations")),
+        (clip, None),
     ] {
         let node = node("RNN").with(AttributeProto::int("hidden_size", 1));
         let one = [1.0];

@@ -25,7 +25,7 @@ pub(crate) struct InputBlock {
     pub(super) inputs: Range<usize>,
     pub(super) rows: Range<usize>,
     pub(super) means: Vec<f64>,
-    /// What rounds the weights; `None` for inputs that are all zero.
+    /// The factor by which GPTQ rounds; `None` for inputs that are all zero.
     pub(super) factor: Option<GramFactor>,
     /// The lower Cholesky factor of the damped Gram matrix.
     pub(super) cholesky: Option<Vec<f64>>,

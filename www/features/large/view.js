@@ -5,6 +5,7 @@
  */
 
 import { named } from '../../files.js';
+import { computesZeroPoints } from '../../settings-document.js';
 import { chunk } from '../../streamed-model.js';
 import { fill, h } from '../../library/dom.js';
 import { download } from '../../library/download.js';
@@ -128,9 +129,6 @@ const explained = {
   weights: 'Weights have 8 bits and become floats while the model runs.',
 };
 
-/** True if the method has zero points always. */
-const computesZeroPoints = () => ['hqq', 'k_quant'].includes(String(chosen.value.method));
-
 function choices() {
   return h('section', { class: 'panel', 'aria-labelledby': 'large-choices' },
     h('h2', { id: 'large-choices' }, 'Smaller weights'),
@@ -145,7 +143,7 @@ function choices() {
         choice('Bits', 'large-bits', () => String(chosen.value.bits ?? 4), [['2', '2'], ['4', '4'], ['8', '8']], (value) => set('bits', Number(value), 4)),
         choice('Block size', 'large-block', () => String(chosen.value.size ?? 32), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => set('size', Number(value), 32)),
         choice('Method', 'large-method', () => String(chosen.value.method ?? 'rtn'), [['rtn', 'rtn: ONNX Runtime’s'], ['search', 'search: more accurate, with zero points'], ['hqq', 'hqq: ignores outliers'], ['k_quant', 'k_quant: least squares']], (value) => set('method', /** @type {BlockSettings['method']} */ (value), 'rtn'))),
-      h('label', { class: 'check', hidden: () => !inBlocks.value || computesZeroPoints() },
+      h('label', { class: 'check', hidden: () => !inBlocks.value || computesZeroPoints(chosen.value.method) },
         h('input', { type: 'checkbox', id: 'large-zero-points', checked: () => chosen.value.symmetric === false, onchange: (/** @type {Event} */ event) => set('symmetric', !(/** @type {HTMLInputElement} */ (event.target).checked), true) }),
         h('span', {}, 'A zero point for each block', h('span', { class: 'note' }, 'Takes a few percent more bytes. With the search it is the most accurate form of its size without samples.'))),
       h('label', { class: 'check', hidden: () => !inBlocks.value },

@@ -2,7 +2,7 @@
 /** The settings with explanations. Built once; only values change, so focus stays in place. */
 
 import { methods } from '../../methods.js';
-import { canonical, defaultMethod, get } from '../../settings-document.js';
+import { canonical, computesZeroPoints, defaultMethod, get } from '../../settings-document.js';
 import { h } from '../../library/dom.js';
 import { choice } from '../../library/fields.js';
 import { effect } from '../../library/signals.js';
@@ -72,6 +72,11 @@ const valueAt = (path, otherwise) => get(settings.value.document, path) ?? other
  */
 const setValue = (path, value, otherwise) => change(path, value === otherwise ? undefined : value);
 const scheme = () => /** @type {string} */ (valueAt(['scheme'], 'static'));
+const fineTuning = () => {
+  if (valueAt(['finetune', 'blocks'], false)) return 'blocks';
+  const chosen = valueAt(['finetune'], 'none');
+  return typeof chosen === 'string' ? chosen : String(valueAt(['finetune', 'algorithm'], 'adaround'));
+};
 
 export function view() {
   return h('section', { class: 'panel', 'aria-labelledby': 'settings-title' },
@@ -108,7 +113,7 @@ function advanced() {
         choice('Activations', 'activations', () => String(valueAt(['activations', 'type'], 'u8')),
           [['u8', 'uint8 (widest support)'], ['i8', 'int8'], ['u16', 'uint16'], ['i16', 'int16']], (value) => setValue(['activations', 'type'], value, 'u8')),
         choice('Weight rounding', 'rounding', () => String(valueAt(['rounding'], 'nearest')), [['nearest', 'to nearest'], ['gptq', 'GPTQ (slower, more accurate)'], ['closed-form', 'GPTQ for quantized inputs (slow)']], (value) => setValue(['rounding'], value, 'nearest')),
-        choice('Fine-tuning', 'finetune', () => String(valueAt(['finetune', 'algorithm'], undefined) ?? valueAt(['finetune'], 'none')), [['none', 'none'], ['adaround', 'AdaRound (minutes)'], ['adaquant', 'AdaQuant (minutes)']], (value) => setValue(['finetune'], value, 'none')),
+        choice('Fine-tuning', 'finetune', fineTuning, [['none', 'none'], ['adaround', 'AdaRound (minutes)'], ['adaquant', 'AdaQuant (minutes)'], ['blocks', 'AdaRound, several layers together (many minutes)']], (value) => setValue(['finetune'], value === 'blocks' ? { blocks: true } : value, 'none')),
         choice('Format', 'format', () => String(valueAt(['format'], 'qdq')), formats, (value) => setValue(['format'], value, 'qdq')),
         tick('per-channel', 'Per-channel weight scales', 'More accurate; a few old runtimes need one scale per tensor.', ['weights', 'per_channel'], true),
         tick('equalize', 'Equalize channels', 'Rescales neighbouring layers so that their channels have similar ranges. Takes one more pass over the samples.', ['equalize'], false),
@@ -118,7 +123,7 @@ function advanced() {
         choice('Bits', 'bits', () => String(valueAt(['blocks', 'bits'], 4)), [['2', '2'], ['4', '4'], ['8', '8']], (value) => setValue(['blocks', 'bits'], Number(value), 4)),
         choice('Method', 'block-method', () => String(valueAt(['blocks', 'method'], 'rtn')), [['rtn', 'rtn'], ['search', 'search'], ['hqq', 'HQQ'], ['k_quant', 'k-quant'], ['gptq', 'gptq (with samples)'], ['awq', 'awq (with samples)']], (value) => setValue(['blocks', 'method'], value, 'rtn')),
         choice('Block size', 'block', () => String(valueAt(['blocks', 'size'], 32)), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => setValue(['blocks', 'size'], Number(value), 32)),
-        h('div', { hidden: () => ['hqq', 'k_quant'].includes(String(valueAt(['blocks', 'method'], 'rtn'))) },
+        h('div', { hidden: () => computesZeroPoints(valueAt(['blocks', 'method'], 'rtn')) },
           h('label', { class: 'check' },
             h('input', { type: 'checkbox', id: 'block-zero-points', checked: () => valueAt(['blocks', 'symmetric'], true) === false, onchange: (/** @type {Event} */ event) => setValue(['blocks', 'symmetric'], !(/** @type {HTMLInputElement} */ (event.target).checked), true) }),
             h('span', {}, 'A zero point for each block', h('span', { class: 'note' }, 'Takes a few percent more bytes. More accurate with search and awq.')))),

@@ -10,7 +10,9 @@ mod cumulative;
 mod data_movement;
 mod grid;
 mod group_query;
+mod kernel;
 mod multi_head;
+pub(super) mod recurrent;
 mod regions;
 mod rms_norm;
 mod rotary;
@@ -24,71 +26,24 @@ use tract_onnx::tract_hir::infer::{InferenceResult, InferenceRulesOp, Solver, Te
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
+use kernel::NativeFunction::{Bytes, Floats, Several};
+use kernel::NativeKernel;
+
 use crate::datum;
 use crate::operator_inputs::{BuildResult, integers};
-use octet_graph::operators::Operator;
 use octet_graph::prepare::{InferredValue, Types, infer_node};
 use octet_graph::{Dim, Node};
 
-/// The implementation of an operator.
-#[derive(Clone, Copy, Debug)]
-enum NativeFunction {
-    /// Computes 32-bit floats; further inputs may be integers.
-    Floats(fn(&NativeCall, &mut [f32]) -> TractResult<()>),
-    /// Computes elements of any type, given as bytes.
-    Bytes(fn(&NativeCall, &mut [u8]) -> TractResult<()>),
-    /// Fills the named outputs, in order; the first may be of another type than the first input.
-    Several(fn(&NativeCall, &mut [Tensor]) -> TractResult<()>),
-}
-use NativeFunction::{Bytes, Floats, Several};
-
-/// An operator with its implementation.
-#[derive(Debug)]
-struct NativeKernel {
-    operator: &'static str,
-    function: NativeFunction,
-}
-
-impl NativeKernel {
-    const fn floats(
-        operator: &'static str,
-        function: fn(&NativeCall, &mut [f32]) -> TractResult<()>,
-    ) -> NativeKernel {
-        let function = NativeFunction::Floats(function);
-        NativeKernel { operator, function }
-    }
-
-    const fn bytes(
-        operator: &'static str,
-        function: fn(&NativeCall, &mut [u8]) -> TractResult<()>,
-    ) -> NativeKernel {
-        let function = NativeFunction::Bytes(function);
-        NativeKernel { operator, function }
-    }
-
-    const fn several(
-        operator: &'static str,
-        function: fn(&NativeCall, &mut [Tensor]) -> TractResult<()>,
-    ) -> NativeKernel {
-        let function = NativeFunction::Several(function);
-        NativeKernel { operator, function }
-    }
-
-    /// The input slots whose values determine the output shape.
-    fn shape_slots(&self) -> &'static [usize] {
-        Operator::in_any_domain(self.operator).shape_slots
-    }
-}
-
 /// The native operators.
 fn kernels() -> impl Iterator<Item = &'static NativeKernel> {
-    let files: [&[NativeKernel]; 10] = [
+    let files: [&[NativeKernel]; 11] = [
         block_gather::KERNELS,
         cumulative::KERNELS,
         data_movement::KERNELS,
         grid::KERNELS,
         group_query::KERNELS,
         multi_head::KERNELS,
+        recurrent::KERNELS,
         regions::KERNELS,
         rms_norm::KERNELS,
         rotary::KERNELS,
@@ -99,12 +54,12 @@ fn kernels() -> impl Iterator<Item = &'static NativeKernel> {
 
 pub(super) fn register(onnx: &mut Onnx) {
     for kernel in kernels() {
-        onnx.op_register.insert(kernel.operator, build);
+        onnx.op_register.insert(kernel.known_as, build);
     }
 }
 
 fn build(context: &ParsingContext, node: &pb::NodeProto) -> BuildResult {
-    let kernel = kernels().find(|kernel| kernel.operator == node.op_type);
+    let kernel = kernels().find(|kernel| kernel.known_as == node.op_type);
     let operator = NativeOperator {
         kernel: kernel.context("an operator without an implementation")?,
         opset: context.onnx_operator_set_version,
@@ -135,6 +90,17 @@ pub(crate) struct NativeOperator {
     pub(crate) node: Arc<Node>,
 }
 
+impl NativeOperator {
+    /// The operator with the attributes of its node.
+    pub(crate) fn of(&self, mut node: Node) -> NativeOperator {
+        node.op_type = self.kernel.operator.to_owned();
+        NativeOperator {
+            node: Arc::new(node),
+            ..self.clone()
+        }
+    }
+}
+
 impl PartialEq for NativeOperator {
     fn eq(&self, other: &NativeOperator) -> bool {
         Arc::ptr_eq(&self.node, &other.node)
@@ -159,7 +125,9 @@ const MAX_SHAPE_LENGTH: usize = 64;
 impl NativeOperator {
     /// The element type and the shape of each named output.
     fn output_types(&self, facts: &[KnownInput]) -> TractResult<TVec<OutputFact>> {
-        let &NativeKernel { operator, function } = self.kernel;
+        let &NativeKernel {
+            operator, function, ..
+        } = self.kernel;
         let of_floats = facts
             .first()
             .is_some_and(|x| x.element == f32::datum_type());

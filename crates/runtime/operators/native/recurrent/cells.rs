@@ -1,0 +1,253 @@
+//! The steps of a direction.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use octet_int8::{cost_of_product, split_rows, with_pool};
+use octet_kernels::{FloatRows, dot_of_floats, multiply_transposed};
+use tract_onnx::tract_hir::internal::*;
+
+use super::activations::Activation;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cell {
+    Gru,
+    Lstm,
+    Rnn,
+}
+
+impl Cell {
+    /// Number of gates.
+    pub(super) fn gates(self) -> usize {
+        match self {
+            Cell::Gru => 3,
+            Cell::Lstm => 4,
+            Cell::Rnn => 1,
+        }
+    }
+}
+
+/// What all directions of a layer share.
+pub(super) struct Layer<'a> {
+    pub(super) cell: Cell,
+    pub(super) batch_first: bool,
+    pub(super) steps: usize,
+    pub(super) batch: usize,
+    pub(super) hidden: usize,
+    pub(super) sides: usize,
+    /// Rows of inputs, by step and sequence or by sequence and step.
+    pub(super) inputs: FloatRows<'a>,
+    /// The length of each sequence.
+    pub(super) lengths: Vec<usize>,
+    pub(super) clip: f32,
+    /// GRU: the reset gate comes after the product.
+    pub(super) resets_after: bool,
+    /// LSTM: the forget gate is what the input gate leaves.
+    pub(super) coupled: bool,
+}
+
+/// The constants and states of a direction.
+pub(super) struct Side<'a> {
+    pub(super) backwards: bool,
+    /// A row for each gate and output.
+    pub(super) weights: FloatRows<'a>,
+    pub(super) recurrence: FloatRows<'a>,
+    /// Biases of inputs and states, or nothing.
+    pub(super) bias: &'a [f32],
+    pub(super) peepholes: &'a [f32],
+    pub(super) activations: &'a [Activation],
+    pub(super) state: Vec<f32>,
+    pub(super) cell_state: Vec<f32>,
+}
+
+impl Layer<'_> {
+    /// The row of a step of a sequence.
+    fn row(&self, step: usize, sequence: usize) -> usize {
+        match self.batch_first {
+            true => sequence * self.steps + step,
+            false => step * self.batch + sequence,
+        }
+    }
+
+    /// The place of a direction's output at a step of a sequence.
+    pub(super) fn place(&self, step: usize, side: usize, sequence: usize) -> usize {
+        let before = match self.batch_first {
+            true => (sequence * self.steps + step) * self.sides + side,
+            false => (step * self.sides + side) * self.batch + sequence,
+        };
+        before * self.hidden
+    }
+
+    /// The place of a direction's state of a sequence.
+    pub(super) fn state_place(&self, side: usize, sequence: usize) -> usize {
+        let before = match self.batch_first {
+            true => sequence * self.sides + side,
+            false => side * self.batch + sequence,
+        };
+        before * self.hidden
+    }
+
+    fn clipped(&self, value: f32) -> f32 {
+        value.clamp(-self.clip, self.clip)
+    }
+
+    /// Runs a direction. `write` takes the output of a step of a sequence.
+    pub(super) fn run(
+        &self,
+        side: &mut Side,
+        mut write: impl FnMut(usize, usize, &[f32]),
+    ) -> TractResult<()> {
+        let (hidden, wide) = (self.hidden, self.cell.gates() * self.hidden);
+        let mut from_inputs = products(self.inputs, side.weights)?;
+        // In a GRU that resets after the product, the last gate's second bias stays with the state.
+        let kept = self.cell == Cell::Gru && self.resets_after;
+        let shared = if kept { 2 * hidden } else { wide };
+        if let Some((of_inputs, of_states)) = side.bias.split_at_checked(wide) {
+            for row in from_inputs.chunks_mut(wide) {
+                let biases = of_inputs.iter().zip(of_states).enumerate();
+                for (value, (at, (one, other))) in row.iter_mut().zip(biases) {
+                    *value += one + if at < shared { *other } else { 0.0 };
+                }
+            }
+        }
+        let longest = self.lengths.iter().copied().max().unwrap_or(0);
+        let mut gates = vec![0.0; wide];
+        for step in 0..longest {
+            let of_states = self.products_of_states(side)?;
+            for (sequence, &length) in self.lengths.iter().enumerate() {
+                if step >= length {
+                    continue;
+                }
+                let at = if side.backwards {
+                    length - 1 - step
+                } else {
+                    step
+                };
+                let own = self.row(at, sequence) * wide;
+                gates.copy_from_slice(&from_inputs[own..][..wide]);
+                let of_states = &of_states[sequence * wide..][..wide];
+                let states = sequence * hidden..(sequence + 1) * hidden;
+                match self.cell {
+                    Cell::Rnn => self.rnn(side, &mut gates, of_states, states.clone()),
+                    Cell::Gru => self.gru(side, &mut gates, of_states, states.clone())?,
+                    Cell::Lstm => self.lstm(side, &mut gates, of_states, states.clone()),
+                }
+                write(at, sequence, &side.state[states]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The products of all states and the recurrence weights.
+    fn products_of_states(&self, side: &Side) -> TractResult<Vec<f32>> {
+        let states = FloatRows::new(&side.state, self.batch, self.hidden);
+        products(
+            states.context("its state has another size")?,
+            side.recurrence,
+        )
+    }
+
+    fn rnn(&self, side: &mut Side, gates: &mut [f32], of_states: &[f32], states: Range<usize>) {
+        let values = gates.iter().zip(of_states);
+        for (state, (gate, more)) in side.state[states].iter_mut().zip(values) {
+            *state = side.activations[0].of(self.clipped(gate + more));
+        }
+    }
+
+    fn gru(
+        &self,
+        side: &mut Side,
+        gates: &mut [f32],
+        of_states: &[f32],
+        states: Range<usize>,
+    ) -> TractResult<()> {
+        let hidden = self.hidden;
+        let [of_gate, of_candidate] = [side.activations[0], side.activations[1]];
+        for (gate, more) in gates[..2 * hidden].iter_mut().zip(of_states) {
+            *gate = of_gate.of(self.clipped(*gate + more));
+        }
+        let (update, rest) = gates.split_at_mut(hidden);
+        let (reset, candidate) = rest.split_at_mut(hidden);
+        let state = &mut side.state[states];
+        if self.resets_after {
+            let wide = 3 * hidden;
+            let biases = side.bias.get(wide + 2 * hidden..);
+            for (at, candidate) in candidate.iter_mut().enumerate() {
+                let bias = biases.map_or(0.0, |biases| biases.get(at).copied().unwrap_or(0.0));
+                *candidate += reset[at] * (of_states[2 * hidden + at] + bias);
+            }
+        } else {
+            let left: Vec<f32> = reset
+                .iter()
+                .zip(&*state)
+                .map(|(reset, state)| reset * state)
+                .collect();
+            let rows = side.recurrence.of_rows(2 * hidden, hidden);
+            let rows = rows.context("its recurrence weights have another size")?;
+            for (at, candidate) in candidate.iter_mut().enumerate() {
+                *candidate += dot_of_floats(&left, rows.row(at));
+            }
+        }
+        for ((state, candidate), update) in state.iter_mut().zip(candidate).zip(update) {
+            let new = of_candidate.of(self.clipped(*candidate));
+            *state = (1.0 - *update) * new + *update * *state;
+        }
+        Ok(())
+    }
+
+    fn lstm(&self, side: &mut Side, gates: &mut [f32], of_states: &[f32], states: Range<usize>) {
+        let hidden = self.hidden;
+        let [of_gate, of_cell, of_hidden] = [0, 1, 2].map(|at| side.activations[at]);
+        let peephole = |which: usize, at: usize| {
+            let weight = side.peepholes.get(which * hidden + at);
+            weight.copied().unwrap_or(0.0)
+        };
+        let cells = side.cell_state[states.clone()].iter_mut();
+        let all = cells.zip(&mut side.state[states]).enumerate();
+        for (at, (cell, state)) in all {
+            // The gates are in the order of inputs, outputs, forgetting and cells.
+            let [input, output, forget, new] =
+                [0, 1, 2, 3].map(|gate| gates[gate * hidden + at] + of_states[gate * hidden + at]);
+            let input = of_gate.of(self.clipped(input + peephole(0, at) * *cell));
+            let forget = match self.coupled {
+                true => 1.0 - input,
+                false => of_gate.of(self.clipped(forget + peephole(2, at) * *cell)),
+            };
+            *cell = forget * *cell + input * of_cell.of(self.clipped(new));
+            let output = of_gate.of(self.clipped(output + peephole(1, at) * *cell));
+            *state = output * of_hidden.of(*cell);
+        }
+    }
+}
+
+/// The products of rows with other rows.
+fn products(rows: FloatRows, others: FloatRows) -> TractResult<Vec<f32>> {
+    ensure!(
+        rows.columns == others.columns,
+        "its weights are for {} values, but there are {}",
+        others.columns,
+        rows.columns
+    );
+    let mut made = vec![0.0; rows.rows * others.rows];
+    if rows.rows == 1 {
+        for (at, value) in made.iter_mut().enumerate() {
+            *value = dot_of_floats(rows.row(0), others.row(at));
+        }
+        return Ok(made);
+    }
+    let fits = AtomicBool::new(true);
+    let part = |part: Range<usize>, made: &mut [f32]| {
+        let own = rows.of_rows(part.start, part.len());
+        if !own.is_some_and(|own| multiply_transposed(own, others, made)) {
+            fits.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let cost = cost_of_product(made.len() * rows.columns);
+    with_pool(|| split_rows(&mut made, others.rows, cost, part))?;
+    ensure!(
+        fits.into_inner(),
+        "its weights have another size than its inputs"
+    );
+    Ok(made)
+}
