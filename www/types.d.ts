@@ -1390,6 +1390,16 @@ export interface TokenPreview {
   typeId: number;
 }
 
+/** Expected memory of a run. */
+export interface TuneForecast {
+  /** The layer that needs the most memory. */
+  layer: string;
+  /** Bytes of its data and of its learning, at most. */
+  layerBytes: number;
+  /** Number of layers. */
+  layers: number;
+}
+
 /**
  * The part of a model that a report describes.
  * - "layer": One layer.
@@ -1400,6 +1410,8 @@ export type TunedPart = 'layer' | 'block' | 'model';
 
 /** Result of a run. */
 export interface TuningSummary {
+  /** The expected memory of the layer that needs most; `None` without layers. */
+  forecast: TuneForecast | null;
   /** The most bytes of the values between two layers. */
   frontierBytes: number;
   /** The whole model; `None` with fewer than four samples. */

@@ -5,7 +5,8 @@
 use octet_graph::operators::Operator;
 use octet_graph::{Attribute, Node};
 
-use super::native::recurrent::{CELL_STATE, LENGTHS, STATE, is_activation};
+use super::native::gate_functions::is_activation;
+use super::native::recurrent::{CELL_STATE, LENGTHS, STATE};
 
 /// Rewrites a node for tract. A node with direction `reverse` becomes one that runs forwards,
 /// between two reversals of the sequence. A node that tract can't run gets the name of the native

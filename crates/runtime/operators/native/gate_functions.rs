@@ -3,11 +3,11 @@
 use octet_graph::operators::Operator;
 use tract_onnx::tract_hir::internal::*;
 
-use super::super::NativeCall;
+use super::NativeCall;
 
-/// A function of a gate.
+/// A function of a gate, with its parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Activation {
+pub(super) struct GateFunction {
     function: fn(f32, f32, f32) -> f32,
     alpha: f32,
     beta: f32,
@@ -70,7 +70,7 @@ pub(in crate::operators) fn is_activation(name: &[u8]) -> bool {
         .any(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
-impl Activation {
+impl GateFunction {
     pub(super) fn of(self, x: f32) -> f32 {
         (self.function)(x, self.alpha, self.beta)
     }
@@ -78,7 +78,7 @@ impl Activation {
 
 /// The functions of all gates and directions. Those with parameters take the next ones of the
 /// attributes.
-pub(super) fn activations(call: &NativeCall, sides: usize) -> TractResult<Vec<Activation>> {
+pub(super) fn activations(call: &NativeCall, sides: usize) -> TractResult<Vec<GateFunction>> {
     let usual = Operator::of(call.node).activations;
     let named: Vec<String> = match call.node.attribute("activations") {
         Some(given) => {
@@ -113,7 +113,7 @@ pub(super) fn activations(call: &NativeCall, sides: usize) -> TractResult<Vec<Ac
         let parameter = |default: Option<f32>, given: &mut std::vec::IntoIter<f32>| {
             default.map_or(0.0, |default| given.next().unwrap_or(default))
         };
-        Ok(Activation {
+        Ok(GateFunction {
             function,
             alpha: parameter(alpha, &mut alphas),
             beta: parameter(beta, &mut betas),

@@ -7,29 +7,29 @@ use octet_int8::{cost_of_product, split_rows, with_pool};
 use octet_kernels::{FloatRows, dot_of_floats, multiply_transposed};
 use tract_onnx::tract_hir::internal::*;
 
-use super::activations::Activation;
+use super::gate_functions::GateFunction;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cell {
+pub(super) enum RecurrentCell {
     Gru,
     Lstm,
     Rnn,
 }
 
-impl Cell {
+impl RecurrentCell {
     /// Number of gates.
     pub(super) fn gates(self) -> usize {
         match self {
-            Cell::Gru => 3,
-            Cell::Lstm => 4,
-            Cell::Rnn => 1,
+            RecurrentCell::Gru => 3,
+            RecurrentCell::Lstm => 4,
+            RecurrentCell::Rnn => 1,
         }
     }
 }
 
-/// What all directions of a layer share.
-pub(super) struct Layer<'a> {
-    pub(super) cell: Cell,
+/// The part of a layer that its directions share.
+pub(super) struct RecurrentLayer<'a> {
+    pub(super) cell: RecurrentCell,
     pub(super) batch_first: bool,
     pub(super) steps: usize,
     pub(super) batch: usize,
@@ -47,7 +47,7 @@ pub(super) struct Layer<'a> {
 }
 
 /// The constants and states of a direction.
-pub(super) struct Side<'a> {
+pub(super) struct RecurrentDirection<'a> {
     pub(super) backwards: bool,
     /// A row for each gate and output.
     pub(super) weights: FloatRows<'a>,
@@ -55,12 +55,12 @@ pub(super) struct Side<'a> {
     /// Biases of inputs and states, or nothing.
     pub(super) bias: &'a [f32],
     pub(super) peepholes: &'a [f32],
-    pub(super) activations: &'a [Activation],
+    pub(super) activations: &'a [GateFunction],
     pub(super) state: Vec<f32>,
     pub(super) cell_state: Vec<f32>,
 }
 
-impl Layer<'_> {
+impl RecurrentLayer<'_> {
     /// The row of a step of a sequence.
     fn row(&self, step: usize, sequence: usize) -> usize {
         match self.batch_first {
@@ -94,13 +94,13 @@ impl Layer<'_> {
     /// Runs a direction. `write` takes the output of a step of a sequence.
     pub(super) fn run(
         &self,
-        side: &mut Side,
+        side: &mut RecurrentDirection,
         mut write: impl FnMut(usize, usize, &[f32]),
     ) -> TractResult<()> {
         let (hidden, wide) = (self.hidden, self.cell.gates() * self.hidden);
         let mut from_inputs = products(self.inputs, side.weights)?;
         // In a GRU that resets after the product, the last gate's second bias stays with the state.
-        let kept = self.cell == Cell::Gru && self.resets_after;
+        let kept = self.cell == RecurrentCell::Gru && self.resets_after;
         let shared = if kept { 2 * hidden } else { wide };
         if let Some((of_inputs, of_states)) = side.bias.split_at_checked(wide) {
             for row in from_inputs.chunks_mut(wide) {
@@ -128,9 +128,9 @@ impl Layer<'_> {
                 let of_states = &of_states[sequence * wide..][..wide];
                 let states = sequence * hidden..(sequence + 1) * hidden;
                 match self.cell {
-                    Cell::Rnn => self.rnn(side, &mut gates, of_states, states.clone()),
-                    Cell::Gru => self.gru(side, &mut gates, of_states, states.clone())?,
-                    Cell::Lstm => self.lstm(side, &mut gates, of_states, states.clone()),
+                    RecurrentCell::Rnn => self.rnn(side, &mut gates, of_states, states.clone()),
+                    RecurrentCell::Gru => self.gru(side, &mut gates, of_states, states.clone())?,
+                    RecurrentCell::Lstm => self.lstm(side, &mut gates, of_states, states.clone()),
                 }
                 write(at, sequence, &side.state[states]);
             }
@@ -139,7 +139,7 @@ impl Layer<'_> {
     }
 
     /// The products of all states and the recurrence weights.
-    fn products_of_states(&self, side: &Side) -> TractResult<Vec<f32>> {
+    fn products_of_states(&self, side: &RecurrentDirection) -> TractResult<Vec<f32>> {
         let states = FloatRows::new(&side.state, self.batch, self.hidden);
         products(
             states.context("its state has another size")?,
@@ -147,7 +147,13 @@ impl Layer<'_> {
         )
     }
 
-    fn rnn(&self, side: &mut Side, gates: &mut [f32], of_states: &[f32], states: Range<usize>) {
+    fn rnn(
+        &self,
+        side: &mut RecurrentDirection,
+        gates: &mut [f32],
+        of_states: &[f32],
+        states: Range<usize>,
+    ) {
         let values = gates.iter().zip(of_states);
         for (state, (gate, more)) in side.state[states].iter_mut().zip(values) {
             *state = side.activations[0].of(self.clipped(gate + more));
@@ -156,7 +162,7 @@ impl Layer<'_> {
 
     fn gru(
         &self,
-        side: &mut Side,
+        side: &mut RecurrentDirection,
         gates: &mut [f32],
         of_states: &[f32],
         states: Range<usize>,
@@ -195,7 +201,13 @@ impl Layer<'_> {
         Ok(())
     }
 
-    fn lstm(&self, side: &mut Side, gates: &mut [f32], of_states: &[f32], states: Range<usize>) {
+    fn lstm(
+        &self,
+        side: &mut RecurrentDirection,
+        gates: &mut [f32],
+        of_states: &[f32],
+        states: Range<usize>,
+    ) {
         let hidden = self.hidden;
         let [of_gate, of_cell, of_hidden] = [0, 1, 2].map(|at| side.activations[at]);
         let peephole = |which: usize, at: usize| {

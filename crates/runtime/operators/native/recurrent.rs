@@ -1,24 +1,20 @@
-//! GRU, LSTM and RNN in all their variants. tract runs the usual ones, which are faster there; the
-//! others come here ([`crate::operators::recurrent`]).
-
-mod activations;
-mod cells;
+//! GRU, LSTM and RNN in all their variants. tract runs the usual ones; the others come here
+//! ([`crate::operators::recurrent`]).
 
 use octet_kernels::FloatRows;
 use tract_onnx::tract_hir::internal::*;
 
+use super::gate_functions::activations;
+use super::recurrent_cells::{RecurrentCell, RecurrentDirection, RecurrentLayer};
 use super::{NativeCall, NativeKernel};
-use activations::activations;
-pub(in crate::operators) use activations::is_activation;
-use cells::{Cell, Layer, Side};
 
 /// The operators of this file, and the names under which tract knows them.
 pub(super) static KERNELS: &[NativeKernel] = &[
-    NativeKernel::several("GRU", |call, made| run(call, made, Cell::Gru))
+    NativeKernel::several("GRU", |call, made| run(call, made, RecurrentCell::Gru))
         .known_as("GRU in general"),
-    NativeKernel::several("LSTM", |call, made| run(call, made, Cell::Lstm))
+    NativeKernel::several("LSTM", |call, made| run(call, made, RecurrentCell::Lstm))
         .known_as("LSTM in general"),
-    NativeKernel::several("RNN", |call, made| run(call, made, Cell::Rnn))
+    NativeKernel::several("RNN", |call, made| run(call, made, RecurrentCell::Rnn))
         .known_as("RNN in general"),
 ];
 
@@ -27,7 +23,7 @@ pub(in crate::operators) const STATE: usize = 5;
 pub(in crate::operators) const CELL_STATE: usize = 6;
 const PEEPHOLES: usize = 7;
 
-fn run(call: &NativeCall, made: &mut [Tensor], cell: Cell) -> TractResult<()> {
+fn run(call: &NativeCall, made: &mut [Tensor], cell: RecurrentCell) -> TractResult<()> {
     let batch_first = call.is_set("layout");
     let [first, second, inputs] = call.sizes(0)?;
     let [steps, batch] = if batch_first {
@@ -53,7 +49,7 @@ fn run(call: &NativeCall, made: &mut [Tensor], cell: Cell) -> TractResult<()> {
                 .all(|length| (0..=steps as i64).contains(length)),
         "its lengths {lengths:?} do not fit {batch} sequences of at most {steps} steps"
     );
-    let layer = Layer {
+    let layer = RecurrentLayer {
         cell,
         batch_first,
         steps,
@@ -93,7 +89,7 @@ fn run(call: &NativeCall, made: &mut [Tensor], cell: Cell) -> TractResult<()> {
         let rows = |slot: usize, columns: usize| -> TractResult<FloatRows> {
             FloatRows::new(part(slot, at, wide * columns)?, wide, columns).context("its weights")
         };
-        let mut side = Side {
+        let mut side = RecurrentDirection {
             backwards: direction == "reverse" || at == 1,
             weights: rows(1, inputs)?,
             recurrence: rows(2, hidden)?,
