@@ -79,6 +79,12 @@ inBrowsers('weights rounded together', (visit) => {
     assert.match(losses, /dense0: after its steps the loss is [\d.e-]+ of its start/);
     assert.match(await stages(), /Fine-tuning: [1-4] of 4/);
 
+    await tab.select('#finetune', 'blocks');
+    await visit.says('#changed', /need a new calibration/);
+    assert.equal(await tab.$eval('#finetune', (field) => /** @type {HTMLSelectElement} */ (field).value), 'blocks');
+    await visit.quantize();
+    await visit.says('#learned', /of [1-4] blocks?/);
+
     // Steps for minutes: the run ends only because it is cancelled.
     await settings('weights: {type: i4}\nfinetune: {algorithm: adaround, num_iterations: 5000000}\n');
     await visit.start();
