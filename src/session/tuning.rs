@@ -79,6 +79,9 @@ fn parts(reports: &[LayerReport]) -> String {
 
 fn note(summary: &TuningSummary) -> String {
     let parts = parts(&summary.layers);
+    if !summary.layers.iter().any(LayerReport::is_changed) {
+        return format!("{parts} gained from learned rounding; more samples may help");
+    }
     match summary.judgement {
         Some(judged) if !judged.taken => format!(
             "the learned constants were dropped: on the samples that did not teach, the outputs have {:.1} dB with them and {:.1} dB \
@@ -287,5 +290,42 @@ impl From<TuneError> for Error {
             TuneError::Engine(error) => error.into(),
             other => Error::Tune(other),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::Judgement;
+
+    #[test]
+    fn a_run_without_a_gain_says_so() {
+        let layer = |taken: &str| LayerReport {
+            part: TunedPart::Layer,
+            layer: "conv".into(),
+            operator: "Conv".into(),
+            taken: taken.into(),
+            before: 2.0,
+            after: 1.0,
+            curve: Vec::new(),
+        };
+        let of = |taken: &str| {
+            note(&TuningSummary {
+                layers: vec![layer(taken)],
+                judgement: Some(Judgement {
+                    before: 20.0,
+                    after: 21.0,
+                    taken: true,
+                }),
+                samples: 4,
+                frontier_bytes: 0,
+                forecast: None,
+            })
+        };
+        assert_eq!(
+            of("given"),
+            "0 of 1 layers gained from learned rounding; more samples may help"
+        );
+        assert!(of("learned").starts_with("1 of 1 layers have learned constants"));
     }
 }

@@ -68,12 +68,15 @@ const layersTable = (layers) => table(['Layer', 'Operator', 'Taken', 'Error befo
   h('code', {}, layer.layer), layer.operator, proposals[layer.taken] ?? layer.taken, real(layer.before), real(layer.after), `${gained(layer).toFixed(1)} dB`,
 ]), [3, 4, 5]);
 
+/** True if the part has learned constants. @param {LayerReport} part */
+const isChanged = ({ taken }) => taken !== 'given' && taken !== 'not possible';
+
 /** Counts the parts of each kind that changed: "2 of 7 layers and 1 of 2 blocks changed". @param {LayerReport[]} layers */
 function changed(layers) {
   const kinds = Object.entries({ layer: 'layer', block: 'block', model: 'distillation' });
   const told = kinds.flatMap(([kind, word]) => {
     const own = layers.filter(({ part }) => part === kind);
-    const gaining = own.filter(({ taken }) => taken !== 'given' && taken !== 'not possible').length;
+    const gaining = own.filter(isChanged).length;
     return own.length ? [`${count(gaining)} of ${plural(own.length, word)}`] : [];
   });
   return `${told.join(' and ')} changed`;
@@ -81,8 +84,11 @@ function changed(layers) {
 
 /** The verdict on what a run learned, and its layers. @param {NonNullable<Calibration['tuned']>} summary */
 export function learned({ layers, judgement, samples, resumed }) {
-  const [title, kind] = !judgement ? ['Learned, not judged', 'fair'] : judgement.taken ? ['The learned weights are used', 'good'] : ['The learned weights are dropped', 'fair'];
-  const words = !judgement
+  const nothing = !layers.some(isChanged);
+  const [title, kind] = nothing ? ['Nothing was learned', 'fair'] : !judgement ? ['Learned, not judged', 'fair'] : judgement.taken ? ['The learned weights are used', 'good'] : ['The learned weights are dropped', 'fair'];
+  const words = nothing
+    ? `${changed(layers)}, because none gained on positions that did not teach. More samples may help.`
+    : !judgement
     ? `${changed(layers)}. With four samples or more, some of them would judge the whole model.`
     : judgement.taken
       ? `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB in place of ${judgement.before.toFixed(1)}. ${changed(layers)}.`
