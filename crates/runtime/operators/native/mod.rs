@@ -9,6 +9,7 @@ mod block_gather;
 mod cumulative;
 mod data_movement;
 pub(super) mod gate_functions;
+mod gate_weights;
 mod grid;
 mod group_query;
 mod kernel;

@@ -5,6 +5,7 @@ use octet_kernels::FloatRows;
 use tract_onnx::tract_hir::internal::*;
 
 use super::gate_functions::activations;
+use super::gate_weights::GateWeights;
 use super::recurrent_cells::{RecurrentCell, RecurrentDirection, RecurrentLayer};
 use super::{NativeCall, NativeKernel};
 
@@ -91,8 +92,8 @@ fn run(call: &NativeCall, made: &mut [Tensor], cell: RecurrentCell) -> TractResu
         };
         let mut side = RecurrentDirection {
             backwards: direction == "reverse" || at == 1,
-            weights: rows(1, inputs)?,
-            recurrence: rows(2, hidden)?,
+            weights: GateWeights::new(rows(1, inputs)?, steps * batch),
+            recurrence: GateWeights::new(rows(2, hidden)?, batch),
             bias: part(3, at, 2 * wide)?,
             peepholes: part(PEEPHOLES, at, 3 * hidden)?,
             activations: &activations[at * each..(at + 1) * each],

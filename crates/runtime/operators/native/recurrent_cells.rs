@@ -1,13 +1,12 @@
 //! The steps of a direction.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use octet_int8::{cost_of_product, split_rows, with_pool};
-use octet_kernels::{FloatRows, dot_of_floats, multiply_transposed};
+use octet_kernels::FloatRows;
 use tract_onnx::tract_hir::internal::*;
 
 use super::gate_functions::GateFunction;
+use super::gate_weights::GateWeights;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecurrentCell {
@@ -50,8 +49,8 @@ pub(super) struct RecurrentLayer<'a> {
 pub(super) struct RecurrentDirection<'a> {
     pub(super) backwards: bool,
     /// A row for each gate and output.
-    pub(super) weights: FloatRows<'a>,
-    pub(super) recurrence: FloatRows<'a>,
+    pub(super) weights: GateWeights<'a>,
+    pub(super) recurrence: GateWeights<'a>,
     /// Biases of inputs and states, or nothing.
     pub(super) bias: &'a [f32],
     pub(super) peepholes: &'a [f32],
@@ -98,7 +97,7 @@ impl RecurrentLayer<'_> {
         mut write: impl FnMut(usize, usize, &[f32]),
     ) -> TractResult<()> {
         let (hidden, wide) = (self.hidden, self.cell.gates() * self.hidden);
-        let mut from_inputs = products(self.inputs, side.weights)?;
+        let mut from_inputs = side.weights.products(self.inputs)?;
         // In a GRU that resets after the product, the last gate's second bias stays with the state.
         let kept = self.cell == RecurrentCell::Gru && self.resets_after;
         let shared = if kept { 2 * hidden } else { wide };
@@ -141,10 +140,8 @@ impl RecurrentLayer<'_> {
     /// The products of all states and the recurrence weights.
     fn products_of_states(&self, side: &RecurrentDirection) -> TractResult<Vec<f32>> {
         let states = FloatRows::new(&side.state, self.batch, self.hidden);
-        products(
-            states.context("its state has another size")?,
-            side.recurrence,
-        )
+        side.recurrence
+            .products(states.context("its state has another size")?)
     }
 
     fn rnn(
@@ -188,10 +185,9 @@ impl RecurrentLayer<'_> {
                 .zip(&*state)
                 .map(|(reset, state)| reset * state)
                 .collect();
-            let rows = side.recurrence.of_rows(2 * hidden, hidden);
-            let rows = rows.context("its recurrence weights have another size")?;
-            for (at, candidate) in candidate.iter_mut().enumerate() {
-                *candidate += dot_of_floats(&left, rows.row(at));
+            let products = side.recurrence.of_row(2 * hidden..3 * hidden, &left)?;
+            for (candidate, more) in candidate.iter_mut().zip(products) {
+                *candidate += more;
             }
         }
         for ((state, candidate), update) in state.iter_mut().zip(candidate).zip(update) {
@@ -230,36 +226,4 @@ impl RecurrentLayer<'_> {
             *state = output * of_hidden.of(*cell);
         }
     }
-}
-
-/// The products of rows with other rows.
-fn products(rows: FloatRows, others: FloatRows) -> TractResult<Vec<f32>> {
-    ensure!(
-        rows.columns == others.columns,
-        "its weights are for {} values, but there are {}",
-        others.columns,
-        rows.columns
-    );
-    let mut made = vec![0.0; rows.rows * others.rows];
-    if rows.rows == 1 {
-        for (at, value) in made.iter_mut().enumerate() {
-            *value = dot_of_floats(rows.row(0), others.row(at));
-        }
-        return Ok(made);
-    }
-    let fits = AtomicBool::new(true);
-    let part = |part: Range<usize>, made: &mut [f32]| {
-        let own = rows.of_rows(part.start, part.len());
-        if !own.is_some_and(|own| multiply_transposed(own, others, made)) {
-            fits.store(false, Ordering::Relaxed);
-        }
-        Ok(())
-    };
-    let cost = cost_of_product(made.len() * rows.columns);
-    with_pool(|| split_rows(&mut made, others.rows, cost, part))?;
-    ensure!(
-        fits.into_inner(),
-        "its weights have another size than its inputs"
-    );
-    Ok(made)
 }
