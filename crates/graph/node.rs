@@ -117,11 +117,14 @@ impl Node {
         self.op_type == operator && domain_named(self.domain.as_deref()).is_empty()
     }
 
-    /// Display name: the node's name, or that of its first output.
+    /// Display name: the node's name, or that of its first output that is not omitted.
     pub fn title(&self) -> &str {
         match self.name.as_deref() {
             Some(name) if !name.is_empty() => name,
-            _ => self.output.first().map_or("", String::as_str),
+            _ => {
+                let mut outputs = self.output.iter().map(String::as_str);
+                outputs.find(|name| !name.is_empty()).unwrap_or("")
+            }
         }
     }
 
