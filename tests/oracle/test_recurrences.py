@@ -125,6 +125,13 @@ def test_sequences_come_first_in_the_other_layout(operator, tmp_path):
     same(expected, made)
 
 
+def test_a_negative_clip_is_refused_in_words(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(model("RNN", "forward", clip=-1.0), path)
+    done, _ = attempt(path, sample(LENGTHS), tmp_path)
+    assert done.returncode == 1 and "its clip -1 is negative" in done.stderr, done.stderr
+
+
 def test_a_length_beyond_the_steps_is_refused_in_words(tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(model("GRU", "forward"), path)

@@ -9,6 +9,8 @@ mod grams;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use octet_kernels::{FloatRows, multiply, take_off};
 use rayon::prelude::*;
 
@@ -124,17 +126,10 @@ impl<'a> ClosedForm<'a> {
                         *weight += (freedom.shift * more) as f32;
                     }
                 }
-                let scale = scales[at];
-                let round = |_: usize, wanted| self.round(output, scale, wanted);
                 let integers = &mut integers[at * inputs..][own.clone()];
-                for (integer, &weight) in integers.iter_mut().zip(&weights) {
-                    *integer = round(0, weight.into()).0;
-                }
-                if let Some(factor) = &block.factor {
-                    factor.improve(&weights, integers, round);
-                }
+                self.round_weights(block, output, scales[at], &weights, integers);
                 let pairs = integers.iter().zip(floats);
-                errors.extend(pairs.map(|(&integer, float)| integer as f32 * scale - float));
+                errors.extend(pairs.map(|(&integer, float)| integer as f32 * scales[at] - float));
             }
             self.subtract_products(&mut residual, &errors, block.rows.clone())?;
         }
@@ -156,19 +151,29 @@ impl<'a> ClosedForm<'a> {
         Ok(solution)
     }
 
+    /// Rounds the weights of a block of inputs: to nearest, and then by GPTQ. Returns GPTQ's error.
+    fn round_weights(
+        &self,
+        block: &InputBlock,
+        output: usize,
+        scale: f32,
+        weights: &[f32],
+        integers: &mut [i32],
+    ) -> Option<f64> {
+        let round = |_: usize, wanted| self.round(output, scale, wanted);
+        for (integer, &weight) in integers.iter_mut().zip(weights) {
+            *integer = round(0, weight.into()).0;
+        }
+        Some(block.factor.as_ref()?.improve(weights, integers, round)[1])
+    }
+
     /// The scale with the least error of an output, among some near the given one.
     fn best_scale(&self, blocks: &[InputBlock], output: usize, weights: &[f32], given: f32) -> f32 {
         let error = |scale: f32| -> f64 {
             let of_block = |block: &InputBlock| {
-                let round = |_: usize, wanted| self.round(output, scale, wanted);
-                let mut integers = vec![0; block.inputs.len()];
                 let weights = &weights[block.inputs.clone()];
-                Some(
-                    block
-                        .factor
-                        .as_ref()?
-                        .improve(weights, &mut integers, round)[1],
-                )
+                let mut integers = vec![0; weights.len()];
+                self.round_weights(block, output, scale, weights, &mut integers)
             };
             blocks.iter().filter_map(of_block).sum()
         };
@@ -205,7 +210,7 @@ impl<'a> ClosedForm<'a> {
         &self,
         values: &mut [f32],
         weights: &[f32],
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
     ) -> Result<(), TuneError> {
         let broken = || TuneError::Broken("a product");
         let taught = &self.problem.taught;

@@ -39,6 +39,9 @@ fn run(call: &NativeCall, made: &mut [Tensor], cell: RecurrentCell) -> TractResu
         sides == if direction == "bidirectional" { 2 } else { 1 },
         "its weights are for {sides} directions, but its direction is {direction}"
     );
+    ensure!(hidden > 0, "its recurrence weights are empty");
+    let clip = call.node.float("clip").unwrap_or(f32::INFINITY);
+    ensure!(clip >= 0.0, "its clip {clip} is negative");
     let lengths = match call.input(LENGTHS) {
         Some(_) => call.integers(LENGTHS)?,
         None => vec![steps as i64; batch],
@@ -59,7 +62,7 @@ fn run(call: &NativeCall, made: &mut [Tensor], cell: RecurrentCell) -> TractResu
         sides,
         inputs: FloatRows::new(call.floats(0)?, steps * batch, inputs).context("its input")?,
         lengths: lengths.iter().map(|&length| length as usize).collect(),
-        clip: call.node.float("clip").unwrap_or(f32::INFINITY),
+        clip,
         resets_after: call.is_set("linear_before_reset"),
         coupled: call.is_set("input_forget"),
     };
