@@ -15,11 +15,15 @@ pub fn give_back() {
     }
 }
 
-/// Makes glibc map each block from 1 MiB on separately, from here on. Otherwise small long-lived
-/// blocks fragment its heap where large ones come and go: a network with activations of 10 MiB took
-/// four times its allocations. The cost is a quarter of the time for a model of small layers, and
-/// little for a large one.
-pub fn give_back_large_blocks() {
+/// Makes glibc map each block of at least so many bytes separately, from here on. Otherwise small
+/// long-lived blocks fragment its heap where large ones come and go: a network with activations of
+/// 10 MiB took four times its allocations. With 1 MiB, the cost is a quarter of the time for a model
+/// of small layers, and little for a large one.
+#[cfg_attr(
+    not(all(target_os = "linux", target_env = "gnu")),
+    allow(unused_variables)
+)]
+pub fn give_back_large_blocks(bytes: i32) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         /// `M_MMAP_THRESHOLD` of glibc's malloc.h.
@@ -29,7 +33,7 @@ pub fn give_back_large_blocks() {
         }
         // SAFETY: glibc lets any thread set this at any time; existing blocks stay in place.
         unsafe {
-            mallopt(THRESHOLD, 1 << 20);
+            mallopt(THRESHOLD, bytes);
         }
     }
 }

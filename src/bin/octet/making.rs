@@ -120,7 +120,7 @@ pub fn make(
     )?;
     if let Some(forecast) = &forecast {
         if forecast.live_bytes > LARGE {
-            allocator::give_back_large_blocks();
+            allocator::give_back_large_blocks(1 << 20);
         }
         if options.forecast {
             progress.clear();
