@@ -9,6 +9,7 @@ use octet_onnx::schema::DataType;
 use rayon::prelude::*;
 
 use crate::TuneError;
+use crate::layers::integer_ends;
 use crate::rows::{Place, Positions};
 
 /// Bytes of the floats of a part, so that they stay in a processor's own cache.
@@ -37,14 +38,9 @@ impl LayerInputs {
         rows: usize,
         columns: usize,
     ) -> Result<LayerInputs, TuneError> {
-        let (most, shift) = match element {
-            DataType::Uint8 => (255, 0),
-            DataType::Int8 => (255, 128),
-            DataType::Uint16 => (65535, 0),
-            DataType::Int16 => (65535, 32768),
-            _ => return Err(TuneError::Broken("the type of a layer's input")),
-        };
-        let zero_point = zero_point + shift;
+        let ends = integer_ends(element);
+        let [low, high] = ends.ok_or(TuneError::Broken("the type of a layer's input"))?;
+        let (zero_point, most) = (zero_point - low, high - low);
         let count = rows * columns;
         let integers = match most {
             255 => UnsignedIntegers::Bytes(vec![zero_point as u8; count]),
@@ -112,7 +108,7 @@ impl LayerInputs {
         &mut self,
         other: &LayerInputs,
         column_of: impl Fn(usize) -> Option<usize> + Sync,
-    ) {
+    ) -> Result<(), TuneError> {
         let columns = [self.columns, other.columns];
         match (&mut self.integers, &other.integers) {
             (UnsignedIntegers::Bytes(to), UnsignedIntegers::Bytes(from)) => {
@@ -121,8 +117,9 @@ impl LayerInputs {
             (UnsignedIntegers::Words(to), UnsignedIntegers::Words(from)) => {
                 take(to, from, columns, column_of)
             }
-            _ => {}
+            _ => return Err(TuneError::Broken("the type of a layer's input")),
         }
+        Ok(())
     }
 
     /// Number of positions.
@@ -243,7 +240,8 @@ mod tests {
             let floats = inputs.floats(0..2, 1..3, &mut buffer).unwrap();
             assert_eq!(floats.values, [real(2), real(4), real(3), real(5)]);
             let mut others = LayerInputs::zeros(element, (0.5, zero_point), 2, 5).unwrap();
-            others.take(&inputs, |at| (at != 1).then_some(4 - at));
+            let column_of = |at: usize| (at != 1).then_some(4 - at);
+            others.take(&inputs, column_of).unwrap();
             let floats = others.floats(1..2, 0..5, &mut buffer).unwrap();
             assert_eq!(floats.values, [0.0, 0.0, real(5), 0.0, real(1)]);
         }

@@ -221,6 +221,17 @@ fn activation(float: &Graph, node: &Node) -> LayerFunction {
     }
 }
 
+/// The lowest and highest integer of the type of an activation.
+pub(crate) fn integer_ends(element: DataType) -> Option<[i32; 2]> {
+    Some(match element {
+        DataType::Uint8 => [0, 255],
+        DataType::Int8 => [-128, 127],
+        DataType::Uint16 => [0, 65535],
+        DataType::Int16 => [-32768, 32767],
+        _ => return None,
+    })
+}
+
 /// The grid of the QuantizeLinear that reads a layer's output.
 fn output_grid(quantized: &Graph, node: &Node) -> Option<QuantizationGrid> {
     let reader = quantized.only_consumer(node.output.first()?)?;
@@ -230,13 +241,7 @@ fn output_grid(quantized: &Graph, node: &Node) -> Option<QuantizationGrid> {
     }
     let scale = constant(quantized, linear, 1)?.to_f32().ok()?;
     let zero_point = constant(quantized, linear, 2)?;
-    let [low, high] = match zero_point.element().ok()? {
-        DataType::Uint8 => [0, 255],
-        DataType::Int8 => [-128, 127],
-        DataType::Uint16 => [0, 65535],
-        DataType::Int16 => [-32768, 32767],
-        _ => return None,
-    };
+    let [low, high] = integer_ends(zero_point.element().ok()?)?;
     let zero_point = *whole(Some(zero_point), 1)?.first()?;
     QuantizationGrid::new(*scale.first()?, low - zero_point, high - zero_point)
 }

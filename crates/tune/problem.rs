@@ -155,8 +155,8 @@ impl LayerProblem {
             let parts = together.par_iter().map(|&sample| of_sample(sample));
             let parts = parts.collect::<Result<Vec<PositionRows>, _>>()?;
             for (&sample, rows) in together.iter().zip(&parts) {
-                taught.take(rows, &columns[sample], false);
-                judged.take(rows, &columns[sample], true);
+                taught.take(rows, &columns[sample], false)?;
+                judged.take(rows, &columns[sample], true)?;
             }
         }
         Ok(LayerProblem {
@@ -240,14 +240,20 @@ impl LayerProblem {
 
 impl PositionRows {
     /// Takes the positions of a sample whose column says that they judge or teach.
-    fn take(&mut self, of_sample: &PositionRows, columns: &[(bool, usize)], judge: bool) {
+    fn take(
+        &mut self,
+        of_sample: &PositionRows,
+        columns: &[(bool, usize)],
+        judge: bool,
+    ) -> Result<(), TuneError> {
         let column_of = |at: usize| {
             let &(judges, column) = columns.get(at)?;
             (judges == judge).then_some(column)
         };
-        self.inputs.take(&of_sample.inputs, column_of);
+        self.inputs.take(&of_sample.inputs, column_of)?;
         let counts = [self.count, of_sample.count];
         take(&mut self.wanted, &of_sample.wanted, counts, column_of);
+        Ok(())
     }
 }
 

@@ -56,17 +56,13 @@ fn steps_and_states(ctx: &ShapeContext) -> Vec<Option<InferredValue>> {
         return vec![Some(InferredValue::new(element, None)); 3];
     };
     let sides = Dim::Known(if both { 2 } else { 1 });
-    let (all, last) = match batch_first {
-        true => {
-            let [batch, steps] = [shape[0].clone(), shape[1].clone()];
-            let all = vec![batch.clone(), steps, sides.clone(), hidden.clone()];
-            (all, vec![batch, sides, hidden])
-        }
-        false => {
-            let [steps, batch] = [shape[0].clone(), shape[1].clone()];
-            let all = vec![steps, sides.clone(), batch.clone(), hidden.clone()];
-            (all, vec![sides, batch, hidden])
-        }
+    let [first, second] = [shape[0].clone(), shape[1].clone()];
+    let (all, last) = if batch_first {
+        let all = vec![first.clone(), second, sides.clone(), hidden.clone()];
+        (all, vec![first, sides, hidden])
+    } else {
+        let all = vec![first, sides.clone(), second.clone(), hidden.clone()];
+        (all, vec![sides, second, hidden])
     };
     [all, last.clone(), last]
         .map(|s| Some(InferredValue::new(element, Some(s))))

@@ -11,17 +11,17 @@ pub(super) struct Batch<'a> {
     pub(super) problem: &'a LayerProblem,
     pub(super) part: &'a OutputPart,
     pub(super) first: usize,
-    pub(super) together: usize,
+    /// The inputs at these positions.
+    pub(super) inputs: FloatRows<'a>,
 }
 
 impl Batch<'_> {
-    /// Writes the gradient of the weighted mean squared error, for the inputs `x` of the positions: to `values` by the outputs before the
+    /// Writes the gradient of the weighted mean squared error: to `values` by the outputs before the
     /// activation, to `gradient` by the weights. Returns the sum of the squared errors if it is
     /// `measured`, and 0 otherwise.
     pub(super) fn gradient(
         &self,
         (reals, bias, weight_of): (&[f32], &[f32], &[f32]),
-        x: FloatRows,
         stage: &mut OutputStage,
         values: &mut [f32],
         gradient: &mut [f32],
@@ -32,12 +32,13 @@ impl Batch<'_> {
             problem,
             part,
             first,
-            together,
+            inputs,
         } = *self;
+        let together = inputs.columns;
         let rows = &problem.taught;
         let weights =
             FloatRows::new(reals, part.outputs.len(), problem.inputs).ok_or_else(broken)?;
-        if !multiply(weights, x, values) {
+        if !multiply(weights, inputs, values) {
             return Err(broken());
         }
         for (row, bias) in values.chunks_mut(together).zip(bias) {
@@ -60,7 +61,7 @@ impl Batch<'_> {
         }
         stage.backward(values);
         let slopes = FloatRows::new(values, part.outputs.len(), together).ok_or_else(broken)?;
-        match multiply_transposed(slopes, x, gradient) {
+        match multiply_transposed(slopes, inputs, gradient) {
             true => Ok(error),
             false => Err(broken()),
         }
@@ -153,22 +154,18 @@ mod tests {
                 let problem = problem(groups, inputs, outputs, activation);
                 let parts = problem.parts();
                 let part = &parts[parts.len() - 1];
-                let batch = Batch {
-                    problem: &problem,
-                    part,
-                    first: 16,
-                    together: 32,
-                };
                 let own = part.outputs.start * inputs..part.outputs.end * inputs;
                 let bias = &problem.bias.as_ref().unwrap()[part.outputs.clone()];
                 let weight_of = vec![0.5; part.outputs.len()];
                 let mut floats = Vec::new();
                 let own_inputs = problem.inputs_of(part.group);
-                let x = problem
-                    .taught
-                    .inputs
-                    .floats(own_inputs, 16..48, &mut floats);
-                let x = x.unwrap();
+                let x = &problem.taught.inputs;
+                let batch = Batch {
+                    problem: &problem,
+                    part,
+                    first: 16,
+                    inputs: x.floats(own_inputs, 16..48, &mut floats).unwrap(),
+                };
                 let mut stage = OutputStage::new(activation, None);
                 let mut at = |reals: &[f32]| {
                     let (mut values, mut gradient) =
@@ -176,7 +173,6 @@ mod tests {
                     let error = batch
                         .gradient(
                             (reals, bias, &weight_of),
-                            x,
                             &mut stage,
                             &mut values,
                             &mut gradient,

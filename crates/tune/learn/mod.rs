@@ -165,18 +165,15 @@ impl Learner<'_> {
             let pull = options.pull(iteration, options.iterations);
             parameters.reals(pull, &mut reals);
             let measured = iteration * CURVE / options.iterations >= curve.len();
+            let columns = first..first + together;
             let batch = Batch {
                 problem,
                 part,
                 first,
-                together,
+                inputs: rows.inputs.floats(own.clone(), columns, &mut floats)?,
             };
-            let x = rows
-                .inputs
-                .floats(own.clone(), first..first + together, &mut floats)?;
             let error = batch.gradient(
                 (&reals, &bias, &weight_of),
-                x,
                 &mut stage,
                 &mut values,
                 &mut gradient,

@@ -9,7 +9,7 @@ use octet_training::reverse::{
     FakeQuantize, ProgramStep, ReverseOperation, ReverseProgram, ValueGather,
 };
 
-use crate::layers::TunedLayer;
+use crate::layers::{TunedLayer, integer_ends};
 
 /// The scale, zero point and type of a quantized value.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,13 +72,7 @@ pub(crate) fn grid_of(graph: &Graph, linear: &Node) -> Option<ValueGrid> {
 impl ValueGrid {
     /// The integers less the zero point.
     fn rounding(&self) -> Option<FakeQuantize> {
-        let [low, high] = match self.element {
-            DataType::Uint8 => [0, 255],
-            DataType::Int8 => [-128, 127],
-            DataType::Uint16 => [0, 65535],
-            DataType::Int16 => [-32768, 32767],
-            _ => return None,
-        };
+        let [low, high] = integer_ends(self.element)?;
         let zero_point = i32::try_from(self.zero_point).ok()?;
         Some(FakeQuantize {
             low: low - zero_point,

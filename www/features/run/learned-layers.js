@@ -82,17 +82,25 @@ function changed(layers) {
   return `${told.join(' and ')} changed`;
 }
 
+/**
+ * Title, colour and words of the verdict on what a run learned.
+ *
+ * @param {NonNullable<Calibration['tuned']>} summary
+ */
+function verdict({ layers, judgement }) {
+  const parts = changed(layers);
+  if (!layers.some(isChanged)) return ['Nothing was learned', 'fair', `${parts}, because none gained on positions that did not teach. More samples may help.`];
+  if (!judgement) return ['Learned, not judged', 'fair', `${parts}. With four samples or more, some of them would judge the whole model.`];
+  const [before, after] = [judgement.before, judgement.after].map((sqnr) => sqnr.toFixed(1));
+  return judgement.taken
+    ? ['The learned weights are used', 'good', `On samples that did not teach, the outputs have ${after} dB in place of ${before}. ${parts}.`]
+    : ['The learned weights are dropped', 'fair', `On samples that did not teach, the outputs have ${after} dB with them and ${before} without. More samples may help.`];
+}
+
 /** The verdict on what a run learned, and its layers. @param {NonNullable<Calibration['tuned']>} summary */
-export function learned({ layers, judgement, samples, resumed }) {
-  const nothing = !layers.some(isChanged);
-  const [title, kind] = nothing ? ['Nothing was learned', 'fair'] : !judgement ? ['Learned, not judged', 'fair'] : judgement.taken ? ['The learned weights are used', 'good'] : ['The learned weights are dropped', 'fair'];
-  const words = nothing
-    ? `${changed(layers)}, because none gained on positions that did not teach. More samples may help.`
-    : !judgement
-    ? `${changed(layers)}. With four samples or more, some of them would judge the whole model.`
-    : judgement.taken
-      ? `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB in place of ${judgement.before.toFixed(1)}. ${changed(layers)}.`
-      : `On samples that did not teach, the outputs have ${judgement.after.toFixed(1)} dB with them and ${judgement.before.toFixed(1)} without. More samples may help.`;
+export function learned(summary) {
+  const { layers, samples, resumed } = summary;
+  const [title, kind, words] = verdict(summary);
   return h('section', { class: 'gap', id: 'learned', 'aria-labelledby': 'learned-title' },
     h('div', { class: `callout ${kind}` }, h('h3', { id: 'learned-title' }, title), h('p', {}, words)),
     resumed > 0 && h('p', { class: 'note', id: 'resumed' }, `${kept(resumed)} This run continued after them.`),

@@ -72,6 +72,7 @@ const valueAt = (path, otherwise) => get(settings.value.document, path) ?? other
  */
 const setValue = (path, value, otherwise) => change(path, value === otherwise ? undefined : value);
 const scheme = () => /** @type {string} */ (valueAt(['scheme'], 'static'));
+/** The choice that the document makes; a block can have either algorithm. */
 const fineTuning = () => {
   if (valueAt(['finetune', 'blocks'], false)) return 'blocks';
   const chosen = valueAt(['finetune'], 'none');
@@ -113,7 +114,7 @@ function advanced() {
         choice('Activations', 'activations', () => String(valueAt(['activations', 'type'], 'u8')),
           [['u8', 'uint8 (widest support)'], ['i8', 'int8'], ['u16', 'uint16'], ['i16', 'int16']], (value) => setValue(['activations', 'type'], value, 'u8')),
         choice('Weight rounding', 'rounding', () => String(valueAt(['rounding'], 'nearest')), [['nearest', 'to nearest'], ['gptq', 'GPTQ (slower, more accurate)'], ['closed-form', 'GPTQ for quantized inputs (slow)']], (value) => setValue(['rounding'], value, 'nearest')),
-        choice('Fine-tuning', 'finetune', fineTuning, [['none', 'none'], ['adaround', 'AdaRound (minutes)'], ['adaquant', 'AdaQuant (minutes)'], ['blocks', 'AdaRound in blocks (longer)']], (value) => setValue(['finetune'], value === 'blocks' ? { blocks: true } : value, 'none')),
+        choice('Fine-tuning', 'finetune', fineTuning, [['none', 'none'], ['adaround', 'AdaRound (minutes)'], ['adaquant', 'AdaQuant (minutes)'], ['blocks', 'blocks of layers (longer)']], (value) => setValue(['finetune'], value === 'blocks' ? { blocks: true } : value, 'none')),
         choice('Format', 'format', () => String(valueAt(['format'], 'qdq')), formats, (value) => setValue(['format'], value, 'qdq')),
         tick('per-channel', 'Per-channel weight scales', 'More accurate; a few old runtimes need one scale per tensor.', ['weights', 'per_channel'], true),
         tick('equalize', 'Equalize channels', 'Rescales neighbouring layers so that their channels have similar ranges. Takes one more pass over the samples.', ['equalize'], false),

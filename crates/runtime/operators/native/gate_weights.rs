@@ -7,7 +7,7 @@ use octet_int8::{cost_of_product, split_rows, with_pool};
 use octet_kernels::{FloatRows, multiply, multiply_transposed};
 use tract_onnx::tract_hir::internal::*;
 
-/// Rows for which turning the weights pays.
+/// Rows from which on transposing the weights pays.
 const MANY: usize = 4;
 const TILE: usize = 16;
 
@@ -15,17 +15,17 @@ const TILE: usize = 16;
 pub(super) struct GateWeights<'a> {
     rows: FloatRows<'a>,
     /// A column for each gate and output, or nothing for few rows of values.
-    turned: Vec<f32>,
+    transposed: Vec<f32>,
 }
 
 impl<'a> GateWeights<'a> {
     /// Prepares products with this number of rows of values.
     pub(super) fn new(rows: FloatRows<'a>, count: usize) -> GateWeights<'a> {
-        let turned = match count >= MANY {
-            true => turned(rows),
+        let transposed = match count >= MANY {
+            true => transpose(rows),
             false => Vec::new(),
         };
-        GateWeights { rows, turned }
+        GateWeights { rows, transposed }
     }
 
     /// The products of rows of values with all weights.
@@ -37,20 +37,20 @@ impl<'a> GateWeights<'a> {
             self.rows.columns,
             values.columns
         );
-        if self.turned.is_empty() {
+        if self.transposed.is_empty() {
             let of_row = |row: usize| self.of_row(0..wide, values.row(row));
             let made = (0..values.rows)
                 .map(of_row)
                 .collect::<TractResult<Vec<_>>>()?;
             return Ok(made.concat());
         }
-        let turned = FloatRows::new(&self.turned, self.rows.columns, wide);
-        let turned = turned.context("its turned weights have another size")?;
+        let transposed = FloatRows::new(&self.transposed, self.rows.columns, wide);
+        let transposed = transposed.context("its transposed weights have another size")?;
         let mut made = vec![0.0; values.rows * wide];
         let fits = AtomicBool::new(true);
         let part = |part: Range<usize>, made: &mut [f32]| {
             let own = values.of_rows(part.start, part.len());
-            if !own.is_some_and(|own| multiply(own, turned, made)) {
+            if !own.is_some_and(|own| multiply(own, transposed, made)) {
                 fits.store(false, Ordering::Relaxed);
             }
             Ok(())
@@ -78,16 +78,16 @@ impl<'a> GateWeights<'a> {
 }
 
 /// The transpose of a matrix, tile by tile so that both stay in the cache.
-fn turned(rows: FloatRows) -> Vec<f32> {
-    let mut turned = vec![0.0; rows.rows * rows.columns];
+fn transpose(rows: FloatRows) -> Vec<f32> {
+    let mut transposed = vec![0.0; rows.rows * rows.columns];
     for first in (0..rows.rows).step_by(TILE) {
         let last = (first + TILE).min(rows.rows);
         for column in 0..rows.columns {
-            let out = &mut turned[column * rows.rows..][first..last];
+            let out = &mut transposed[column * rows.rows..][first..last];
             for (row, out) in (first..last).zip(out) {
                 *out = rows.row(row)[column];
             }
         }
     }
-    turned
+    transposed
 }
