@@ -53,7 +53,7 @@ pub(super) fn mean(values: &[f64]) -> (f64, Option<(f64, f64)>) {
 
 /// Sum of parts over sum of wholes, and its standard error between samples; the parts of a sample
 /// may depend on one another.
-pub(super) fn ratio(pairs: &[(f64, f64)]) -> (f64, f64) {
+pub(crate) fn ratio(pairs: &[(f64, f64)]) -> (f64, f64) {
     let count = pairs.len() as f64;
     let whole: f64 = pairs.iter().map(|(_, whole)| whole).sum();
     let share = pairs.iter().map(|(part, _)| part).sum::<f64>() / whole;
@@ -70,7 +70,7 @@ pub(super) fn ratio(pairs: &[(f64, f64)]) -> (f64, f64) {
 }
 
 /// The quantile for the mean of so many values; `None` below two.
-pub(super) fn student(count: usize) -> Option<f64> {
+pub(crate) fn student(count: usize) -> Option<f64> {
     let freedom = count.checked_sub(1)?;
     let known = STUDENT.iter().rev();
     known

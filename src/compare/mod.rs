@@ -33,7 +33,7 @@ pub use answers::SampleAnswers;
 pub use boxes::{BoxMatches, DetectedBox, DetectionErrors};
 pub use difference::{Difference, DifferenceMetrics};
 pub use fake_quantization::FakeQuantization;
-pub(crate) use interval::{paired_change, wilson};
+pub(crate) use interval::{paired_change, ratio, student, wilson};
 pub use language::TokenErrors;
 pub use next_step::NextStep;
 pub use output_kinds::OutputKind;

@@ -201,7 +201,7 @@ impl BudgetSearch {
                     hint: "allow more, or allow more bits (16 or float)",
                 });
             }
-            at.by_value = found.high_of_others() > limit;
+            at.by_value = found.high_of_others > limit;
             at.begun = true;
         } else if at.low < at.high {
             let Some(found) = self.measure_point(model, at.next_point(), stop)? else {
@@ -209,7 +209,7 @@ impl BudgetSearch {
             };
             at.take(match at.by_value {
                 true => found.value <= limit,
-                false => found.high_of_others() <= limit,
+                false => found.high_of_others <= limit,
             });
         }
         if at.low < at.high {

@@ -204,6 +204,7 @@ pub fn estimate(samples: &[SampleSums], metric: Metric) -> Option<Estimate> {
                             value: simple.value,
                             low: simple.low.min(drawn.low),
                             high: simple.high.max(drawn.high.min(1.0)),
+                            high_of_others: simple.high_of_others.max(drawn.high_of_others),
                         }
                     }
                     false => simple,
