@@ -52,9 +52,15 @@ fn open_size(axis: usize, rank: usize) -> usize {
     }
 }
 
-/// Size of an open axis of an input: that of sound, or of its rank.
+/// Size of an open axis of an input: that of a picture whose channels are known, of sound, or of its
+/// rank.
 pub(super) fn open_size_of(input: &InputSpec, axis: usize) -> usize {
     let rank = input.shape.len();
+    let picture = axes(input).filter(|axes| axes.explicit && rank == 4);
+    if let Some(picture) = picture {
+        let side = open_size(2, rank);
+        return picture.shape(side, side)[axis];
+    }
     let sound =
         input.element.is_float() && axis + 1 == rank && matches!((axis, rank), (1, 2) | (0, 1));
     match sound {
@@ -203,6 +209,22 @@ mod tests {
             (&[1, 16], Positions),
         ];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn a_picture_has_sides_wherever_its_channels_are() {
+        for (shape, wanted) in [
+            (["n", "h", "w", "3"], [1, 224, 224, 3]),
+            (["n", "1", "h", "w"], [1, 1, 224, 224]),
+            (["n", "?", "?", "?"], [1, 3, 224, 224]),
+        ] {
+            let found = placeholders(
+                &[input("x", DataType::Float, &shape)],
+                &BTreeMap::new(),
+                None,
+            );
+            assert_eq!(found[0].sizes, wanted, "{shape:?}");
+        }
     }
 
     #[test]

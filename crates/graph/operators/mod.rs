@@ -79,6 +79,7 @@ pub use float16::float16_treatment;
 pub(crate) use fused_norm::OPSET_WITH_NORM;
 pub use integer_forms::{DynamicForm, QLinearForm, QLinearInputs};
 pub(crate) use node_context::NodeContext;
+pub use node_context::ShapeProblem;
 pub use octet::REGION;
 pub(crate) use opset_context::OpsetContext;
 pub use power_of_two::{DEFAULT_EPSILON, PowerRule, power_rule};

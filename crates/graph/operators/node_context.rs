@@ -82,14 +82,30 @@ impl Operator {
 }
 
 impl Operator {
-    /// True unless the shapes of the node's inputs contradict one another.
-    pub fn shapes_fit(&self, node: &Node, types: &Types) -> bool {
+    /// The reason why the node can't take inputs of these shapes, if it can't.
+    pub fn shape_problem(&self, node: &Node, types: &Types) -> Option<ShapeProblem> {
         // Checks of shapes read no opset.
         let opset = 0;
         let ctx = NodeContext { node, types, opset };
-        self.check_shapes.is_none_or(|check| check(&ctx).is_ok())
+        let refusal = self.check_shapes.and_then(|check| check(&ctx).err())?;
+        Some(match refusal.what == KERNEL {
+            true => ShapeProblem::SmallerThanKernel,
+            false => ShapeProblem::Apart,
+        })
     }
 }
+
+/// The reason why a node can't take inputs of some shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeProblem {
+    /// The shapes contradict one another.
+    Apart,
+    /// The padded input is smaller than the kernel.
+    SmallerThanKernel,
+}
+
+/// [`Refusal::what`] of a kernel.
+pub(super) const KERNEL: &str = "its kernel";
 
 impl<'a> NodeContext<'a> {
     /// Fails if an output has more than [`MAX_ELEMENTS`] elements, or an enlarged image more than

@@ -12,6 +12,7 @@ use crate::inferred_value::InferredValue;
 const fn pooling(name: &'static str) -> Operator {
     Operator::onnx(name)
         .checks(|ctx| window_check::validate(ctx, None, WindowKind::Pooling))
+        .checks_shapes(|ctx| window_check::kernel_fits(ctx, None))
         .infers(|ctx| window::infer(ctx, WindowKind::Pooling))
 }
 

@@ -1,6 +1,8 @@
 //! Validation of sliding windows: kernels, strides, dilations, pads, groups and output sizes.
 
-use super::node_context::{MAX_ELEMENTS, MAX_SIZE, NodeContext, Validation, ensure, refuse};
+use super::node_context::{
+    KERNEL, MAX_ELEMENTS, MAX_SIZE, NodeContext, Validation, ensure, refuse,
+};
 use super::window::{WindowAttributes, WindowKind};
 use crate::inferred_value::{InferredValue, count};
 use crate::{Around, Dim, SlidingWindow};
@@ -79,7 +81,7 @@ pub(super) fn validate(ctx: &NodeContext, weight: Option<usize>, kind: WindowKin
     let kernel: Vec<usize> = kernel.iter().map(|&size| size as usize).collect();
     ensure(
         kernel.iter().all(|&size| size > 0) && count(&kernel) <= MAX_TAPS,
-        "its kernel",
+        KERNEL,
         &kernel,
         format!("of 1 to {MAX_TAPS} elements"),
     )?;
@@ -152,13 +154,7 @@ fn positions(ctx: &NodeContext, slides: &[SlidingWindow], pools: bool) -> Valida
         )?;
         let (before, room) = slide.travel(size);
         let reach = slide.span();
-        // ONNX Runtime pools to an empty output if the window exceeds the input by less than a
-        // stride.
-        let least = if pools { -slide.stride } else { 0 };
-        if room < least && size > 0 {
-            let expected = format!("at most {}, the padded size of its input", room + reach);
-            return refuse("its kernel", format_args!("{reach} wide"), expected);
-        }
+        within(slide, size, pools)?;
         let behind = (room + reach - size - before).max(0);
         let all = size + before.max(0) + behind;
         padded.push(usize::try_from(all).unwrap_or(usize::MAX));
@@ -173,6 +169,44 @@ fn positions(ctx: &NodeContext, slides: &[SlidingWindow], pools: bool) -> Valida
         &all,
         expected,
     )
+}
+
+/// Checks that a kernel is not larger than a padded axis of this size.
+fn within(slide: &SlidingWindow, size: i64, pools: bool) -> Validation {
+    let (_, room) = slide.travel(size);
+    let reach = slide.span();
+    // ONNX Runtime pools to an empty output if the window exceeds the input by less than a stride.
+    let least = if pools { -slide.stride } else { 0 };
+    if room < least && size > 0 {
+        let expected = format!("at most {}, the padded size of its input", room + reach);
+        return refuse(KERNEL, format_args!("{reach} wide"), expected);
+    }
+    Ok(())
+}
+
+/// Checks that the kernel of a valid node is not larger than its padded input; `weight` is the slot of
+/// a convolution's weight.
+pub(super) fn kernel_fits(ctx: &NodeContext, weight: Option<usize>) -> Validation {
+    let kernel: Option<Vec<usize>> = match weight {
+        Some(slot) => (2..ctx.shape(slot).map_or(0, <[Dim]>::len))
+            .map(|axis| usize::try_from(ctx.size(slot, axis)?).ok())
+            .collect(),
+        None => WindowAttributes::read(ctx.node)
+            .kernel_shape
+            .and_then(|sizes| {
+                sizes
+                    .iter()
+                    .map(|&size| usize::try_from(size).ok())
+                    .collect()
+            }),
+    };
+    let slides = kernel.and_then(|kernel| SlidingWindow::from_node(ctx.node, &kernel));
+    for (axis, slide) in slides.iter().flatten().enumerate() {
+        if let Some(size) = ctx.size(0, axis + 2).filter(|&size| size < MAX_SIZE) {
+            within(slide, size, weight.is_none())?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks a transposed convolution: its pads leave some of the output.

@@ -43,6 +43,9 @@ pub struct DetectionErrors {
 const MIN_SCORE: f32 = 0.25;
 /// IoU from which two boxes match.
 const MIN_IOU: f32 = 0.5;
+/// One in so many confident boxes of the float model may have no area. If there are more, the output
+/// holds distances from anchors, not boxes.
+const FLAT: usize = 10;
 /// Limit on the boxes of a sample that are compared, the best first.
 const MAX_BOXES: usize = 1000;
 /// Minimum number of rows of a detector output that holds boxes and scores together.
@@ -122,7 +125,12 @@ impl Detector {
             boxes.truncate(MAX_BOXES);
             boxes
         };
-        let (first, second) = (confident(float), confident(quantized));
+        let (mut first, mut second) = (confident(float), confident(quantized));
+        let flat = first.iter().filter(|one| area(one.coordinates) <= 0.0);
+        if flat.count() * FLAT > first.len() {
+            first.clear();
+            second.clear();
+        }
         let is_among = |one: &&DetectedBox, others: &[DetectedBox]| {
             let mut same = others
                 .iter()
@@ -281,10 +289,12 @@ fn separate_outputs(traits: &[OutputTraits], shapes: &[&[usize]]) -> Option<BoxL
     })
 }
 
+fn area([left, top, right, bottom]: [f32; 4]) -> f32 {
+    (right - left).max(0.0) * (bottom - top).max(0.0)
+}
+
 /// IoU of two boxes: intersection over union.
 fn iou(a: [f32; 4], b: [f32; 4]) -> f32 {
-    let area =
-        |[left, top, right, bottom]: [f32; 4]| (right - left).max(0.0) * (bottom - top).max(0.0);
     let both = area([
         a[0].max(b[0]),
         a[1].max(b[1]),

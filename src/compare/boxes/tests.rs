@@ -48,6 +48,34 @@ fn boxes_are_found_again_where_half_of_them_and_their_class_are_the_same() {
 }
 
 #[test]
+fn distances_from_anchors_are_no_boxes() {
+    // The third number of a distance is negative where it would be a width.
+    let shapes: [&[usize]; 2] = [&[1, 3, 4], &[1, 3, 1]];
+    let distances = [
+        0.1, -0.2, -0.1, 0.3, //
+        -0.1, 0.2, 0.3, 0.1, //
+        0.2, 0.1, -0.2, -0.1,
+    ];
+    let boxes = [
+        10.0, 10.0, 8.0, 8.0, //
+        40.0, 40.0, 8.0, 8.0, //
+        70.0, 70.0, 8.0, 8.0,
+    ];
+    let scores = [0.9, 0.8, 0.7];
+    for (coordinates, confident) in [(distances, 0), (boxes, 3)] {
+        let mut tested = detector(BoxLayout::Separate {
+            boxes: 0,
+            scores: 1,
+            classes: None,
+        });
+        let outputs: [(&[f32], &[usize]); 2] = [(&coordinates, shapes[0]), (&scores, shapes[1])];
+        let (found, drawn) = tested.add(&outputs, &outputs, None);
+        assert_eq!((found.confident, found.matched), (confident, confident));
+        assert_eq!(drawn[0].len() as u64, confident);
+    }
+}
+
+#[test]
 fn a_box_a_column_is_read_like_a_box_a_row() {
     let shape = [1usize, 6, 2];
     let float = [
