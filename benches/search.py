@@ -5,8 +5,9 @@
     search.py wide [MODEL...]      at the same count of 16-bit tensors, decibels over the choice without a search
     search.py splits [MODEL...]    in how many of 10 splits of a task's samples the budget holds on the held-out half
     search.py seconds [MODEL...]   seconds of a whole search, by thread count
-    search.py time [MODEL...]      a search for 5 % more time than the choice without one: decibels, and time of a run in
-                                   Octet and in ONNX Runtime
+    search.py time [--profile] [MODEL...]
+                                   a search for 5 % more time than the choice without one: decibels, and time of a run in
+                                   Octet and in ONNX Runtime; --profile measures the times of layers
     search.py costs [MODEL...]     time of a product and a value in 8 bits, 16 bits and float, for the model of costs
 
 OCTET names the program. Models and samples are those of tests/oracle/corpus.py; each search holds half of the samples
@@ -137,8 +138,9 @@ def onnx_runtime_milliseconds(session, inputs):
     return statistics.median(times)
 
 
-def quantized(model, out, *options):
-    octet("quantize", CORPUS / "models" / f"{model}.onnx", "--calib", CORPUS / "samples" / model, "--out", out, *options)
+def quantized(model, out, *options, samples=None):
+    samples = samples or CORPUS / "samples" / model
+    octet("quantize", CORPUS / "models" / f"{model}.onnx", "--calib", samples, "--out", out, *options)
 
 
 def one_sample(model):
@@ -151,19 +153,27 @@ def in_more_time(rules):
 
 
 def time_of_runs(models):
-    """Settings of searches on half of the samples; the models that are timed are calibrated with all of them."""
+    """The models that are timed are calibrated with the half of the samples that chose."""
+    more = ["--profile", "--threads", "1"] if "--profile" in models else []
+    models = [model for model in models if model != "--profile"] or IN_TIME
     print("| model | 16-bit tensors | search | gain | time, predicted | Octet | ONNX Runtime |")
     print("|---|---|---|---|---|---|---|")
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
             noises, settings = folder / "noises.json", folder / "settings.yaml"
-            plain = search(model, "--budget", "wide=0", "--save-sensitivities", noises)[0]["withoutSearch"]
-            options = [*in_more_time(plain), "--sensitivities", noises, "--save-settings", settings]
-            found = search(model, *options)[0]["chosen"]
+            choosing, held = folder / "choosing", folder / "held"
+            for place, sample in enumerate(sorted((CORPUS / "samples" / model).glob("*.npz"))):
+                half = held if place % 2 else choosing
+                half.mkdir(exist_ok=True)
+                (half / sample.name).symlink_to(sample)
+            times = [*more, "--verify", held]
+            plain = search(model, "--budget", "wide=0", "--save-sensitivities", noises, *times, samples=choosing)[0]["withoutSearch"]
+            options = [*in_more_time(plain), "--sensitivities", noises, "--save-settings", settings, *times]
+            found = search(model, *options, samples=choosing)[0]["chosen"]
             files = {"auto": folder / "auto.onnx", "search": folder / "search.onnx"}
-            quantized(model, files["auto"])
-            quantized(model, files["search"], "--config", settings)
+            quantized(model, files["auto"], samples=choosing)
+            quantized(model, files["search"], "--config", settings, samples=choosing)
             sample = one_sample(model)
             inputs = dict(np.load(sample))
             sessions = {name: reference_runtimes.session(file) for name, file in files.items()}

@@ -2,7 +2,8 @@
 //!
 //! The bytes are those of the written file. A node computes in the widest form among its inputs; a
 //! node without products writes its outputs in that time, so these count, too. Times come from
-//! profiles of three models, in 8 bits, 16 bits and float, or else from a model of costs.
+//! profiles of three models, in 8 bits, with 16-bit activations and in float, or else from a model of
+//! costs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -70,6 +71,19 @@ pub fn modelled(model: &Model, shape: impl Fn(&str) -> Option<Vec<u64>>) -> Vec<
         }
     };
     model.graph.nodes().iter().map(time).collect()
+}
+
+/// Measured times, with the conversions of the model of costs in the unit of the measurement: no profile
+/// shows each layer as a float one between integers.
+pub(super) fn with_conversions(measured: Vec<NodeTimes>, modelled: &[NodeTimes]) -> Vec<NodeTimes> {
+    let sum = |nodes: &[NodeTimes]| nodes.iter().map(|node| node.narrow).sum::<f64>();
+    let unit = sum(&measured) / sum(modelled).max(f64::MIN_POSITIVE);
+    let both = measured.into_iter().zip(modelled);
+    both.map(|(node, modelled)| NodeTimes {
+        conversion: unit * modelled.conversion,
+        ..node
+    })
+    .collect()
 }
 
 /// The tensors and facts that decide on the form of a node.

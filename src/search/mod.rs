@@ -108,8 +108,13 @@ pub trait SearchedModel: Sync {
     fn quantize(&self, settings: &Settings) -> Result<Quantized, SearchError>;
     /// Bytes of the file of a quantized model.
     fn file_bytes(&self, quantized: &Quantized) -> Result<usize, SearchError>;
-    /// Measured times of the nodes, if the caller asked for a profile.
-    fn times(&self, models: [&Quantized; 2]) -> Result<Option<Vec<NodeTimes>>, SearchError>;
+    /// Measured times of the nodes, if the caller asked for a profile; their conversions are left at 0.
+    /// `wide` makes the model with 16-bit activations.
+    fn times(
+        &self,
+        narrow: &Quantized,
+        wide: &dyn Fn() -> Result<Quantized, SearchError>,
+    ) -> Result<Option<Vec<NodeTimes>>, SearchError>;
 }
 
 /// Reasons why a search ends without a result.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::choose::{settings_of, without_rules};
-use super::costs::{Costs, NodeTimes, TimeSource, modelled};
+use super::costs::{Costs, NodeTimes, TimeSource, modelled, with_conversions};
 use super::measure::{MeasuredOutput, local_errors, with_outputs};
 use super::run::BudgetSearch;
 use super::segments::SegmentedModel;
@@ -49,6 +49,8 @@ impl BudgetSearch {
             return Err(SearchError::NothingToChoose);
         }
         let float = model.model();
+        let chosen =
+            |choice: &[(String, Bits)]| model.quantize(&settings_of(&self.base, &groups, choice));
         let uniform = |bits: Bits| {
             let wanted = groups.groups.iter().filter(|group| match bits {
                 // Few runtimes take activations of four bits, so they are candidates on request.
@@ -60,7 +62,7 @@ impl BudgetSearch {
             });
             let choice: Vec<(String, Bits)> =
                 wanted.map(|group| (group.name.clone(), bits)).collect();
-            model.quantize(&settings_of(&self.base, &groups, &choice))
+            chosen(&choice)
         };
         let eight = uniform(Bits::Eight)?;
         let sixteen = uniform(Bits::Sixteen)?;
@@ -107,9 +109,16 @@ impl BudgetSearch {
             tensors.push(tensor);
         }
         let bytes = model.file_bytes(&eight)? as f64;
-        let (nodes, times) = match model.times([&eight, &sixteen])? {
-            Some(measured) => (measured, TimeSource::Profile),
-            None => (self.modelled(float)?, TimeSource::Model),
+        // Weights keep 8 bits here: those of 16 are multiplied in float.
+        let wide = || {
+            let activations = groups.groups.iter().filter(|group| !group.is_constant);
+            let choice = activations.map(|group| (group.name.clone(), Bits::Sixteen));
+            chosen(&choice.collect::<Vec<_>>())
+        };
+        let modelled = self.modelled(float)?;
+        let (nodes, times) = match model.times(&eight, &wide)? {
+            Some(measured) => (with_conversions(measured, &modelled), TimeSource::Profile),
+            None => (modelled, TimeSource::Model),
         };
         let costs = Costs::new(float, &tensors, &groups, bytes, nodes);
         let found = match &self.options.sensitivities {

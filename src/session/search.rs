@@ -131,7 +131,11 @@ impl SearchedModel for CalibratedModel<'_> {
             .map_err(|error| SearchError::Other(error.to_string()))
     }
 
-    fn times(&self, models: [&Quantized; 2]) -> Result<Option<Vec<NodeTimes>>, SearchError> {
+    fn times(
+        &self,
+        narrow: &Quantized,
+        wide: &dyn Fn() -> Result<Quantized, SearchError>,
+    ) -> Result<Option<Vec<NodeTimes>>, SearchError> {
         let Some(inputs) = self.profiled else {
             return Ok(None);
         };
@@ -142,8 +146,7 @@ impl SearchedModel for CalibratedModel<'_> {
             let layers = profile.table.layers.into_iter();
             Ok(layers.map(|layer| (layer.name, layer.ms.median)).collect())
         };
-        let [narrow, wide] = models;
-        let (narrow, wide) = (times(&narrow.model)?, times(&wide.model)?);
+        let (narrow, wide) = (times(&narrow.model)?, times(&wide()?.model)?);
         let float = times(self.model())?;
         let of = |times: &HashMap<String, f64>, title: &str| times.get(title).copied();
         let node = |title: &str| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octet_kernels::int8::{self as kernels, BlockOrder};
 
-use crate::error::ProgramError;
+use crate::error::{CompilerBug, ProgramError};
 use crate::float_reason::FloatReason;
 use crate::layout::MemoryLayout;
 use crate::lowering::compiler::Compiler;
@@ -13,7 +13,7 @@ use crate::operation::Operation;
 use crate::pattern::matcher::{MatchPass, NodeMatcher, OneOperand, OperatorMatcher};
 use crate::program::image_size::ImageSize;
 use crate::program::instruction::InstructionKernel;
-use crate::program::slices::{InputSlice, OutputSlice, bytes_of, images};
+use crate::program::slices::{InputSlice, OutputSlice, bytes_of, floats_of, images};
 use crate::program::split_rows::split_rows;
 
 pub(super) const DEPTH_SPACE: OperatorMatcher = OperatorMatcher {
@@ -82,7 +82,8 @@ impl Operation for DepthSpace {
     }
 }
 
-/// Moves blocks of pixels into channels, or back.
+/// Moves blocks of pixels into channels, or back. Floats become pixels in the order
+/// [`BlockOrder::BlockFirst`] only.
 pub(super) struct Blocks {
     pub(super) from: ImageSize,
     pub(super) block: usize,
@@ -91,12 +92,28 @@ pub(super) struct Blocks {
 
 impl InstructionKernel for Blocks {
     fn run(&self, inputs: &[InputSlice], output: OutputSlice) -> Result<(), ProgramError> {
-        let (input, output) = (bytes_of(inputs, 0)?, output.bytes()?);
         let Blocks {
             from,
             block,
             to_space,
         } = self;
+        let output = match (output, to_space) {
+            (OutputSlice::Bytes(output), _) => output,
+            (OutputSlice::Floats(output), Some(BlockOrder::BlockFirst)) => {
+                let floats = floats_of(inputs, 0)?;
+                for (input, output) in images(floats, output, from.count(), from.count()) {
+                    let row = from.width * from.channels;
+                    split_rows(output, row, input.len(), |part, output| {
+                        let input = &input[part.start * row..part.end * row];
+                        floats_to_space(input, from, *block, output);
+                        Ok(())
+                    })?;
+                }
+                return Ok(());
+            }
+            _ => return Err(CompilerBug::InstructionOutput.into()),
+        };
+        let input = bytes_of(inputs, 0)?;
         let length = output.len();
         // Number of input rows that form whole rows of the output.
         let at_once = if to_space.is_some() { 1 } else { *block };
@@ -112,6 +129,24 @@ impl InstructionKernel for Blocks {
             })?;
         }
         Ok(())
+    }
+}
+
+/// Writes rows of pixels whose channels are blocks, row by row of a block.
+fn floats_to_space(input: &[f32], from: &ImageSize, block: usize, output: &mut [f32]) {
+    let (row, run) = (from.width * from.channels, from.channels / block);
+    if run == 0 {
+        return;
+    }
+    let rows = input.chunks_exact(row).zip(output.chunks_exact_mut(row));
+    for (input, output) in rows {
+        let lines = output.chunks_exact_mut(from.width * run).enumerate();
+        for (line, output) in lines {
+            let pixels = input.chunks_exact(from.channels);
+            for (to, pixel) in output.chunks_exact_mut(run).zip(pixels) {
+                to.copy_from_slice(&pixel[line * run..][..run]);
+            }
+        }
     }
 }
 

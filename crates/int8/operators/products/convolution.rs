@@ -5,7 +5,7 @@ use std::sync::Arc;
 use octet_kernels::int8::{BlockOrder, Window};
 
 use super::overflow;
-use super::packing::{AccumulatorScales, byte_planes, images, product_of_planes};
+use super::packing::{AccumulatorScales, byte_planes, images, output_element, product_of_planes};
 use crate::error::ProgramError;
 use crate::float_reason::FloatReason;
 use crate::layout::MemoryLayout;
@@ -19,7 +19,7 @@ use crate::pattern::matcher::{MatchPass, Matcher, NodeMatcher, OperatorMatcher};
 use crate::pattern::reader::Reader;
 use crate::pattern::weights::SignedWeights;
 use crate::program::image_size::ImageSize;
-use crate::program::instruction::BufferElement;
+use crate::program::instruction::{BufferElement, InputSource};
 use crate::values::IrOperand;
 use octet_graph::Node;
 
@@ -140,7 +140,6 @@ impl Operation for WeightedConvolution {
         let (values, shape, output) = (step.values, step.shape, step.output);
         if self.transposed
             && self.groups == 1
-            && values.quantization.is_some()
             && let Some(block) = block_size(&self.window, shape, output)
         {
             return self.blocks(step, compiler, block);
@@ -162,14 +161,19 @@ impl Operation for WeightedConvolution {
         let planes = byte_planes(compiler, step.first, layout, false)?;
         let product = (&self.bias[..], factors);
         let result = product_of_planes(compiler, values, planes, output, product, weighted)?;
-        if values.quantization.is_none() && values.int16.is_none() {
-            // Floats leave in ONNX's layout.
-            let result = compiler.to_nchw(result, BufferElement::Float, output);
-            compiler.put(step, MemoryLayout::Plain, result);
-        } else {
-            compiler.put(step, layout, result);
-        }
+        put(step, compiler, result);
         Ok(())
+    }
+}
+
+/// Puts an image whose channels are last.
+fn put<'a>(step: &LoweredStep<'a>, compiler: &mut Compiler<'a>, image: InputSource) {
+    if step.values.quantization.is_none() && step.values.int16.is_none() {
+        // Floats leave in ONNX's layout.
+        let result = compiler.to_nchw(image, BufferElement::Float, step.output);
+        compiler.put(step, MemoryLayout::Plain, result);
+    } else {
+        compiler.put(step, MemoryLayout::ChannelsLast, image);
     }
 }
 
@@ -219,8 +223,9 @@ impl WeightedConvolution {
             block,
             to_space: Some(BlockOrder::BlockFirst),
         });
-        let result = compiler.bytes(kernel, vec![channels], output);
-        compiler.put(step, layout, result);
+        let element = output_element(step.values);
+        let result = compiler.add(kernel, vec![channels], element, output);
+        put(step, compiler, result);
         Ok(())
     }
 }
@@ -332,19 +337,28 @@ mod tests {
 
     #[test]
     fn a_transposed_convolution_without_overlap() {
-        let mut graph = TestGraph::new(false);
-        let x = graph.input("x", &[1, 2, 2, 2]);
-        let w = graph.weight("w", &[2, 1, 2, 2]);
-        let node = Node::new("ConvTranspose", "n", &["x", "w"], &["y"]);
-        let node = node.with(Attribute::ints("strides", &[2, 2]));
-        graph.tested(node, &[&[1, 1, SIZE, SIZE]]);
-        let run = graph.run();
-        assert_eq!(run.operation("n"), "transposed convolution");
-        let of = |at: usize| {
-            let (pixel, tap) = (at / 8 * 2 + at % 4 / 2, at / 4 % 2 * 2 + at % 2);
-            x[pixel] * w[tap] + x[4 + pixel] * w[4 + tap]
-        };
-        run.assert_near(&rounded((0..16).map(of)), 1.0);
+        // Bits of the input and of the output.
+        for (from, to) in [(8, 8), (8, 16), (16, 16)] {
+            let mut graph = TestGraph::new(from == 16);
+            let x = graph.input("x", &[1, 2, 2, 2]);
+            let mut graph = if to == 16 { graph.on_16_bits() } else { graph };
+            let w = graph.weight("w", &[2, 3, 2, 2]);
+            let node = Node::new("ConvTranspose", "n", &["x", "w"], &["y"]);
+            let node = node.with(Attribute::ints("strides", &[2, 2]));
+            graph.tested(node, &[&[1, 3, SIZE, SIZE]]);
+            let run = graph.run();
+            assert_eq!(run.operation("n"), "transposed convolution");
+            let of = |at: usize| {
+                let (channel, at) = (at / 16, at % 16);
+                let (pixel, tap) = (at / 8 * 2 + at % 4 / 2, at / 4 % 2 * 2 + at % 2);
+                x[pixel] * w[channel * 4 + tap] + x[4 + pixel] * w[12 + channel * 4 + tap]
+            };
+            let wanted: Vec<f32> = (0..48).map(of).collect();
+            match to {
+                8 => run.assert_near(&rounded(wanted), 1.0),
+                _ => run.assert_near(&wanted, 0.01),
+            }
+        }
     }
 
     #[test]
