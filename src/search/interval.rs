@@ -164,7 +164,7 @@ mod tests {
     }
 
     /// Noises whose logarithms are normal: a tenth of the samples has over a third of the noise.
-    /// Of intervals between quantiles of the draws themselves, an eighth would end below the mean.
+    /// Of intervals between quantiles of the draws themselves, over a tenth end below the mean.
     #[test]
     fn the_interval_holds_the_mean_of_noises_that_differ_much() {
         let (trials, samples, spread) = (400u64, 20u64, 1.0f64);
