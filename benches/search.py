@@ -167,9 +167,9 @@ def time_of_runs(models):
                 half = held if place % 2 else choosing
                 half.mkdir(exist_ok=True)
                 (half / sample.name).symlink_to(sample)
-            times = [*more, "--verify", held]
-            plain = search(model, "--budget", "wide=0", "--save-sensitivities", noises, *times, samples=choosing)[0]["withoutSearch"]
-            options = [*in_more_time(plain), "--sensitivities", noises, "--save-settings", settings, *times]
+            common = [*more, "--verify", held]
+            plain = search(model, "--budget", "wide=0", "--save-sensitivities", noises, *common, samples=choosing)[0]["withoutSearch"]
+            options = [*in_more_time(plain), "--sensitivities", noises, "--save-settings", settings, *common]
             found = search(model, *options, samples=choosing)[0]["chosen"]
             files = {"auto": folder / "auto.onnx", "search": folder / "search.onnx"}
             quantized(model, files["auto"], samples=choosing)

@@ -16,7 +16,7 @@ pub struct Estimate {
     pub high: f64,
     /// The value that as many other samples will hardly exceed. Choices allow for it.
     #[serde(skip)]
-    pub high_of_others: f64,
+    pub(super) high_of_others: f64,
 }
 
 impl Estimate {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octet_kernels::int8::{self as kernels, BlockOrder};
+use octet_kernels::int8::{self as kernels, BlockOrder, Error};
 
 use crate::error::{CompilerBug, ProgramError};
 use crate::float_reason::FloatReason;
@@ -92,40 +92,52 @@ pub(super) struct Blocks {
 
 impl InstructionKernel for Blocks {
     fn run(&self, inputs: &[InputSlice], output: OutputSlice) -> Result<(), ProgramError> {
-        let Blocks {
-            from,
-            block,
-            to_space,
-        } = self;
-        let output = match (output, to_space) {
-            (OutputSlice::Bytes(output), _) => output,
-            (OutputSlice::Floats(output), Some(BlockOrder::BlockFirst)) => {
-                let floats = floats_of(inputs, 0)?;
-                for (input, output) in images(floats, output, from.count(), from.count()) {
-                    let row = from.width * from.channels;
-                    split_rows(output, row, input.len(), |part, output| {
-                        let input = &input[part.start * row..part.end * row];
-                        floats_to_space(input, from, *block, output);
-                        Ok(())
-                    })?;
-                }
-                return Ok(());
+        let block = self.block;
+        match (output, self.to_space) {
+            (OutputSlice::Bytes(output), Some(order)) => {
+                self.in_rows(bytes_of(inputs, 0)?, output, |input, sizes, output| {
+                    kernels::depth_to_space(input, sizes, block, order, output)
+                })
             }
-            _ => return Err(CompilerBug::InstructionOutput.into()),
-        };
-        let input = bytes_of(inputs, 0)?;
+            (OutputSlice::Bytes(output), None) => {
+                self.in_rows(bytes_of(inputs, 0)?, output, |input, sizes, output| {
+                    kernels::space_to_depth(input, sizes, block, output)
+                })
+            }
+            (OutputSlice::Floats(output), Some(BlockOrder::BlockFirst)) => {
+                self.in_rows(floats_of(inputs, 0)?, output, |input, _, output| {
+                    floats_to_space(input, &self.from, block, output);
+                    Ok(())
+                })
+            }
+            _ => Err(CompilerBug::InstructionOutput.into()),
+        }
+    }
+}
+
+impl Blocks {
+    /// Splits the rows of each image between threads. `part` gets input rows, their sizes and their
+    /// output.
+    fn in_rows<T: Send + Sync>(
+        &self,
+        input: &[T],
+        output: &mut [T],
+        part: impl Fn(&[T], [usize; 3], &mut [T]) -> Result<(), Error> + Sync,
+    ) -> Result<(), ProgramError> {
+        let from = &self.from;
         let length = output.len();
         // Number of input rows that form whole rows of the output.
-        let at_once = if to_space.is_some() { 1 } else { *block };
+        let at_once = if self.to_space.is_some() {
+            1
+        } else {
+            self.block
+        };
         let row = at_once * from.width * from.channels;
         for (input, output) in images(input, output, from.count(), from.count()) {
-            split_rows(output, row, length, |part, output| {
-                let input = &input[part.start * row..part.end * row];
-                let sizes = [part.len() * at_once, from.width, from.channels];
-                match to_space {
-                    Some(order) => kernels::depth_to_space(input, sizes, *block, *order, output),
-                    None => kernels::space_to_depth(input, sizes, *block, output),
-                }
+            split_rows(output, row, length, |rows, output| {
+                let input = &input[rows.start * row..rows.end * row];
+                let sizes = [rows.len() * at_once, from.width, from.channels];
+                part(input, sizes, output)
             })?;
         }
         Ok(())
