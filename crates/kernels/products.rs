@@ -6,10 +6,44 @@ use crate::dispatch::vectorized;
 
 /// Rows of a tile.
 const ROWS: usize = 4;
-/// Columns of a tile of [`multiply`].
-const COLUMNS: usize = 16;
+/// Floats of a [`Lanes`].
+const WIDTH: usize = 8;
+/// Columns of a tile.
+const COLUMNS: usize = 2 * WIDTH;
 /// Partial sums of each product of [`multiply_transposed`].
-const LANES: usize = 16;
+const PARTS: usize = 2 * WIDTH;
+
+/// Sums that stay in registers: the compiler keeps arrays in memory if they are indexed.
+#[derive(Clone, Copy)]
+struct Lanes([f32; WIDTH]);
+
+impl Lanes {
+    #[inline(always)]
+    fn splat(value: f32) -> Lanes {
+        Lanes([value; WIDTH])
+    }
+
+    /// The first values of a slice, in two vectors.
+    #[inline(always)]
+    fn pair(values: &[f32]) -> [Lanes; 2] {
+        let load = |values: &[f32]| Lanes(std::array::from_fn(|lane| values[lane]));
+        let values = &values[..2 * WIDTH];
+        [load(&values[..WIDTH]), load(&values[WIDTH..])]
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Lanes) -> Lanes {
+        Lanes(std::array::from_fn(|lane| self.0[lane] + other.0[lane]))
+    }
+
+    /// Returns `self + a * b`, rounded twice.
+    #[inline(always)]
+    fn plus_product(self, a: Lanes, b: Lanes) -> Lanes {
+        Lanes(std::array::from_fn(|lane| {
+            self.0[lane] + a.0[lane] * b.0[lane]
+        }))
+    }
+}
 
 /// A matrix in row-major order. Its rows can lie further apart than they are long.
 #[derive(Clone, Copy, Debug)]
@@ -97,30 +131,62 @@ pub fn multiply(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool {
     true
 }
 
+/// A tile of sums, in vectors.
+type Tile<const R: usize> = [[Lanes; 2]; R];
+
+/// The sums of products of some rows with a panel's columns, over some of its rows in order.
+/// `values` gives a row of the panel.
+#[inline(always)]
+fn sums<'a, const R: usize>(
+    rows: [&[f32]; R],
+    places: impl Iterator<Item = usize>,
+    values: impl Fn(usize) -> &'a [f32],
+) -> Tile<R> {
+    let mut sums = [[Lanes::splat(0.0); 2]; R];
+    for place in places {
+        let values = Lanes::pair(values(place));
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            let by = Lanes::splat(row[place]);
+            for (sum, values) in sums.iter_mut().zip(values) {
+                *sum = sum.plus_product(by, values);
+            }
+        }
+    }
+    sums
+}
+
 #[inline(always)]
 fn multiply_rows<const R: usize>(a: FloatRows, b: FloatRows, first: usize, out: &mut [f32]) {
     let rows: [&[f32]; R] = std::array::from_fn(|row| a.row(first + row));
     let whole = b.columns / COLUMNS * COLUMNS;
     for column in (0..whole).step_by(COLUMNS) {
-        let mut sums = [[0.0f32; COLUMNS]; R];
-        let parts = (0..a.columns).map(|inner| &b.values[inner * b.stride + column..][..COLUMNS]);
-        for (inner, values) in parts.enumerate() {
-            for row in 0..R {
-                let by = rows[row][inner];
-                for lane in 0..COLUMNS {
-                    sums[row][lane] += by * values[lane];
-                }
-            }
-        }
-        for row in 0..R {
-            out[row * b.columns + column..][..COLUMNS].copy_from_slice(&sums[row]);
-        }
+        let sums = sums(rows, 0..a.columns, |inner| {
+            &b.values[inner * b.stride + column..]
+        });
+        write(sums, b.columns, column, COLUMNS, out);
     }
     for column in whole..b.columns {
         for (row, values) in rows.iter().enumerate() {
             let others = (0..a.columns).map(|inner| b.values[inner * b.stride + column]);
             let pairs = values.iter().zip(others);
             out[row * b.columns + column] = pairs.fold(0.0, |sum, (by, value)| sum + by * value);
+        }
+    }
+}
+
+/// Writes the first columns of a tile to its place in rows of a length.
+#[inline(always)]
+fn write<const R: usize>(
+    tile: Tile<R>,
+    length: usize,
+    column: usize,
+    width: usize,
+    out: &mut [f32],
+) {
+    for (row, sums) in tile.into_iter().enumerate() {
+        let out = &mut out[row * length + column..][..width];
+        for (out, sums) in out.chunks_mut(WIDTH).zip(sums) {
+            out.copy_from_slice(&sums.0[..out.len()]);
         }
     }
 }
@@ -138,41 +204,89 @@ pub fn multiply_transposed(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool 
         return true;
     }
     vectorized!({
-        for (index, out) in out.chunks_mut(ROWS * b.rows).enumerate() {
-            let (first, rows) = (index * ROWS, out.len() / b.rows);
-            // The last row stands in for those that are missing.
-            let left: [&[f32]; ROWS] = std::array::from_fn(|row| a.row(first + row.min(rows - 1)));
-            for column in 0..b.rows {
-                let sums = dot_products(left, b.row(column));
-                for row in 0..rows {
-                    out[row * b.rows + column] = sums[row];
-                }
+        // A panel pays off for several rows, and if at least half of it is used.
+        let in_panels = match a.rows < ROWS {
+            true => 0,
+            false => ((b.rows + COLUMNS / 2) / COLUMNS * COLUMNS).min(b.rows),
+        };
+        dot_products(a, b, in_panels, out);
+        for (row, out) in out.chunks_mut(b.rows).enumerate() {
+            for (column, out) in out.iter_mut().enumerate().skip(in_panels) {
+                *out = dot_product(a.row(row), b.row(column));
             }
         }
     });
     true
 }
 
+/// [`PARTS`] partial sums, then their sum in order, then the rest.
 #[inline(always)]
-fn dot_products(left: [&[f32]; ROWS], right: &[f32]) -> [f32; ROWS] {
-    let (right, right_rest) = right.as_chunks::<LANES>();
-    let left = left.map(|row| row.as_chunks::<LANES>());
-    let [one, two, three, four] = left.map(|row| row.0);
-    let mut sums = [[0.0f32; LANES]; ROWS];
-    let rows = one.iter().zip(two).zip(three).zip(four);
-    for (by, (((one, two), three), four)) in right.iter().zip(rows) {
-        for lane in 0..LANES {
-            sums[0][lane] += one[lane] * by[lane];
-            sums[1][lane] += two[lane] * by[lane];
-            sums[2][lane] += three[lane] * by[lane];
-            sums[3][lane] += four[lane] * by[lane];
+fn dot_product(a: &[f32], b: &[f32]) -> f32 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<PARTS>(), b.as_chunks::<PARTS>());
+    let (mut low, mut high) = (Lanes::splat(0.0), Lanes::splat(0.0));
+    for (a, b) in a.iter().zip(b) {
+        let (a, b) = (Lanes::pair(a), Lanes::pair(b));
+        low = low.plus_product(a[0], b[0]);
+        high = high.plus_product(a[1], b[1]);
+    }
+    let parts = low.0.into_iter().chain(high.0);
+    let total = parts.fold(0.0, |sum, part| sum + part);
+    let rest = a_rest.iter().zip(b_rest);
+    total + rest.fold(0.0, |sum, (a, b)| sum + a * b)
+}
+
+/// The dot products with the first rows of `b`, each with the bits of [`dot_product`]. Those rows lie
+/// side by side in a panel, so that a vector holds one partial sum of several products.
+#[inline(always)]
+fn dot_products(a: FloatRows, b: FloatRows, of_b: usize, out: &mut [f32]) {
+    let mut panel = vec![0.0; if of_b > 0 { b.columns * COLUMNS } else { 0 }];
+    for column in (0..of_b).step_by(COLUMNS) {
+        let width = COLUMNS.min(of_b - column);
+        for place in 0..width {
+            let values = b.row(column + place);
+            for (row, &value) in panel.chunks_exact_mut(COLUMNS).zip(values) {
+                row[place] = value;
+            }
+        }
+        for (index, out) in out.chunks_mut(ROWS * b.rows).enumerate() {
+            let first = index * ROWS;
+            match out.len() / b.rows {
+                ROWS => panel_rows::<ROWS>(a, &panel, first, (column, width), out),
+                rows => {
+                    for row in 0..rows {
+                        let out = &mut out[row * b.rows..][..b.rows];
+                        panel_rows::<1>(a, &panel, first + row, (column, width), out);
+                    }
+                }
+            }
         }
     }
-    std::array::from_fn(|row| {
-        let rest = left[row].1.iter().zip(right_rest);
-        let rest: f32 = rest.map(|(a, b)| a * b).sum();
-        sums[row].iter().sum::<f32>() + rest
-    })
+}
+
+#[inline(always)]
+fn panel_rows<const R: usize>(
+    a: FloatRows,
+    panel: &[f32],
+    first: usize,
+    (column, width): (usize, usize),
+    out: &mut [f32],
+) {
+    let rows: [&[f32]; R] = std::array::from_fn(|row| a.row(first + row));
+    let whole = a.columns / PARTS * PARTS;
+    let values = |place| &panel[place * COLUMNS..];
+    let mut totals = [[Lanes::splat(0.0); 2]; R];
+    let mut add = |sums: Tile<R>| {
+        for (total, sum) in totals.iter_mut().zip(sums) {
+            for (total, sum) in total.iter_mut().zip(sum) {
+                *total = total.plus(sum);
+            }
+        }
+    };
+    for part in 0..PARTS {
+        add(sums(rows, (part..whole).step_by(PARTS), values));
+    }
+    add(sums(rows, whole..a.columns, values));
+    write(totals, out.len() / R, column, width, out);
 }
 
 #[cfg(test)]
@@ -220,7 +334,14 @@ mod tests {
 
     #[test]
     fn transposed_products_match_the_definition() {
-        for (rows, columns, length) in [(1, 1, 1), (4, 2, 8), (5, 3, 37), (9, 7, 256), (2, 2, 0)] {
+        for (rows, columns, length) in [
+            (1, 1, 1),
+            (4, 2, 8),
+            (5, 3, 37),
+            (9, 20, 256),
+            (6, 35, 50),
+            (2, 2, 0),
+        ] {
             let (a, b) = (values(rows * length, 3), values(columns * length, 4));
             let left = FloatRows::new(&a, rows, length).unwrap();
             let right = FloatRows::new(&b, columns, length).unwrap();
