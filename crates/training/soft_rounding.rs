@@ -8,6 +8,9 @@
 /// Stretch of the sigmoid, so that 0 and 1 are reached.
 const STRETCH: f32 = 1.2;
 const SHIFT: f32 = -0.1;
+/// From here on a variable's fraction is 1, and 0 on the other side. The stretched sigmoid is
+/// 1.0002 here.
+const SATURATED: f32 = 2.4;
 
 fn sigmoid(v: f32) -> f32 {
     1.0 / (1.0 + (-v).exp())
@@ -15,6 +18,10 @@ fn sigmoid(v: f32) -> f32 {
 
 /// The fraction of a variable.
 pub fn soft_fraction(v: f32) -> f32 {
+    // Most variables end there, and need no exponential then.
+    if v.abs() >= SATURATED {
+        return if v > 0.0 { 1.0 } else { 0.0 };
+    }
     (STRETCH * sigmoid(v) + SHIFT).clamp(0.0, 1.0)
 }
 
@@ -50,18 +57,20 @@ impl SoftRounding {
     /// It passes where neither the integer nor the fraction is clipped.
     pub fn gradient(&self, lower: &[f32], variables: &[f32], scale: f32, gradient: &mut [f32]) {
         for ((gradient, &lower), &v) in gradient.iter_mut().zip(lower).zip(variables) {
+            if v.abs() >= SATURATED {
+                *gradient = 0.0;
+                continue;
+            }
             let sigma = sigmoid(v);
-            let stretched = STRETCH * sigma + SHIFT;
-            let fraction = stretched.clamp(0.0, 1.0);
+            let fraction = STRETCH * sigma + SHIFT;
+            if fraction <= 0.0 || fraction >= 1.0 {
+                *gradient = 0.0;
+                continue;
+            }
             let integer = lower + fraction;
             let inside = integer >= self.low && integer <= self.high;
             let loss = if inside { *gradient * scale } else { 0.0 };
-            let slope = if stretched > 0.0 && stretched < 1.0 {
-                STRETCH * sigma * (1.0 - sigma)
-            } else {
-                0.0
-            };
-            *gradient = (loss + self.pull(fraction)) * slope;
+            *gradient = (loss + self.pull(fraction)) * (STRETCH * sigma * (1.0 - sigma));
         }
     }
 

@@ -31,6 +31,30 @@ impl LayerFunction {
             LayerFunction::Tanh => x.tanh(),
         }
     }
+
+    /// Replaces values by those of the function.
+    fn apply(self, values: &mut [f32]) {
+        match self {
+            LayerFunction::Identity => {}
+            // A loop of its own is vectorized.
+            LayerFunction::Clamp(low, high) => {
+                values.iter_mut().for_each(|x| *x = x.max(low).min(high));
+            }
+            other => values.iter_mut().for_each(|x| *x = other.of(*x)),
+        }
+    }
+
+    /// Takes the function's values of `wanted` off `values`.
+    pub(crate) fn take_off(self, wanted: &[f32], values: &mut [f32]) {
+        let pairs = values.iter_mut().zip(wanted);
+        match self {
+            LayerFunction::Identity => pairs.for_each(|(value, x)| *value -= x),
+            LayerFunction::Clamp(low, high) => {
+                pairs.for_each(|(value, x)| *value -= x.max(low).min(high));
+            }
+            other => pairs.for_each(|(value, x)| *value -= other.of(*x)),
+        }
+    }
 }
 
 /// A function and an optional rounding, with the memory that its gradient needs: one bit a value,
@@ -77,11 +101,7 @@ impl OutputStage {
                 *word = bits.fold(0, |word, (bit, &x)| word | u32::from(inside(x)) << bit);
             }
         }
-        if self.activation != LayerFunction::Identity {
-            values
-                .iter_mut()
-                .for_each(|value| *value = self.activation.of(*value));
-        }
+        self.activation.apply(values);
         if let LayerFunction::Sigmoid | LayerFunction::Tanh = self.activation {
             self.curved.clear();
             self.curved.extend_from_slice(values);

@@ -218,9 +218,9 @@ impl LayerProblem {
                     values.iter_mut().for_each(|value| *value += bias);
                     stage.forward(values);
                     let wanted = &rows.wanted[output * rows.count..][columns.clone()];
-                    for (&value, &wanted) in values.iter().zip(wanted) {
-                        let error = f64::from(value - self.activation.of(wanted));
-                        *loss += error * error;
+                    self.activation.take_off(wanted, values);
+                    for &error in &*values {
+                        *loss += f64::from(error) * f64::from(error);
                     }
                 }
             }

@@ -50,9 +50,7 @@ impl Batch<'_> {
             let place = (part.outputs.start + output) * rows.count + first;
             let wanted = &rows.wanted[place..][..together];
             let slope = 2.0 * weight_of[output] / together as f32;
-            for (value, &wanted) in row.iter_mut().zip(wanted) {
-                *value -= problem.activation.of(wanted);
-            }
+            problem.activation.take_off(wanted, row);
             if measured {
                 let squares = row.iter().map(|difference| difference * difference);
                 error += squares.map(f64::from).sum::<f64>();
