@@ -28,11 +28,17 @@ const blocks = [[16, 384, 384], [16, 384, 1536], [16, 1536, 384], [1, 384, 1536]
 /** Rows, depth, columns. The first two fit the caches; the others are layers of real models. */
 const gemms = [[64, 256, 64], [64, 512, 512], [3136, 64, 64], [784, 144, 32], [196, 480, 112], [48, 1152, 320]];
 
+/**
+ * Rows, depth, columns of products in the steps of learning: outputs by inputs by positions, and
+ * then by the transpose.
+ */
+const steps = [[64, 256, 256], [320, 1152, 256], [64, 256, 32]];
+
 /** Side in pixels, input and output channels of 3×3 layers of real models. */
 const convolutions = [[56, 64, 64], [28, 128, 128], [14, 256, 256], [7, 512, 512], [55, 16, 64], [27, 32, 128], [13, 64, 256], [120, 24, 24], [60, 96, 24]];
 
 /**
- * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_blocks' | 'new_depthwise' | 'new_float_depthwise' | 'new_conv' | 'new_fake_quantize' | 'new_conversion', arguments: number[] }} Job
+ * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_learning' | 'new_blocks' | 'new_depthwise' | 'new_float_depthwise' | 'new_conv' | 'new_fake_quantize' | 'new_conversion', arguments: number[] }} Job
  * @typedef {{ target: string, holds: boolean, peer?: string | null, peer_value?: number | null, ratio?: number | null }} Judged
  */
 
@@ -54,6 +60,7 @@ function build() {
 export const parts = {
   fake: fakeQuantize,
   gemm: (page, record) => inTurn(gemms, (sizes) => gemm(page, record, sizes)),
+  learning: (page, record) => inTurn(steps, (sizes) => learning(page, record, sizes)),
   blocks: (page, record) => inTurn(blocks, (sizes) => product(page, record, sizes)),
   depthwise: (page, record) => inTurn(Object.entries(forms), (form) => inTurn([3, 5], (kernel) => depthwise(page, record, form, kernel))),
   winograd: (page, record) => inTurn(convolutions, (sizes) => winograd(page, record, sizes)),
@@ -102,6 +109,25 @@ async function gemm(page, record, sizes) {
     const speed = (/** @type {number[]} */ all) => sizes.reduce((a, b) => a * b) / Math.min(...all) / 1e9;
     record('kernels', `gemm ${sizes.join('×')}, ${name}`, seconds ? speed(seconds) : 0, 'GMAC/s', {
       peer: 'the best float tile', peer_value: speed(best), ratio: times, target: `at least ${target.toFixed(1)} times`, holds: times >= target,
+    });
+  }
+}
+
+/**
+ * The products of learning, with a fixed order of sums, against the float tile.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {Recorder} record
+ * @param {number[]} sizes
+ */
+async function learning(page, record, sizes) {
+  const jobs = ['new_floats', 'new_learning'].flatMap((make) => [1, 0].map((kind) => /** @type {Job} */ ({ make, arguments: [kind, ...sizes] })));
+  const [two, four, transposed, plain] = await times(page, path + file, jobs);
+  const best = ratio(two, four) < 1 ? two : four;
+  const speed = (/** @type {number[]} */ all) => sizes.reduce((a, b) => a * b) / Math.min(...all) / 1e9;
+  for (const [name, seconds] of /** @type {const} */ ([['product', plain], ['with a transpose', transposed]])) {
+    record('kernels', `learning ${sizes.join('×')}, ${name}`, speed(seconds), 'GMAC/s', {
+      peer: 'the best float tile', peer_value: speed(best), ratio: ratio(best, seconds), target: 'none', holds: true,
     });
   }
 }

@@ -12,6 +12,7 @@ use octet_kernels::int8::{
     Table, Target, Weights, Window, add, block_gemm, conv, depthwise, dequantize_to_channels_first,
     gemm, quantize_to_channels_last, rows_of_tiles,
 };
+use octet_kernels::{FloatRows, multiply, multiply_transposed};
 use octet_training::{QuantizationGrid, fake_quantize};
 
 /// A benchmark.
@@ -40,6 +41,20 @@ pub enum Job {
     },
     /// A float GEMM in tiles of 2 × 16 (true) or 4 × 8 (false).
     Floats(Floats, bool),
+    /// A product of the steps in which weights learn: of two matrices, or of one and the transpose of
+    /// the other (true).
+    Learning {
+        /// The first matrix.
+        left: Vec<f32>,
+        /// The second matrix, or its transpose.
+        right: Vec<f32>,
+        /// The product.
+        output: Vec<f32>,
+        /// Rows, depth and columns.
+        sizes: [usize; 3],
+        /// True for the transpose.
+        transposed: bool,
+    },
     /// A float GEMM with 4-bit weights in blocks of 32.
     Blocks {
         /// Packed weights.
@@ -177,6 +192,26 @@ fn once(job: &mut Job) -> bool {
                 by: by(multipliers),
             };
             return gemm(&rows, weights, None, output).is_ok();
+        }
+        Job::Learning {
+            left,
+            right,
+            output,
+            sizes: [rows, depth, columns],
+            transposed,
+        } => {
+            let shape = match transposed {
+                true => [*columns, *depth],
+                false => [*depth, *columns],
+            };
+            let left = FloatRows::new(left, *rows, *depth);
+            let right = FloatRows::new(right, shape[0], shape[1]);
+            return left
+                .zip(right)
+                .is_some_and(|(left, right)| match transposed {
+                    true => multiply_transposed(left, right, output),
+                    false => multiply(left, right, output),
+                });
         }
         Job::Blocks {
             weights,

@@ -67,6 +67,23 @@ pub extern "C" fn new_floats(wide: bool, rows: usize, depth: usize, columns: usi
     leaked(Some(Job::Floats(Floats::new([rows, depth, columns]), wide)))
 }
 
+/// Creates a product of the steps in which weights learn.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_learning(
+    transposed: bool,
+    rows: usize,
+    depth: usize,
+    columns: usize,
+) -> *mut Job {
+    leaked(Some(Job::Learning {
+        left: floats(rows * depth),
+        right: floats(depth * columns),
+        output: vec![0.0; rows * columns],
+        sizes: [rows, depth, columns],
+        transposed,
+    }))
+}
+
 /// Creates a fake quantization of `count` values to eight bits. About every sixteenth is clamped.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_fake_quantize(count: usize) -> *mut Job {
