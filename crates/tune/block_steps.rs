@@ -153,16 +153,16 @@ impl Tuning {
     ) -> Result<SampleValues, TuneError> {
         let inputs = program.inputs.iter().map(|input| {
             let tensor = integers.value(sample, &input.name, &self.store)?;
-            input.reals(&tensor)
+            input.reals(tensor)
         });
         let originals = planned
             .float_inputs
             .iter()
-            .map(|name| reals(&originals.value(sample, name, &self.store)?, None));
+            .map(|name| reals(originals.value(sample, name, &self.store)?, None));
         let targets = planned
             .float_outputs
             .iter()
-            .map(|name| reals(&self.originals.value(sample, name, &self.store)?, None));
+            .map(|name| reals(self.originals.value(sample, name, &self.store)?, None));
         Ok(SampleValues {
             quantized: inputs.collect::<Result<_, _>>()?,
             float: originals.collect::<Result<_, _>>()?,

@@ -222,20 +222,36 @@ fn end(builder: &Builder, name: &str, value: usize) -> BlockValue {
 
 impl BlockValue {
     /// The reals of its tensor in the quantized model.
-    pub(crate) fn reals(&self, tensor: &Tensor) -> Result<Vec<f32>, TuneError> {
+    pub(crate) fn reals(&self, tensor: Tensor) -> Result<Vec<f32>, TuneError> {
         reals(tensor, self.grid.as_ref())
     }
 }
 
 /// The reals of a tensor. Without a grid it holds plain numbers, such as the result of a comparison.
-pub(crate) fn reals(tensor: &Tensor, grid: Option<&ValueGrid>) -> Result<Vec<f32>, TuneError> {
-    if let Values::F32(values) = tensor.values() {
-        return Ok(values.clone());
-    }
+pub(crate) fn reals(tensor: Tensor, grid: Option<&ValueGrid>) -> Result<Vec<f32>, TuneError> {
     let (zero_point, scale) = grid.map_or((0, 1.0), |grid| (grid.zero_point, grid.scale));
-    let integers = TensorProto::from_tensor("", tensor).to_i64()?;
-    let real = |integer| (integer - zero_point) as f32 * scale;
-    Ok(integers.into_iter().map(real).collect())
+    let shape = tensor.shape().to_vec();
+    match tensor.into_values() {
+        Values::F32(values) => Ok(values),
+        Values::U8(values) => Ok(dequantized(&values, zero_point, scale)),
+        Values::I8(values) => Ok(dequantized(&values, zero_point, scale)),
+        Values::U16(values) => Ok(dequantized(&values, zero_point, scale)),
+        Values::I16(values) => Ok(dequantized(&values, zero_point, scale)),
+        values => {
+            let tensor = Tensor::new(shape, values);
+            let tensor = tensor.ok_or(TuneError::Broken("the shape of a block's value"))?;
+            let integers = TensorProto::from_tensor("", &tensor).to_i64()?;
+            let real = |integer: i64| (integer - zero_point) as f32 * scale;
+            Ok(integers.into_iter().map(real).collect())
+        }
+    }
+}
+
+fn dequantized<T: Copy + Into<i32>>(integers: &[T], zero_point: i64, scale: f32) -> Vec<f32> {
+    // It has the type of the integers, at most 16 bits.
+    let zero_point = zero_point as i32;
+    let real = |&integer: &T| (integer.into() - zero_point) as f32 * scale;
+    integers.iter().map(real).collect()
 }
 
 #[cfg(test)]
@@ -245,6 +261,6 @@ mod tests {
     #[test]
     fn the_result_of_a_comparison_holds_zeros_and_ones() {
         let tensor = Tensor::new(vec![3], Values::Bool(vec![true, false, true])).unwrap();
-        assert_eq!(reals(&tensor, None).unwrap(), [1.0, 0.0, 1.0]);
+        assert_eq!(reals(tensor, None).unwrap(), [1.0, 0.0, 1.0]);
     }
 }
