@@ -6,7 +6,7 @@ use crate::dispatch::vectorized;
 
 /// Rows of a tile.
 const ROWS: usize = 4;
-/// Floats of a [`Lanes`].
+/// Floats of a [`SumLanes`].
 const WIDTH: usize = 8;
 /// Columns of a tile.
 const COLUMNS: usize = 2 * WIDTH;
@@ -15,31 +15,31 @@ const PARTS: usize = 2 * WIDTH;
 
 /// Sums that stay in registers: the compiler keeps arrays in memory if they are indexed.
 #[derive(Clone, Copy)]
-struct Lanes([f32; WIDTH]);
+struct SumLanes([f32; WIDTH]);
 
-impl Lanes {
+impl SumLanes {
     #[inline(always)]
-    fn splat(value: f32) -> Lanes {
-        Lanes([value; WIDTH])
+    fn splat(value: f32) -> SumLanes {
+        SumLanes([value; WIDTH])
     }
 
     /// The first values of a slice, in two vectors.
     #[inline(always)]
-    fn pair(values: &[f32]) -> [Lanes; 2] {
-        let load = |values: &[f32]| Lanes(std::array::from_fn(|lane| values[lane]));
+    fn pair(values: &[f32]) -> [SumLanes; 2] {
+        let load = |values: &[f32]| SumLanes(std::array::from_fn(|lane| values[lane]));
         let values = &values[..2 * WIDTH];
         [load(&values[..WIDTH]), load(&values[WIDTH..])]
     }
 
     #[inline(always)]
-    fn plus(self, other: Lanes) -> Lanes {
-        Lanes(std::array::from_fn(|lane| self.0[lane] + other.0[lane]))
+    fn plus(self, other: SumLanes) -> SumLanes {
+        SumLanes(std::array::from_fn(|lane| self.0[lane] + other.0[lane]))
     }
 
     /// Returns `self + a * b`, rounded twice.
     #[inline(always)]
-    fn plus_product(self, a: Lanes, b: Lanes) -> Lanes {
-        Lanes(std::array::from_fn(|lane| {
+    fn plus_product(self, a: SumLanes, b: SumLanes) -> SumLanes {
+        SumLanes(std::array::from_fn(|lane| {
             self.0[lane] + a.0[lane] * b.0[lane]
         }))
     }
@@ -132,7 +132,7 @@ pub fn multiply(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool {
 }
 
 /// A tile of sums, in vectors.
-type Tile<const R: usize> = [[Lanes; 2]; R];
+type SumTile<const R: usize> = [[SumLanes; 2]; R];
 
 /// The sums of products of some rows with a panel's columns, over some of its rows in order.
 /// `values` gives a row of the panel.
@@ -141,12 +141,12 @@ fn sums<'a, const R: usize>(
     rows: [&[f32]; R],
     places: impl Iterator<Item = usize>,
     values: impl Fn(usize) -> &'a [f32],
-) -> Tile<R> {
-    let mut sums = [[Lanes::splat(0.0); 2]; R];
+) -> SumTile<R> {
+    let mut sums = [[SumLanes::splat(0.0); 2]; R];
     for place in places {
-        let values = Lanes::pair(values(place));
+        let values = SumLanes::pair(values(place));
         for (sums, row) in sums.iter_mut().zip(rows) {
-            let by = Lanes::splat(row[place]);
+            let by = SumLanes::splat(row[place]);
             for (sum, values) in sums.iter_mut().zip(values) {
                 *sum = sum.plus_product(by, values);
             }
@@ -177,7 +177,7 @@ fn multiply_rows<const R: usize>(a: FloatRows, b: FloatRows, first: usize, out: 
 /// Writes the first columns of a tile to its place in rows of a length.
 #[inline(always)]
 fn write<const R: usize>(
-    tile: Tile<R>,
+    tile: SumTile<R>,
     length: usize,
     column: usize,
     width: usize,
@@ -223,9 +223,9 @@ pub fn multiply_transposed(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool 
 #[inline(always)]
 fn dot_product(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<PARTS>(), b.as_chunks::<PARTS>());
-    let (mut low, mut high) = (Lanes::splat(0.0), Lanes::splat(0.0));
+    let (mut low, mut high) = (SumLanes::splat(0.0), SumLanes::splat(0.0));
     for (a, b) in a.iter().zip(b) {
-        let (a, b) = (Lanes::pair(a), Lanes::pair(b));
+        let (a, b) = (SumLanes::pair(a), SumLanes::pair(b));
         low = low.plus_product(a[0], b[0]);
         high = high.plus_product(a[1], b[1]);
     }
@@ -274,8 +274,8 @@ fn panel_rows<const R: usize>(
     let rows: [&[f32]; R] = std::array::from_fn(|row| a.row(first + row));
     let whole = a.columns / PARTS * PARTS;
     let values = |place| &panel[place * COLUMNS..];
-    let mut totals = [[Lanes::splat(0.0); 2]; R];
-    let mut add = |sums: Tile<R>| {
+    let mut totals = [[SumLanes::splat(0.0); 2]; R];
+    let mut add = |sums: SumTile<R>| {
         for (total, sum) in totals.iter_mut().zip(sums) {
             for (total, sum) in total.iter_mut().zip(sum) {
                 *total = total.plus(sum);
