@@ -99,7 +99,7 @@ inBrowsers('weights rounded together', (visit) => {
     const rows = [0, 1, 2, 3, 4, 5, 6, 7].map((index) => npy(new Float32Array(32).map((_, k) => Math.sin(index * 3 + k / 5) + ((k * 7 + index) % 5) / 20), [1, 32]));
     const { model } = dense({ layers: 6, side: 32 });
     await visit.quantized(model, rows);
-    const settings = { weights: { type: 'i4' }, finetune: { algorithm: 'adaround', num_iterations: 16_000 } };
+    const settings = { weights: { type: 'i4' }, finetune: { algorithm: 'adaround', num_iterations: 40_000 } };
     await tab.$eval('#document', (area, written) => (/** @type {HTMLTextAreaElement} */ (area).value = written), JSON.stringify(settings));
     await tab.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.says('#changed', /need a new calibration/);

@@ -1,5 +1,5 @@
 // Given the ranges, every engine makes the same file: the native program, Node and both browsers,
-// with 1, 2 and 4 threads, for each model of the corpus. tests/package/command.test.mjs has the
+// with 1, 2 and 4 threads, for each model of the corpus. Weights that learn are those of both browsers. tests/package/command.test.mjs has the
 // options and errors of the command.
 
 import assert from 'node:assert/strict';
@@ -11,6 +11,8 @@ import { test } from 'node:test';
 import { project } from '../package/installed.mjs';
 import { corpus, inBrowsers } from './walk.mjs';
 import { scratch } from './scratch.mjs';
+
+/** @import { Page } from 'puppeteer-core' */
 
 const native = process.env.OCTET ?? 'octet';
 const threads = [1, 2, 4];
@@ -74,29 +76,46 @@ test('so does the command in Node', () => {
   }
 });
 
+/** Gives the page `fetched` for files of the server, and `engineOf` for an engine with threads. @param {Page} tab */
+const prepared = (tab) => tab.evaluate(() => {
+  // A machine of two cores has no more threads by itself.
+  Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4, configurable: true });
+  /** @type {any} */
+  let octet;
+  Object.assign(window, {
+    fetched: async (/** @type {string} */ path) => (await fetch(path)).blob(),
+    engineOf: async (/** @type {number} */ count) => {
+      const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
+      octet ??= await Octet.start({ threads: count });
+      // Firefox under test control does not always start the threads (www/engine.js).
+      for (let starts = 0; starts < 5; starts++) {
+        octet.threads = count;
+        await octet.engine();
+        if (octet.threads === count) break;
+      }
+      return octet;
+    },
+    checksum: async (/** @type {BufferSource} */ bytes) => {
+      const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+      return [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+    },
+  });
+});
+
 inBrowsers('files given the ranges', (visit) => {
   const mounts = { '/models/': join(corpus, 'models'), '/ranges/': folder };
   test('are those of the native program with any number of threads', () => visit({ mounts }, async ({ tab }) => {
+    await prepared(tab);
     for (const count of threads) {
       for (const { name, ranged, checksum: wanted } of files()) {
         const found = await tab.evaluate(async (name, ranged, count) => {
-          // A machine of two cores has no more threads by itself.
-          Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4, configurable: true });
-          const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
-          const octet = (/** @type {any} */ (window).engine ??= await Octet.start({ threads: count }));
-          // Firefox under test control does not always start the threads (www/engine.js).
-          for (let starts = 0; starts < 5; starts++) {
-            octet.threads = count;
-            await octet.engine();
-            if (octet.threads === count) break;
-          }
-          const fetched = async (/** @type {string} */ path) => (await fetch(path)).blob();
+          const { fetched, engineOf, checksum } = /** @type {any} */ (window);
+          const octet = await engineOf(count);
           const open = await octet.open(await fetched(`/models/${name}.onnx`), { name: `${name}.onnx` });
           try {
             if (ranged) await open.calibrateByRanges({ path: 'ranges.json', blob: await fetched(`/ranges/${name}.json`) });
             const { model } = await open.quantize(ranged ? {} : { scheme: 'weights' });
-            const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', model));
-            return [octet.threads, [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('')];
+            return [octet.threads, await checksum(model)];
           } finally {
             await open.close();
           }
@@ -104,5 +123,41 @@ inBrowsers('files given the ranges', (visit) => {
         assert.deepEqual(found, [count, wanted], `${name}, ${count} threads`);
       }
     }
+  }));
+});
+
+/** Settings by which weights learn, and the checksum of the first file made with them. */
+const learning = [
+  { settings: { weights: { type: 'i4' }, rounding: 'gptq', finetune: { algorithm: 'adaround', num_iterations: 100 } }, checksum: '' },
+  { settings: { weights: { type: 'i4' }, rounding: 'closed-form', finetune: { algorithm: 'adaquant', num_iterations: 100 } }, checksum: '' },
+  { settings: { weights: { type: 'i4' }, rounding: 'gptq', finetune: { blocks: true, num_iterations: 40, activation_scales: true, distillation: 5 } }, checksum: '' },
+];
+
+// The native program and Node run the float model with other kernels, so its last bits differ.
+inBrowsers('weights that learned', (visit) => {
+  const mounts = { '/models/': join(corpus, 'models'), '/samples/': join(corpus, 'samples', 'ppocr_cls') };
+  test('are the same in both browsers, with any number of threads', () => visit({ mounts }, async ({ tab }) => {
+    await prepared(tab);
+    for (const count of threads) {
+      for (const one of learning) {
+        const { used, learned, checksum } = await tab.evaluate(async (settings, count) => {
+          const { fetched, engineOf, checksum } = /** @type {any} */ (window);
+          const octet = await engineOf(count);
+          const open = await octet.open(await fetched('/models/ppocr_cls.onnx'), { name: 'ppocr_cls.onnx' });
+          const samples = await Promise.all(['00', '01', '02', '03', '04', '05', '06', '07'].map(async (name) => ({ path: `${name}.npz`, blob: await fetched(`/samples/${name}.npz`) })));
+          try {
+            const { tuned } = await open.calibrate(samples, { rounding: settings.rounding, tuning: settings });
+            const { model } = await open.quantize(settings);
+            return { used: octet.threads, learned: tuned.layers.filter((/** @type {any} */ layer) => layer.taken === 'learned').length, checksum: await checksum(model) };
+          } finally {
+            await open.close();
+          }
+        }, one.settings, count);
+        assert.ok(learned > 0, 'no layer learned');
+        one.checksum ||= checksum;
+        assert.deepEqual([used, checksum], [count, one.checksum], `${JSON.stringify(one.settings)}, ${count} threads`);
+      }
+    }
+    assert.equal(new Set(learning.map(({ checksum }) => checksum)).size, learning.length);
   }));
 });
