@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Benchmarks of Octet in Chromium against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [litert] [calls] [busy] [check] [alarms] [search] [node] [language] [large] [pieces]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models] [litert] [calls] [busy] [check] [alarms] [search] [learning] [node] [language] [large] [pieces]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench,
 //                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
@@ -33,6 +33,7 @@ import { benchCancel } from './bench-cancel.mjs';
 import { benchNode } from './bench-node.mjs';
 import { benchPieces } from './bench-large.mjs';
 import { benchPage } from './bench-page.mjs';
+import { benchLearning } from './bench-learning.mjs';
 import { benchSearch } from './bench-search.mjs';
 import { median } from './median.mjs';
 
@@ -308,6 +309,11 @@ const benches = {
   /** A search under a budget on the page. */
   async search(browser, only) {
     await benchSearch(browser.browser, browser.server.url, { corpus: required('OCTET_CORPUS'), only }, record);
+  },
+
+  /** Weights that learn on the page. */
+  async learning(browser, only) {
+    await benchLearning(browser.browser, browser.server.url, { corpus: required('OCTET_CORPUS'), only }, record);
   },
 
   /** Memory and speed of conversions of gigabytes on the page. */
