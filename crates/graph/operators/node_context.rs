@@ -24,6 +24,8 @@ pub(crate) struct Refusal {
     pub(crate) what: String,
     pub(crate) actual: String,
     pub(crate) expected: String,
+    /// What is wrong with the shapes, where they are the reason.
+    pub(super) problem: ShapeProblem,
 }
 
 /// Result of a check.
@@ -37,6 +39,7 @@ pub(super) fn refuse(what: &str, actual: impl Debug, expected: impl Display) -> 
         what: what.to_owned(),
         actual: format!("{actual:?}"),
         expected: expected.to_string(),
+        problem: ShapeProblem::Apart,
     })
 }
 
@@ -88,10 +91,7 @@ impl Operator {
         let opset = 0;
         let ctx = NodeContext { node, types, opset };
         let refusal = self.check_shapes.and_then(|check| check(&ctx).err())?;
-        Some(match refusal.what == KERNEL {
-            true => ShapeProblem::SmallerThanKernel,
-            false => ShapeProblem::Apart,
-        })
+        Some(refusal.problem)
     }
 }
 
@@ -103,9 +103,6 @@ pub enum ShapeProblem {
     /// The padded input is smaller than the kernel.
     SmallerThanKernel,
 }
-
-/// [`Refusal::what`] of a kernel.
-pub(super) const KERNEL: &str = "its kernel";
 
 impl<'a> NodeContext<'a> {
     /// Fails if an output has more than [`MAX_ELEMENTS`] elements, or an enlarged image more than
@@ -166,6 +163,7 @@ impl<'a> NodeContext<'a> {
                     what: key.to_owned(),
                     actual,
                     expected: "at least 1 and of at most 31 bits".to_owned(),
+                    problem: ShapeProblem::Apart,
                 })
             }
         }

@@ -1,7 +1,7 @@
 //! Validation of sliding windows: kernels, strides, dilations, pads, groups and output sizes.
 
 use super::node_context::{
-    KERNEL, MAX_ELEMENTS, MAX_SIZE, NodeContext, Validation, ensure, refuse,
+    MAX_ELEMENTS, MAX_SIZE, NodeContext, Refusal, ShapeProblem, Validation, ensure, refuse,
 };
 use super::window::{WindowAttributes, WindowKind};
 use crate::inferred_value::{InferredValue, count};
@@ -81,7 +81,7 @@ pub(super) fn validate(ctx: &NodeContext, weight: Option<usize>, kind: WindowKin
     let kernel: Vec<usize> = kernel.iter().map(|&size| size as usize).collect();
     ensure(
         kernel.iter().all(|&size| size > 0) && count(&kernel) <= MAX_TAPS,
-        KERNEL,
+        "its kernel",
         &kernel,
         format!("of 1 to {MAX_TAPS} elements"),
     )?;
@@ -179,7 +179,11 @@ fn within(slide: &SlidingWindow, size: i64, pools: bool) -> Validation {
     let least = if pools { -slide.stride } else { 0 };
     if room < least && size > 0 {
         let expected = format!("at most {}, the padded size of its input", room + reach);
-        return refuse(KERNEL, format_args!("{reach} wide"), expected);
+        let refused = refuse("its kernel", format_args!("{reach} wide"), expected);
+        return refused.map_err(|refusal| Refusal {
+            problem: ShapeProblem::SmallerThanKernel,
+            ..refusal
+        });
     }
     Ok(())
 }
