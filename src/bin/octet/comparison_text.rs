@@ -44,12 +44,14 @@ pub fn text(comparison: &Comparison, top: usize) -> Result<String, Failure> {
                 parts.boxes, parts.scores
             )?;
         }
-        if let Some(boxes) = &output.boxes {
-            write!(
+        match &output.boxes {
+            Some(boxes) if boxes.confident + boxes.extra > 0 => write!(
                 out,
                 "; {} of {} confident boxes matched, {} extra",
                 boxes.matched, boxes.confident, boxes.extra
-            )?;
+            )?,
+            Some(_) => out.write_str("; no confident boxes")?,
+            None => {}
         }
         if let (Some(weights), Some(activations)) = (output.weights_only, output.activations_only) {
             write!(

@@ -19,7 +19,7 @@ import { withAll } from './remedies.js';
 import { compareTimes } from './significance.js';
 import { unmeasured } from './state.js';
 
-/** @import { Comparison } from '../../types.js' */
+/** @import { BoxMatches, Comparison } from '../../types.js' */
 /** @import { Done } from '../../state/page.js' */
 
 const shown = 10;
@@ -79,6 +79,9 @@ export function latency(done) {
   );
 }
 
+/** @param {BoxMatches} boxes */
+const matched = ({ found, confident, extra }) => (confident + extra > 0 ? `${found} of ${confident}` : 'none is confident');
+
 /** @param {Comparison} found */
 function figures(found) {
   // Empty columns are left out.
@@ -88,7 +91,7 @@ function figures(found) {
   const outputs = found.outputs.map((output) => [
     h('code', {}, output.name), kindNames[output.kind], output.parts ? `boxes ${decibels(output.parts.boxes)}, scores ${decibels(output.parts.scores)}` : decibels(output.apart.sqnr), output.apart.cosine.toFixed(4), real(output.apart.max),
     ...(classes ? [output.top1 === null ? '' : percent(output.top1)] : []), ...(right ? [output.accuracy === null ? '' : `${percent(output.accuracy[0])} → ${percent(output.accuracy[1])}`] : []),
-    ...(boxes ? [output.boxes ? `${output.boxes.found} of ${output.boxes.confident}` : ''] : []),
+    ...(boxes ? [output.boxes ? matched(output.boxes) : ''] : []),
   ]);
   const worst = found.worst.slice(0, shown).flatMap((name) => found.layers.find((layer) => layer.layer === name) ?? []);
   return [
