@@ -24,7 +24,7 @@ pub(crate) struct Refusal {
     pub(crate) what: String,
     pub(crate) actual: String,
     pub(crate) expected: String,
-    /// What is wrong with the shapes, where they are the reason.
+    /// The problem of the shapes, where they are the reason.
     pub(super) problem: ShapeProblem,
 }
 
