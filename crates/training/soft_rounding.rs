@@ -149,6 +149,9 @@ mod tests {
         }
         assert_eq!(soft_fraction(20.0), 1.0);
         assert_eq!(soft_fraction(-20.0), 0.0);
+        // The stretched sigmoid is clipped where the exponential is skipped.
+        let ends = [SATURATED, -SATURATED].map(|v| STRETCH * sigmoid(v) + SHIFT);
+        assert!(ends[0] > 1.0 && ends[1] < 0.0, "{ends:?}");
         assert!(variable_of(0.0).is_finite() && variable_of(1.0).is_finite());
     }
 
