@@ -19,27 +19,47 @@ const patience = (threads) => (threads >= 4 ? 90 : 180);
  * @param {import('./bench-models.mjs').Record_} record
  */
 export async function benchLearning(browser, url, { corpus, only }, record) {
-  const threads = availableParallelism();
+  const all = availableParallelism();
   for (const model of only.length > 0 ? only : ['efficientnet_lite0']) {
     const folder = join(corpus, 'samples', model);
-    const samples = readdirSync(folder).filter((file) => !file.startsWith('.'));
-    const page = await browser.newPage();
-    page.setDefaultTimeout(1_200_000);
-    try {
-      await openModel(page, url, [join(corpus, 'models', `${model}.onnx`)]);
-      await page.waitForSelector('#card-title');
-      await chooseSamples(page, samples.map((file) => join(folder, file)));
-      await page.$eval('#document', (area, text) => (/** @type {HTMLTextAreaElement} */ (area).value = text), JSON.stringify(settings));
-      await page.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
-      await page.waitForSelector('#run:not([aria-disabled])');
-      const began = performance.now();
-      await page.$eval('#run', (button) => /** @type {HTMLElement} */ (button).click());
-      await page.waitForSelector('#learned');
-      const seconds = (performance.now() - began) / 1000;
-      const most = patience(threads);
-      record('learning', `${model}, ${samples.length} samples, ${threads} threads`, seconds, 's', { peer: null, ratio: null, target: `at most ${most} s`, holds: seconds <= most });
-    } finally {
-      await page.close();
-    }
+    const samples = readdirSync(folder).filter((file) => !file.startsWith('.')).map((file) => join(folder, file));
+    const alone = await learned(browser, url, join(corpus, 'models', `${model}.onnx`), samples, 1);
+    record('learning', `${model}, ${samples.length} samples, one thread`, alone, 's', { peer: null, ratio: null, target: 'none', holds: true });
+    if (all === 1) continue;
+    const seconds = await learned(browser, url, join(corpus, 'models', `${model}.onnx`), samples, all);
+    const most = patience(all);
+    record('learning', `${model}, ${samples.length} samples, ${all} threads`, seconds, 's', { peer: 'one thread', peer_value: alone, ratio: seconds / alone, target: `at most ${most} s`, holds: seconds <= most });
+  }
+}
+
+/**
+ * The seconds of a run on the page.
+ *
+ * @param {import('puppeteer-core').Browser} browser
+ * @param {string} url
+ * @param {string} model
+ * @param {string[]} samples
+ * @param {number} threads
+ */
+async function learned(browser, url, model, samples, threads) {
+  // A context of its own: the journal of another run would be gone on with.
+  const context = await browser.createBrowserContext();
+  const page = await context.newPage();
+  page.setDefaultTimeout(1_200_000);
+  try {
+    // The page starts as many threads as there are processors.
+    await page.evaluateOnNewDocument((count) => Object.defineProperty(navigator, 'hardwareConcurrency', { value: count }), threads);
+    await openModel(page, url, [model]);
+    await page.waitForSelector('#card-title');
+    await chooseSamples(page, samples);
+    await page.$eval('#document', (area, text) => (/** @type {HTMLTextAreaElement} */ (area).value = text), JSON.stringify(settings));
+    await page.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
+    await page.waitForSelector('#run:not([aria-disabled])');
+    const began = performance.now();
+    await page.$eval('#run', (button) => /** @type {HTMLElement} */ (button).click());
+    await page.waitForSelector('#learned');
+    return (performance.now() - began) / 1000;
+  } finally {
+    await context.close();
   }
 }

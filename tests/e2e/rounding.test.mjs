@@ -116,7 +116,7 @@ inBrowsers('weights rounded together', (visit) => {
     await visit.says('#left', /8 samples/);
     await visit.start();
     await visit.finished();
-    await visit.says('#resumed', /^[1-5] layers? had learned before the last run was stopped/);
+    await visit.says('#resumed', /^[1-5] layers? had learned in an earlier run with the same/);
     const resumed = await visit.downloaded('.onnx');
     const whole = await tab.evaluate(async (file, samples, document_) => {
       const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));

@@ -35,7 +35,7 @@ export function learnedSoFar() {
 }
 
 /** @param {number} resumed layers of an earlier run */
-const kept = (resumed) => `${plural(resumed, 'layer')} had learned before the last run was stopped.`;
+const kept = (resumed) => `${plural(resumed, 'layer')} had learned in an earlier run with the same model, settings and samples.`;
 
 /** Loss relative to its start. @param {LayerReport} layer */
 const relative = ({ curve }) => curve.map((loss) => loss / (curve[0] || 1));
