@@ -20,15 +20,17 @@ const patience = (threads) => (threads >= 4 ? 90 : 180);
  */
 export async function benchLearning(browser, url, { corpus, only }, record) {
   const all = availableParallelism();
-  for (const model of only.length > 0 ? only : ['efficientnet_lite0']) {
-    const folder = join(corpus, 'samples', model);
+  for (const name of only.length > 0 ? only : ['efficientnet_lite0']) {
+    const folder = join(corpus, 'samples', name);
     const samples = readdirSync(folder).filter((file) => !file.startsWith('.')).map((file) => join(folder, file));
-    const alone = await learned(browser, url, join(corpus, 'models', `${model}.onnx`), samples, 1);
-    record('learning', `${model}, ${samples.length} samples, one thread`, alone, 's', { peer: null, ratio: null, target: 'none', holds: true });
+    const run = (/** @type {number} */ threads) => learned(browser, url, join(corpus, 'models', `${name}.onnx`), samples, threads);
+    const row = `${name}, ${samples.length} samples`;
+    const alone = await run(1);
+    record('learning', `${row}, one thread`, alone, 's', { peer: null, ratio: null, target: 'none', holds: true });
     if (all === 1) continue;
-    const seconds = await learned(browser, url, join(corpus, 'models', `${model}.onnx`), samples, all);
+    const seconds = await run(all);
     const most = patience(all);
-    record('learning', `${model}, ${samples.length} samples, ${all} threads`, seconds, 's', { peer: 'one thread', peer_value: alone, ratio: seconds / alone, target: `at most ${most} s`, holds: seconds <= most });
+    record('learning', `${row}, ${all} threads`, seconds, 's', { peer: 'one thread', peer_value: alone, ratio: seconds / alone, target: `at most ${most} s`, holds: seconds <= most });
   }
 }
 
@@ -42,7 +44,7 @@ export async function benchLearning(browser, url, { corpus, only }, record) {
  * @param {number} threads
  */
 async function learned(browser, url, model, samples, threads) {
-  // A context of its own: the journal of another run would be gone on with.
+  // A context of its own, in which no journal of another run is kept.
   const context = await browser.createBrowserContext();
   const page = await context.newPage();
   page.setDefaultTimeout(1_200_000);

@@ -3,6 +3,7 @@
 //! Multiplication and addition round separately, so that every processor computes the same bits.
 
 use crate::dispatch::vectorized;
+use crate::sum::dot_in_lanes;
 
 /// Rows of a tile.
 const ROWS: usize = 4;
@@ -212,36 +213,27 @@ pub fn multiply_transposed(a: FloatRows, b: FloatRows, out: &mut [f32]) -> bool 
         dot_products(a, b, in_panels, out);
         for (row, out) in out.chunks_mut(b.rows).enumerate() {
             for (column, out) in out.iter_mut().enumerate().skip(in_panels) {
-                *out = dot_product(a.row(row), b.row(column));
+                *out = dot_in_lanes::<f32, PARTS>(a.row(row), b.row(column));
             }
         }
     });
     true
 }
 
-/// [`PARTS`] partial sums, then their sum in order, then the rest.
+/// The dot products with the first rows of `b`, each with the bits of [`dot_in_lanes`]. Those rows
+/// lie side by side in a panel, so that a vector holds one partial sum of several products.
 #[inline(always)]
-fn dot_product(a: &[f32], b: &[f32]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<PARTS>(), b.as_chunks::<PARTS>());
-    let (mut low, mut high) = (SumLanes::splat(0.0), SumLanes::splat(0.0));
-    for (a, b) in a.iter().zip(b) {
-        let (a, b) = (SumLanes::pair(a), SumLanes::pair(b));
-        low = low.plus_product(a[0], b[0]);
-        high = high.plus_product(a[1], b[1]);
-    }
-    let parts = low.0.into_iter().chain(high.0);
-    let total = parts.fold(0.0, |sum, part| sum + part);
-    let rest = a_rest.iter().zip(b_rest);
-    total + rest.fold(0.0, |sum, (a, b)| sum + a * b)
-}
-
-/// The dot products with the first rows of `b`, each with the bits of [`dot_product`]. Those rows lie
-/// side by side in a panel, so that a vector holds one partial sum of several products.
-#[inline(always)]
-fn dot_products(a: FloatRows, b: FloatRows, of_b: usize, out: &mut [f32]) {
-    let mut panel = vec![0.0; if of_b > 0 { b.columns * COLUMNS } else { 0 }];
-    for column in (0..of_b).step_by(COLUMNS) {
-        let width = COLUMNS.min(of_b - column);
+fn dot_products(a: FloatRows, b: FloatRows, in_panels: usize, out: &mut [f32]) {
+    let mut panel = vec![
+        0.0;
+        if in_panels > 0 {
+            b.columns * COLUMNS
+        } else {
+            0
+        }
+    ];
+    for column in (0..in_panels).step_by(COLUMNS) {
+        let width = COLUMNS.min(in_panels - column);
         for place in 0..width {
             let values = b.row(column + place);
             for (row, &value) in panel.chunks_exact_mut(COLUMNS).zip(values) {

@@ -27,8 +27,9 @@ pub fn dot_of_floats(a: &[f32], b: &[f32]) -> f32 {
     vectorized!(dot_in_lanes::<f32, 16>(a, b))
 }
 
+/// Partial sums of each lane, then their sum in order, then that of the rest.
 #[inline(always)]
-fn dot_in_lanes<T, const LANES: usize>(a: &[T], b: &[T]) -> T
+pub(crate) fn dot_in_lanes<T, const LANES: usize>(a: &[T], b: &[T]) -> T
 where
     T: Copy + Default + Add<Output = T> + Mul<Output = T> + Sum,
 {

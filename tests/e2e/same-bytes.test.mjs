@@ -1,6 +1,6 @@
 // Given the ranges, every engine makes the same file: the native program, Node and both browsers,
-// with 1, 2 and 4 threads, for each model of the corpus. Weights that learn are those of both browsers. tests/package/command.test.mjs has the
-// options and errors of the command.
+// with 1, 2 and 4 threads, for each model of the corpus. Weights that learn are the same in both
+// browsers. tests/package/command.test.mjs has the options and errors of the command.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -76,7 +76,7 @@ test('so does the command in Node', () => {
   }
 });
 
-/** Gives the page `fetched` for files of the server, and `engineOf` for an engine with threads. @param {Page} tab */
+/** Gives the page functions: a file of the server, an engine with that many threads, a checksum. @param {Page} tab */
 const prepared = (tab) => tab.evaluate(() => {
   // A machine of two cores has no more threads by itself.
   Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4, configurable: true });

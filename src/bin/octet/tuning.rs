@@ -33,7 +33,7 @@ pub fn tune(
 ) -> Result<(), Failure> {
     let named = |error| failure_of(options, error);
     let finetune = settings.finetune.as_ref();
-    let in_steps = finetune.is_some_and(|one| one.blocks || one.distillation.is_some());
+    let in_steps = finetune.is_some_and(|one| one.blocks || one.distillation.unwrap_or(0) > 0);
     allocator::give_back_large_blocks(match in_steps {
         true => GIVEN_BACK_BY_STEPS,
         false => GIVEN_BACK,
