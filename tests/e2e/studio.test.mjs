@@ -289,10 +289,22 @@ inBrowsers('the studio', (visit, name) => {
     // Columns of measurements appear with the first figures.
     await open(visit, 'overview');
     await visit.says('[aria-labelledby=accuracy-title]', /Measured on the loaded sample/);
+    await open(visit, 'graph');
+    await tab.waitForSelector('#graph-colour option[value=reached]');
+    await tab.select('#graph-colour', 'reached');
     await open(visit, 'compare');
     await tab.select('#compare-left', '-1');
     await tab.select('#linked-measure', 'reached');
     await visit.says(line, /conv.*\d/);
+    // Menus keep their choice when more figures arrive; one whose entries stay is not rendered anew.
+    const entry = await tab.$('#compare-left option');
+    await open(visit, 'overview');
+    await visit.measureBoth();
+    await tab.waitForSelector('#linked-measure option[value=ms]');
+    assert.equal(await tab.$eval('#linked-measure', (menu) => /** @type {HTMLSelectElement} */ (menu).value), 'reached');
+    assert.equal(await entry?.evaluate((option) => option.isConnected), true);
+    await tab.waitForSelector('#graph-colour option[value=intMs]');
+    assert.equal(await tab.$eval('#graph-colour', (menu) => /** @type {HTMLSelectElement} */ (menu).value), 'reached');
   }));
 
   test('schemes that need no samples need none', () => visit({}, async (visit) => {

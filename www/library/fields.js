@@ -2,6 +2,31 @@
 /** Fields of forms. */
 
 import { h } from './dom.js';
+import { computed, effect, untracked } from './signals.js';
+
+/**
+ * A menu. Its options are replaced only if their texts change, so figures that arrive leave an open
+ * menu alone.
+ *
+ * @param {Record<string, unknown>} attributes
+ * @param {() => string} value
+ * @param {string[][] | (() => string[][])} options keys and texts
+ * @param {(value: string) => void} change
+ */
+export function menu(attributes, value, options, change) {
+  const select = h('select', { ...attributes, onchange: () => change(select.value) });
+  const listed = computed(() => JSON.stringify(typeof options === 'function' ? options() : options));
+  effect(() => {
+    /** @type {string[][]} */
+    const list = JSON.parse(listed.value);
+    select.replaceChildren(...list.map(([key, text]) => h('option', { value: key }, text)));
+    select.value = untracked(value);
+  });
+  effect(() => {
+    select.value = value();
+  });
+  return select;
+}
 
 /**
  * A labelled menu.
@@ -13,7 +38,5 @@ import { h } from './dom.js';
  * @param {(value: string) => void} change
  */
 export function choice(label, id, value, options, change) {
-  const list = () => (typeof options === 'function' ? options() : options).map(([key, text]) => h('option', { value: key }, text));
-  return h('label', { class: 'field' }, h('span', {}, label),
-    h('select', { id, value: value, onchange: (/** @type {Event} */ event) => change(/** @type {HTMLSelectElement} */ (event.target).value) }, ...(typeof options === 'function' ? [list] : list())));
+  return h('label', { class: 'field' }, h('span', {}, label), menu({ id }, value, options, change));
 }

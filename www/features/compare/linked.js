@@ -6,6 +6,7 @@
  */
 
 import { h, svg } from '../../library/dom.js';
+import { menu } from '../../library/fields.js';
 import { count, plural, real } from '../../library/format.js';
 import { computed, effect, signal } from '../../library/signals.js';
 import { table } from '../../library/table.js';
@@ -66,8 +67,8 @@ export function linkedLayers(names) {
   return h('section', { class: 'gap', 'aria-labelledby': 'linked-title' },
     h('h3', { id: 'linked-title' }, 'Layer by layer'),
     h('div', { class: 'row tools' },
-      h('label', { class: 'row' }, h('span', {}, 'By'), h('select', { id: 'linked-measure', value: () => (known.value.includes(measure.value) ? measure.value : 'bits'), onchange: (/** @type {Event} */ event) => (measure.value = /** @type {HTMLSelectElement} */ (event.target).value) },
-        () => known.value.map((key) => h('option', { value: key }, measures[key].title)))),
+      h('label', { class: 'row' }, h('span', {}, 'By'), menu({ id: 'linked-measure' }, () => (known.value.includes(measure.value) ? measure.value : 'bits'),
+        () => known.value.map((key) => [key, measures[key].title]), (key) => (measure.value = key))),
       h('label', { class: 'check' }, h('input', { type: 'checkbox', id: 'linked-different', checked: () => onlyDifferent.value, onchange: (/** @type {Event} */ event) => (onlyDifferent.value = /** @type {HTMLInputElement} */ (event.target).checked) }), h('span', {}, 'Only differences')),
       h('span', { class: 'note', role: 'status', id: 'linked-note' }, () => `${count(linked.value.filter(differs).length)} of ${plural(linked.value.length, 'layer')} differ`),
     ),

@@ -6,6 +6,7 @@
 
 import { canonical, inWords } from '../../settings-document.js';
 import { h } from '../../library/dom.js';
+import { menu } from '../../library/fields.js';
 import { bytes, count, duration, plural, real } from '../../library/format.js';
 import { computed } from '../../library/signals.js';
 import { table } from '../../library/table.js';
@@ -45,8 +46,9 @@ function named(one) {
 /** @param {'left' | 'right'} key @param {string} label */
 function side(key, label) {
   return h('label', { class: 'field grow' }, h('span', {}, label),
-    h('select', { id: `compare-${key}`, value: () => String(pair.value?.[key].id ?? ''), onchange: (/** @type {Event} */ event) => (sideIds.value = { ...sideIds.peek(), [key]: Number(/** @type {HTMLSelectElement} */ (event.target).value) }) },
-      () => candidates.value.map((one) => h('option', { value: String(one.id), selected: pair.value?.[key].id === one.id }, one.id === float ? 'Float model' : `${named(one)}: ${inWords(one.document)}`))));
+    menu({ id: `compare-${key}` }, () => String(pair.value?.[key].id ?? ''),
+      () => candidates.value.map((one) => [String(one.id), one.id === float ? named(one) : `${named(one)}: ${inWords(one.document)}`]),
+      (id) => (sideIds.value = { ...sideIds.peek(), [key]: Number(id) })));
 }
 
 /** The main figures of both sides. @param {HistoryEntry} left @param {HistoryEntry} right */

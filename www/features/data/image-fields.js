@@ -38,7 +38,7 @@ export function pictureSettings() {
     size(),
     choice('Resize', 'resize', () => image('resize') ?? 'shorter', ways, (resize) => setImage({ resize, shorterSide: undefined })),
     h('div', { hidden: () => image('resize') !== 'letterbox' }, number('Padding, 0 to 255', 'pad', () => image('pad'), (pad) => setImage({ pad: within(pad, 0, 255) }), { min: 0, max: 255, step: 1 })),
-    choice('Values', 'preset', () => (presets.value, settings.value.preset), () => Object.keys(presets.value).map((key) => [key, presetNames[key] ?? key]),
+    choice('Values', 'preset', () => settings.value.preset, () => Object.keys(presets.value).map((key) => [key, presetNames[key] ?? key]),
       (preset) => setPreprocessing({ preset, image: withoutValues(settings.peek().image) })),
     h('details', {},
       h('summary', {}, 'Channels, mean and standard deviation'),

@@ -5,6 +5,7 @@
  */
 
 import { h } from '../../library/dom.js';
+import { menu } from '../../library/fields.js';
 import { count } from '../../library/format.js';
 import { computed, signal } from '../../library/signals.js';
 import { floatGraph, needGraphs, quantizedGraph } from '../../state/graphs.js';
@@ -16,11 +17,14 @@ import { pane } from './pane.js';
 /** @typedef {'operator' | 'type' | string} Colour */
 
 const shown = signal(/** @type {'float' | 'quantized' | 'both'} */ ('float'));
-const colour = signal(/** @type {Colour} */ ('type'));
+/** The last choice from the menu. */
+const chosenColour = signal(/** @type {Colour} */ ('type'));
 const search = signal('');
 
 const byName = computed(() => new Map(rows.value.map((row) => [row.name, row])));
 const measured = computed(() => [...new Set(rows.value.flatMap((row) => Object.keys(row.measured)))]);
+/** The colour in use: `type` where this model does not have the measure. */
+const colour = computed(() => (['operator', ...measured.value].includes(chosenColour.value) ? chosenColour.value : 'type'));
 /** Operators by frequency; the first few have a hue of their own. */
 const operators = computed(() => {
   /** @type {Map<string, number>} */
@@ -75,14 +79,13 @@ export function view() {
     say(`${selected.peek()}, ${found.findIndex((row) => row.name === selected.peek()) + 1} of ${found.length}`);
   };
   const isShown = (/** @type {string} */ which) => shown.value === which || shown.value === 'both';
-  const select = (/** @type {Event} */ event) => /** @type {HTMLSelectElement} */ (event.target).value;
   return h('section', { class: 'panel graph', 'aria-labelledby': 'graph-title' },
     h('div', { class: 'row tools' },
       h('h2', { id: 'graph-title' }, 'Graph'),
-      h('select', { id: 'graph-shown', 'aria-label': 'Which graph', value: () => shown.value, onchange: (/** @type {Event} */ event) => (shown.value = /** @type {'float' | 'quantized' | 'both'} */ (select(event))) },
-        h('option', { value: 'float' }, 'Float'), h('option', { value: 'quantized' }, 'Quantized'), h('option', { value: 'both' }, 'Side by side')),
-      h('select', { id: 'graph-colour', 'aria-label': 'Colour by', value: () => colour.value, onchange: (/** @type {Event} */ event) => (colour.value = select(event)) },
-        () => [h('option', { value: 'type' }, 'Colour: type'), h('option', { value: 'operator' }, 'Colour: operator'), ...measured.value.map((key) => h('option', { value: key }, `Colour: ${measures[key] ?? key}`))]),
+      menu({ id: 'graph-shown', 'aria-label': 'Which graph' }, () => shown.value, [['float', 'Float'], ['quantized', 'Quantized'], ['both', 'Side by side']],
+        (which) => (shown.value = /** @type {'float' | 'quantized' | 'both'} */ (which))),
+      menu({ id: 'graph-colour', 'aria-label': 'Colour by' }, () => colour.value,
+        () => [['type', 'Colour: type'], ['operator', 'Colour: operator'], ...measured.value.map((key) => [key, `Colour: ${measures[key] ?? key}`])], (by) => (chosenColour.value = by)),
       h('input', { type: 'search', id: 'graph-search', placeholder: 'Search', 'aria-label': 'Search nodes', value: () => search.value,
         oninput: (/** @type {Event} */ event) => (search.value = /** @type {HTMLInputElement} */ (event.target).value),
         onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === 'Enter' && next(event.shiftKey ? -1 : 1) }),

@@ -9,6 +9,7 @@ import { computesZeroPoints } from '../../settings-document.js';
 import { chunk } from '../../streamed-model.js';
 import { fill, h } from '../../library/dom.js';
 import { download } from '../../library/download.js';
+import { choice } from '../../library/fields.js';
 import { pick } from '../../library/file-picker.js';
 import { bytes, count, duration, plural } from '../../library/format.js';
 import { effect, signal } from '../../library/signals.js';
@@ -108,16 +109,6 @@ function summary(card) {
 function set(key, value, otherwise) {
   const { [key]: _, ...rest } = chosen.peek();
   chosen.value = value === otherwise ? rest : { ...rest, [key]: value };
-}
-
-/**
- * @param {string} text @param {string} id @param {() => string} value @param {[string, string][]} options
- * @param {(value: string) => void} changed
- */
-function choice(text, id, value, options, changed) {
-  return h('label', { class: 'field' }, h('span', {}, text),
-    h('select', { id, value, onchange: (/** @type {Event} */ event) => changed(/** @type {HTMLSelectElement} */ (event.target).value) },
-      ...options.map(([key, label]) => h('option', { value: key }, label))));
 }
 
 /** A sentence or two on each form. */

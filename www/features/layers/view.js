@@ -6,6 +6,7 @@
 
 import { h } from '../../library/dom.js';
 import { save } from '../../library/download.js';
+import { menu } from '../../library/fields.js';
 import { bytes, count, plural, real } from '../../library/format.js';
 import { batch, computed, effect, signal } from '../../library/signals.js';
 import { virtual } from '../../library/virtual.js';
@@ -99,8 +100,9 @@ function tools() {
   return h('div', { class: 'row tools' },
     h('input', { type: 'search', id: 'layer-filter', placeholder: 'Filter by name, operator or reason', 'aria-label': 'Filter', value: () => order.value.text,
       oninput: (/** @type {Event} */ event) => arrange({ text: /** @type {HTMLInputElement} */ (event.target).value }) }),
-    h('select', { id: 'layer-only', 'aria-label': 'Show', value: () => order.value.only, onchange: (/** @type {Event} */ event) => arrange({ only: /** @type {Order['only']} */ (/** @type {HTMLSelectElement} */ (event.target).value) }) },
-      h('option', { value: 'all' }, 'All layers'), h('option', { value: 'integers' }, () => worksOn(done.value?.document ?? {}).title), h('option', { value: 'float' }, 'Float'), h('option', { value: 'changed' }, 'Changed by me')),
+    menu({ id: 'layer-only', 'aria-label': 'Show' }, () => order.value.only,
+      () => [['all', 'All layers'], ['integers', worksOn(done.value?.document ?? {}).title], ['float', 'Float'], ['changed', 'Changed by me']],
+      (only) => arrange({ only: /** @type {Order['only']} */ (only) })),
     h('label', { class: 'check' }, h('input', { type: 'checkbox', id: 'layer-groups', checked: () => order.value.grouped, onchange: (/** @type {Event} */ event) => arrange({ grouped: /** @type {HTMLInputElement} */ (event.target).checked }) }), h('span', {}, 'Group by operator')),
     h('details', { class: 'menu' }, h('summary', {}, 'Columns'), h('div', { class: 'sheet columns' }, pickers)),
     h('button', { type: 'button', class: 'small', id: 'layers-csv', onclick: () => save(csv(list.peek(), columns.peek()), 'text/csv', `${stem()}.layers.csv`) }, 'CSV'),
