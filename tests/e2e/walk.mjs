@@ -147,6 +147,21 @@ function clicksAgain(page) {
   };
 }
 
+/**
+ * Makes `$eval` and `$$eval` find elements and read them in one step. Puppeteer takes several; an
+ * element that is rendered anew between them is read as it was when it left the page.
+ *
+ * @param {import('puppeteer-core').Page} page
+ */
+function readsAtOnce(page) {
+  const reads = (/** @type {string} */ found) => (/** @type {string} */ selector, /** @type {Function} */ read, /** @type {unknown[]} */ ...rest) =>
+    page.evaluate(/** @type {any} */ (new Function('selector', '...rest', `return (${read})(${found}, ...rest);`)), selector, ...rest);
+  Object.assign(page, {
+    $$eval: reads('[...document.querySelectorAll(selector)]'),
+    $eval: reads('document.querySelector(selector) ?? (() => { throw new Error(`Nothing on the page matches “${selector}”.`); })()'),
+  });
+}
+
 /** A page with its own server, and all of its requests. */
 export class Visit {
   /** @type {string[]} */
@@ -169,6 +184,7 @@ export class Visit {
     await visit.page.setViewport({ width: 1280, height: 900 });
     visit.page.setDefaultTimeout(240_000);
     visit.page.click = clicksAgain(visit.page);
+    readsAtOnce(visit.page);
     // This includes requests of the worker and its threads; blobs never leave the browser.
     visit.page.on('request', (request) => visit.requests.push(request.url()));
     visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
