@@ -1,5 +1,8 @@
 // @ts-check
-/** Places in this browser's storage: the folder of converted models, with one folder a model, and the journal of weights that learn. */
+/**
+ * Places in this browser's storage: the folder of converted models, with one folder a model, the
+ * journal of weights that learn, and the folder of values between their layers.
+ */
 
 /** @returns {Promise<FileSystemDirectoryHandle>} */
 export async function resultsFolder() {
@@ -14,6 +17,21 @@ export const journalName = 'learned-weights.journal';
 export async function removeJournal() {
   const root = await navigator.storage.getDirectory();
   await root.removeEntry(journalName).catch(() => {}); // there is none, or a run writes it
+}
+
+/** The folder of values between layers that learn; there is one file for each run. @returns {Promise<FileSystemDirectoryHandle>} */
+export async function valuesFolder() {
+  const root = await navigator.storage.getDirectory();
+  return root.getDirectoryHandle('values', { create: true });
+}
+
+/** Removes the files of runs that have ended, such as those of pages that were left. */
+export async function removeValues() {
+  const folder = await valuesFolder();
+  const names = [];
+  for await (const name of folder.keys()) names.push(name);
+  // A run of another tab keeps its file.
+  for (const name of names) await folder.removeEntry(name).catch(() => {});
 }
 
 /** Time in milliseconds that the worker of a page that was left may take to free its files. */

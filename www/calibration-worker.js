@@ -78,12 +78,13 @@ export async function forecast({ key, files, method, samples, settings }) {
  */
 async function tune(open, all, { settings, samples, journal: keeps }, report) {
   report({ stage: 'Preparing the fine-tuning', memory: memory() });
-  const layers = open.beginTuning(settings);
-  const most = typeof settings.finetune === 'object' ? settings.finetune?.data_size ?? all.length : all.length;
-  for (const { name, files } of all.slice(0, most)) await open.addTuningSample(name, files, samples);
-  Atomics.store(loaded().control(), slot.done, 0);
+  const { data_size: most = all.length, mem_opt_level: level = 1 } = typeof settings.finetune === 'object' ? settings.finetune ?? {} : {};
+  const values = level === 2 ? await (await import('./value-file.js')).openValueFile() : undefined;
   const journal = keeps ? await (await import('./tuning-journal.js')).openJournal() : null;
   try {
+    const layers = open.beginTuning(settings, values);
+    for (const { name, files } of all.slice(0, most)) await open.addTuningSample(name, files, samples);
+    Atomics.store(loaded().control(), slot.done, 0);
     const [resumed, whole] = journal ? open.resumeTuning(journal.read()) : [0, 0];
     journal?.begin(open.tuningJournal(), whole);
     let done = 0;
@@ -97,6 +98,7 @@ async function tune(open, all, { settings, samples, journal: keeps }, report) {
     return { ...summary, resumed };
   } finally {
     journal?.close();
+    await values?.close();
   }
 }
 

@@ -299,7 +299,7 @@ export interface Finetune {
   learning_rate?: number;
   /**
    * Place of the values between two layers. 0: in memory as floats; 1: in memory, float
-   * values as halves; 2: the same in a file, on the command line only. Default: 1.
+   * values as halves; 2: the same in a file, on the page in the browser's storage. Default: 1.
    */
   mem_opt_level?: number;
   /** Steps of each layer. Default: 1000, with `adaquant` 3000. */

@@ -3,6 +3,7 @@
 
 import fs from 'node:fs';
 import os from 'node:os';
+import { join } from 'node:path';
 
 const [reads, writes, creates, truncates] = [1, 2, 4, 8];
 
@@ -14,6 +15,18 @@ export function open(path, access) {
   const { O_RDONLY, O_WRONLY, O_RDWR, O_CREAT, O_TRUNC } = fs.constants;
   const way = !(access & writes) ? O_RDONLY : access & reads ? O_RDWR : O_WRONLY;
   return fs.openSync(path, way | (access & creates ? O_CREAT : 0) | (access & truncates ? O_TRUNC : 0), 0o666);
+}
+
+/** Opens a new file that nothing else uses. It has no name where the system permits that. */
+export function openUnnamed() {
+  const folder = fs.mkdtempSync(join(os.tmpdir(), 'octet-'));
+  const file = fs.openSync(join(folder, 'values'), 'wx+');
+  try {
+    fs.rmSync(folder, { recursive: true });
+  } catch {
+    // Windows keeps the names of open files.
+  }
+  return file;
 }
 
 /** @param {number} file */
@@ -110,6 +123,8 @@ export function freeBytes(folder) {
 
 /** Node 20 does not know the limits of a container. */
 export const freeMemory = () => process.availableMemory?.() ?? os.freemem();
+
+export const temporaryFolder = () => os.tmpdir();
 
 export const processId = () => process.pid;
 

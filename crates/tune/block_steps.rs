@@ -8,7 +8,7 @@ use octet_onnx::schema::TensorProto;
 use crate::TuneError;
 use crate::block_run::PlannedBlock;
 use crate::blocks::{
-    BlockLearner, BlockProgram, BlockSolution, LearnedKinds, SampleValues, is_judge, reals,
+    BlockLearner, BlockProgram, BlockSolution, LearnedKinds, LoadSample, LoadedSample, is_judge,
 };
 use crate::frontier::MarkedCut;
 use crate::learned_part::{GIVEN, LayerReport, NOT_POSSIBLE, TunedPart};
@@ -92,8 +92,8 @@ impl Tuning {
         let Some((programs, of_sample)) = self.programs(&planned.block, kinds) else {
             return Ok((Vec::new(), report));
         };
-        let read =
-            |sample: usize, program: &BlockProgram| self.values(planned, marks, sample, program);
+        let load =
+            |sample: usize, program: &BlockProgram| self.loaded(planned, marks, sample, program);
         let first = programs
             .first()
             .ok_or(TuneError::Broken("a block's program"))?;
@@ -113,10 +113,9 @@ impl Tuning {
             iterations: how.iterations,
             rounded: how.rounded,
             seed: how.seed,
-            read: &read,
             stop,
         };
-        let (report, solution) = self.judged(&learner, report)?;
+        let (report, solution) = self.judged(&learner, &load, report)?;
         let constants = solution.map(|solution| self.constants(&learner, &solution));
         Ok((constants.transpose()?.unwrap_or_default(), report))
     }
@@ -144,28 +143,22 @@ impl Tuning {
     }
 
     /// The values of a sample at the ends of a block.
-    fn values(
-        &self,
+    fn loaded<'a>(
+        &'a self,
         planned: &PlannedBlock,
-        [originals, integers]: &[MarkedCut; 2],
+        [originals, integers]: &'a [MarkedCut; 2],
         sample: usize,
         program: &BlockProgram,
-    ) -> Result<SampleValues, TuneError> {
-        let inputs = program.inputs.iter().map(|input| {
-            let tensor = integers.value(sample, &input.name, &self.store)?;
-            input.reals(tensor)
-        });
-        let originals = planned
-            .float_inputs
-            .iter()
-            .map(|name| reals(originals.value(sample, name, &self.store)?, None));
-        let targets = planned
-            .float_outputs
-            .iter()
-            .map(|name| reals(self.originals.value(sample, name, &self.store)?, None));
-        Ok(SampleValues {
-            quantized: inputs.collect::<Result<_, _>>()?,
-            float: originals.collect::<Result<_, _>>()?,
+    ) -> Result<LoadedSample<'a>, TuneError> {
+        let store = &self.store;
+        let quantized = program.inputs.iter();
+        let quantized = quantized.map(|input| integers.load(sample, &input.name, store));
+        let (float, targets) = (planned.float_inputs.iter(), planned.float_outputs.iter());
+        let float = float.map(|name| originals.load(sample, name, store));
+        let targets = targets.map(|name| self.originals.load(sample, name, store));
+        Ok(LoadedSample {
+            quantized: quantized.collect::<Result<_, _>>()?,
+            float: float.collect::<Result<_, _>>()?,
             targets: targets.collect::<Result<_, _>>()?,
         })
     }
@@ -174,6 +167,7 @@ impl Tuning {
     fn judged(
         &self,
         learner: &BlockLearner,
+        load: LoadSample,
         mut report: LayerReport,
     ) -> Result<(LayerReport, Option<BlockSolution>), TuneError> {
         let graph = &self.quantized.graph;
@@ -197,9 +191,9 @@ impl Tuning {
             scales: scales.collect::<Result<_, _>>()?,
         };
         report.taken = GIVEN.into();
-        let before = learner.errors(&given, true)?;
-        let (solution, curve) = learner.learn(&given)?;
-        let after = learner.errors(&solution, true)?;
+        let before = learner.errors(&given, true, load)?;
+        let (solution, curve) = learner.learn(&given, load)?;
+        let after = learner.errors(&solution, true, load)?;
         // Outputs count alike, whatever the size of their values.
         let pairs = before.iter().zip(&after);
         let ratio = pairs.map(|(before, after)| after / before.max(f64::MIN_POSITIVE));

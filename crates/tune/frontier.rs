@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::TuneError;
 use crate::segments::{GraphSegment, segments};
-use crate::store::{Store, StoredValue};
+use crate::store::{EncodedValue, LoadedValue, Store, StoredValue};
 
 /// A longer list of integers holds data, not sizes, axes or bounds.
 const MAX_SHAPE_LENGTH: usize = 64;
@@ -99,7 +99,7 @@ impl Frontier {
         let mut values = BTreeMap::new();
         for (port, tensor) in graph.inputs.iter().zip(inputs) {
             // The inputs are the samples themselves, so they are exact.
-            let stored = store.put(tensor, false)?;
+            let stored = store.keep(EncodedValue::new(tensor, false))?;
             let name = port.name.clone().unwrap_or_default();
             values.insert(name, Arc::new(stored));
         }
@@ -119,13 +119,13 @@ impl Frontier {
     }
 
     /// A value of a sample.
-    pub(crate) fn value(
+    pub(crate) fn load(
         &self,
         sample: usize,
         name: &str,
         store: &Store,
-    ) -> Result<Tensor, TuneError> {
-        read(&self.samples, sample, name, store)
+    ) -> Result<LoadedValue<'_>, TuneError> {
+        store.load(stored(&self.samples, sample, name)?)
     }
 
     /// The shape of a value of a sample.
@@ -156,37 +156,38 @@ impl Frontier {
             made: Mutex::default(),
         };
         let halves = self.halves;
-        self.samples.par_iter_mut().try_for_each(|values| {
-            let inputs = segment.inputs.iter().map(|name| {
-                let stored = values
-                    .get(name)
-                    .ok_or(TuneError::Broken("an input of a segment"));
-                store.get(stored?)
+        // A sample of each thread at a time, so that few values are held twice.
+        let threads = rayon::current_num_threads().max(1);
+        for together in self.samples.chunks_mut(threads) {
+            let inputs = together.iter().map(|values| {
+                let names = segment.inputs.iter();
+                names.map(|name| store.load(of(values, name)?)).collect()
             });
-            let inputs = inputs.collect::<Result<Vec<Tensor>, TuneError>>()?;
-            let outputs = engines.run(inputs, stop)?;
-            for ended in &segment.ended {
-                if let Some(stored) = values.remove(ended) {
-                    free(stored, store);
+            let inputs = inputs.collect::<Result<Vec<Vec<LoadedValue>>, TuneError>>()?;
+            let run = |inputs: Vec<LoadedValue>| -> Result<Vec<EncodedValue>, TuneError> {
+                let inputs = inputs.iter().map(LoadedValue::tensor);
+                let outputs = engines.run(inputs.collect::<Result<_, _>>()?, stop)?;
+                let encoded = outputs
+                    .iter()
+                    .map(|tensor| EncodedValue::new(tensor, halves));
+                Ok(encoded.collect())
+            };
+            let outputs = inputs.into_par_iter().map(run);
+            let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+            for (values, outputs) in together.iter_mut().zip(outputs) {
+                for ended in &segment.ended {
+                    if let Some(stored) = values.remove(ended) {
+                        free(stored, store);
+                    }
+                }
+                for (name, output) in segment.outputs.iter().zip(outputs) {
+                    values.insert(name.clone(), Arc::new(store.keep(output)?));
                 }
             }
-            for (name, tensor) in segment.outputs.iter().zip(outputs) {
-                values.insert(name.clone(), Arc::new(store.put(&tensor, halves)?));
-            }
-            Ok::<(), TuneError>(())
-        })?;
+        }
         self.next += 1;
         Ok(())
     }
-}
-
-fn read(
-    samples: &[SampleFrontier],
-    sample: usize,
-    name: &str,
-    store: &Store,
-) -> Result<Tensor, TuneError> {
-    store.get(stored(samples, sample, name)?)
 }
 
 fn stored<'a>(
@@ -194,20 +195,27 @@ fn stored<'a>(
     sample: usize,
     name: &str,
 ) -> Result<&'a StoredValue, TuneError> {
-    let stored = samples.get(sample).and_then(|values| values.get(name));
-    let stored = stored.ok_or(TuneError::Broken("a value of the frontier"))?;
-    Ok(stored)
+    let values = samples.get(sample);
+    of(
+        values.ok_or(TuneError::Broken("a sample of the frontier"))?,
+        name,
+    )
+}
+
+fn of<'a>(values: &'a SampleFrontier, name: &str) -> Result<&'a StoredValue, TuneError> {
+    let stored = values.get(name).map(AsRef::as_ref);
+    stored.ok_or(TuneError::Broken("a value of the frontier"))
 }
 
 impl MarkedCut {
     /// A value of a sample.
-    pub(crate) fn value(
+    pub(crate) fn load(
         &self,
         sample: usize,
         name: &str,
         store: &Store,
-    ) -> Result<Tensor, TuneError> {
-        read(&self.samples, sample, name, store)
+    ) -> Result<LoadedValue<'_>, TuneError> {
+        store.load(stored(&self.samples, sample, name)?)
     }
 
     /// Bytes of the values that no other cut holds.

@@ -28,10 +28,12 @@ mod segments;
 mod solution;
 mod store;
 mod tuning;
+mod value_file;
 
 pub use learned_part::{LayerReport, LearnedPart, TunedPart};
 pub use options::{FrontierPlace, TuneAlgorithm, TuneOptions};
 pub use tuning::{Judgement, TuneForecast, Tuned, Tuning, TuningSummary};
+pub use value_file::{OpenValueFile, ValueFile, unnamed_file};
 
 use octet_onnx::tensor::TensorError;
 use octet_runtime::EngineError;
@@ -48,9 +50,9 @@ pub enum TuneError {
     #[error("learned rounding needs samples, and none was added; give some")]
     NoSamples,
     #[error(
-        "{path}: the intermediate values can't be stored there: {error}; free some space, or set mem_opt_level to 1"
+        "the intermediate values can't be stored in a file: {error}; free some space, or set mem_opt_level to 1"
     )]
-    File { path: String, error: String },
+    File { error: String },
     #[error("stopped on request")]
     Stopped,
     #[error("learned rounding failed at {0}; report it with the model's graph and the settings")]

@@ -14,7 +14,7 @@ use crate::inputs::{LayerInputs, take};
 use crate::layers::TunedLayer;
 use crate::rows::{Positions, chosen};
 use crate::solution::Solution;
-use crate::store::Store;
+use crate::store::{LoadedValue, Store};
 
 /// Outputs that are computed together.
 pub(crate) const TOGETHER: usize = 16;
@@ -100,9 +100,8 @@ impl LayerProblem {
                 wanted: vec![0.0; groups * outputs * count],
             })
         };
-        let of_sample = |sample: usize| -> Result<PositionRows, TuneError> {
-            let original = float.value(sample, &layer.float_input, store)?;
-            let integers = quantized.value(sample, &layer.input, store)?;
+        let of_sample = |(sample, [original, integers]): (usize, [LoadedValue; 2])| {
+            let (original, integers) = (original.tensor()?, integers.tensor()?);
             let floats = original
                 .as_f32()
                 .ok_or(TuneError::Broken("a float value"))?;
@@ -126,7 +125,14 @@ impl LayerProblem {
                     row.iter_mut().for_each(|value| *value += more);
                 }
             }
-            Ok(rows)
+            Ok::<_, TuneError>(rows)
+        };
+        let load = |&sample: &usize| -> Result<(usize, [LoadedValue; 2]), TuneError> {
+            let original = float.load(sample, &layer.float_input, store)?;
+            Ok((
+                sample,
+                [original, quantized.load(sample, &layer.input, store)?],
+            ))
         };
         // With few samples, positions of all of them judge.
         let judges = |sample: usize, position: usize| match samples >= JUDGED {
@@ -152,7 +158,8 @@ impl LayerProblem {
         // A sample of each thread at a time, so that the data is not held twice.
         let order: Vec<usize> = (0..samples).collect();
         for together in order.chunks(rayon::current_num_threads().max(1)) {
-            let parts = together.par_iter().map(|&sample| of_sample(sample));
+            let loaded = together.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+            let parts = loaded.into_par_iter().map(of_sample);
             let parts = parts.collect::<Result<Vec<PositionRows>, _>>()?;
             for (&sample, rows) in together.iter().zip(&parts) {
                 taught.take(rows, &columns[sample], false)?;

@@ -1,7 +1,6 @@
 //! A run over the layers of a model.
 
 use std::collections::VecDeque;
-use std::path::Path;
 
 use octet_graph::Model;
 use octet_onnx::in_memory::Tensor;
@@ -17,7 +16,8 @@ use crate::layers::{TunedLayer, layers};
 use crate::learned_part::{LayerReport, LearnedPart};
 use crate::options::{FrontierPlace, TuneOptions};
 use crate::problem::positions_within;
-use crate::store::Store;
+use crate::store::{Store, failed};
+use crate::value_file::OpenValueFile;
 
 /// Of this many samples, one judges the whole model.
 const JUDGED: usize = 4;
@@ -106,12 +106,12 @@ pub(crate) struct Stop {
 
 impl Tuning {
     /// Prepares the run. The quantized model holds QuantizeLinear and DequantizeLinear nodes.
-    /// `folder` is that of a file of values, if the options ask for one.
+    /// `file` opens the file of values, if the options ask for one.
     pub fn new(
         float: Model,
         quantized: Model,
         options: TuneOptions,
-        folder: &Path,
+        file: OpenValueFile,
     ) -> Result<Tuning, TuneError> {
         let mut layers = layers(&float, &quantized, &options.operators);
         if options.only_largest {
@@ -126,7 +126,7 @@ impl Tuning {
             originals: Frontier::new(&float.graph, &[], halves)?,
             integers: Frontier::new(&quantized.graph, &[], false)?,
             store: match options.resting {
-                FrontierPlace::File => Store::in_file(folder)?,
+                FrontierPlace::File => Store::in_file(file().map_err(failed)?),
                 _ => Store::Memory,
             },
             float,

@@ -8,6 +8,7 @@ use super::{Session, ValueRanges};
 use crate::quantize;
 use crate::samples::{self, Encoded};
 use crate::stats::{Method, Range};
+use crate::tune::unnamed_file;
 
 impl Session {
     /// Sets the strength of equalization for later calibrations; `None` turns it off. It needs one
@@ -125,7 +126,7 @@ impl Session {
         }
         let done = self.finish_calibration(method)?;
         if settings.tunes() {
-            let mut tuning = self.begin_tuning(settings, &std::env::temp_dir())?;
+            let mut tuning = self.begin_tuning(settings, &unnamed_file)?;
             for sample in samples {
                 tuning.add(self.decode(sample, decoding)?)?;
             }

@@ -1,8 +1,6 @@
 //! Learned rounding in a session: after a calibration, with the samples again, and before the
 //! quantization that uses its constants.
 
-use std::path::Path;
-
 use prost::Message;
 
 use super::error::{Error, OrderError};
@@ -17,8 +15,8 @@ use crate::quantize::{
     Finetune, FinetuneAlgorithm, LEARNED_OPERATORS, Rounding, Settings, before_learning,
 };
 use crate::tune::{
-    FrontierPlace, LayerReport, LearnedPart, TuneAlgorithm, TuneError, TuneForecast, TuneOptions,
-    Tuned, TunedPart, Tuning, TuningSummary,
+    FrontierPlace, LayerReport, LearnedPart, OpenValueFile, TuneAlgorithm, TuneError, TuneForecast,
+    TuneOptions, Tuned, TunedPart, Tuning, TuningSummary,
 };
 
 /// AMD Quark's seed.
@@ -222,9 +220,13 @@ impl TuningRun {
 }
 
 impl Session {
-    /// Begins to learn the constants of these settings: see [`Settings::tunes`]. `folder` holds a
-    /// file of values if the settings ask for one.
-    pub fn begin_tuning(&mut self, settings: &Settings, folder: &Path) -> Result<TuningRun, Error> {
+    /// Begins to learn the constants of these settings: see [`Settings::tunes`]. `file` opens the
+    /// file of values if the settings ask for one, such as `octet::tune::unnamed_file`.
+    pub fn begin_tuning(
+        &mut self,
+        settings: &Settings,
+        file: OpenValueFile,
+    ) -> Result<TuningRun, Error> {
         warm_up::ensure_isa_chosen();
         self.learned.clear();
         self.journal.profiler.resume();
@@ -242,7 +244,7 @@ impl Session {
             key.add(&constant.encode_to_vec());
         }
         Ok(TuningRun {
-            tuning: Tuning::new(model.clone(), quantized, options(settings), folder)?,
+            tuning: Tuning::new(model.clone(), quantized, options(settings), file)?,
             settings: settings.clone(),
             key,
             known: 0,

@@ -42,3 +42,10 @@ pub(super) fn failure(kind: ErrorKind, message: &str) -> JsValue {
     let _ = Reflect::set(&error, &"kind".into(), &kind.name().into());
     error.into()
 }
+
+/// The message of an `Error`, or what else was thrown as text.
+pub(super) fn text_of(thrown: &JsValue) -> String {
+    let message = Reflect::get(thrown, &"message".into()).ok();
+    let message = message.and_then(|message| message.as_string());
+    message.unwrap_or_else(|| format!("{thrown:?}"))
+}

@@ -1,15 +1,16 @@
 //! Learned rounding for the page: the samples are decoded one by one, then one call learns.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::io;
 
 use js_sys::{Array, Function, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::ModelSession;
 use super::control::SharedControl;
-use super::convert::{error, failure, settings_from_js, to_js};
-use crate::session::{ErrorKind, Event, OrderError, ProgressMonitor};
+use super::convert::{error, settings_from_js, text_of, to_js};
+use crate::session::{Event, OrderError, ProgressMonitor};
+use crate::tune::ValueFile;
 
 /// Functions of the caller.
 struct Callbacks {
@@ -57,25 +58,68 @@ impl ProgressMonitor for LayersTold {
     }
 }
 
+#[wasm_bindgen]
+extern "C" {
+    /// A file that the worker opened for the values between two layers.
+    #[wasm_bindgen(
+        typescript_type = "{ write(bytes: Uint8Array, at: number): void, read(into: Uint8Array, at: number): void }"
+    )]
+    pub type OpenedFile;
+    #[wasm_bindgen(method, catch)]
+    fn write(this: &OpenedFile, bytes: &Uint8Array, at: f64) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn read(this: &OpenedFile, into: &Uint8Array, at: f64) -> Result<(), JsValue>;
+}
+
+thread_local! {
+    static OPENED: RefCell<Option<OpenedFile>> = const { RefCell::new(None) };
+}
+
+/// The opened file, by way of the worker that runs the learning.
+struct OpenedByPage;
+
+impl OpenedByPage {
+    fn call(work: impl FnOnce(&OpenedFile) -> Result<(), JsValue>) -> io::Result<()> {
+        OPENED.with_borrow(|file| match file {
+            Some(file) => work(file).map_err(|error| io::Error::other(text_of(&error))),
+            None => Err(io::Error::other("it is closed")),
+        })
+    }
+}
+
+impl ValueFile for OpenedByPage {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        // A copy, as browsers write no shared memory.
+        OpenedByPage::call(|file| file.write(&Uint8Array::from(bytes), at as f64))
+    }
+
+    fn read_at(&mut self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let bytes = Uint8Array::new_with_length(into.len() as u32);
+        OpenedByPage::call(|file| file.read(&bytes, at as f64))?;
+        bytes.copy_to(into);
+        Ok(())
+    }
+}
+
 #[wasm_bindgen(js_class = Session)]
 impl ModelSession {
-    /// Begins to learn the constants of these settings; returns the number of layers.
+    /// Begins to learn the constants of these settings; returns the number of layers. Settings with
+    /// `mem_opt_level: 2` take a file, which stays open until the run ends.
     #[wasm_bindgen(js_name = beginTuning)]
-    pub fn begin_tuning(&mut self, settings: JsValue) -> Result<usize, JsValue> {
+    pub fn begin_tuning(
+        &mut self,
+        settings: JsValue,
+        file: Option<OpenedFile>,
+    ) -> Result<usize, JsValue> {
         self.tuning = None;
+        OPENED.set(file);
         let settings = settings_from_js(settings)?;
-        let level = settings
-            .finetune
-            .as_ref()
-            .and_then(|finetune| finetune.mem_opt_level);
-        if level == Some(2) {
-            let text = "finetune: mem_opt_level 2 needs a file, which the page does not write: choose 0 or 1, or use the command line";
-            return Err(failure(ErrorKind::Settings, text));
-        }
-        let tuning = self
-            .inner
-            .begin_tuning(&settings, Path::new(""))
-            .map_err(error)?;
+        let opened = || match OPENED.with_borrow(Option::is_some) {
+            true => Ok(Box::new(OpenedByPage) as Box<dyn ValueFile>),
+            false => Err(io::Error::other("this page gave none")),
+        };
+        let tuning = self.inner.begin_tuning(&settings, &opened);
+        let tuning = tuning.map_err(error)?;
         let layers = tuning.layers();
         self.tuning = Some(tuning);
         Ok(layers)
@@ -116,6 +160,7 @@ impl ModelSession {
         CALLBACKS.set(Some(Callbacks { told, recorded }));
         let summary = self.inner.tune(tuning, &LayersTold);
         CALLBACKS.set(None);
+        OPENED.set(None);
         to_js(&summary.map_err(error)?)
     }
 }

@@ -154,14 +154,14 @@ inBrowsers('faults of the browser', (visit, name) => {
       writeFileSync(file, convolution());
       await input.uploadFile(file);
       await other.waitForSelector('#card-title');
-      await new Promise((next) => setTimeout(next, 500)); // it is stored asynchronously
+      await visit.stored(other);
       await tab.bringToFront();
       const before = await visit.shown();
       await tab.select('#activations', 'i8');
       await visit.shows(before + 1);
       const later = await visit.downloaded('.onnx');
       assert.notDeepEqual(later, model);
-      await new Promise((next) => setTimeout(next, 500));
+      await visit.stored();
       await visit.load();
       await visit.says('#stored', /first\.onnx/);
       await tab.click('#restore');

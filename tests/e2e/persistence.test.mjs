@@ -20,8 +20,7 @@ inBrowsers('what is kept', (visit) => {
     await visit.says('#run-why', /Your file is not changed/);
     await visit.quantize();
     const model = await visit.downloaded('.onnx');
-    // Data is stored asynchronously.
-    await new Promise((next) => setTimeout(next, 500));
+    await visit.stored();
     await tab.goto(visit.server?.url ?? '');
     await visit.says('#stored', /kept\.onnx/);
     await tab.click('#restore');
@@ -31,9 +30,15 @@ inBrowsers('what is kept', (visit) => {
     assert.deepEqual(await visit.downloaded('.onnx'), model);
     await visit.quantize();
     assert.deepEqual(await visit.downloaded('.onnx'), model);
-    await new Promise((next) => setTimeout(next, 500));
+    await visit.judged();
+    assert.ok((await visit.stored()).includes('model'));
     await tab.$eval('#forget', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.says('[role=status]', /is deleted/);
+    // Work on the open model goes on, and is not stored.
+    const before = await visit.shown();
+    await tab.select('#activations', 'i8');
+    await visit.shows(before + 1);
+    assert.deepEqual(await visit.stored(), []);
     await visit.load();
     assert.equal(await tab.$('#stored'), null);
   }));

@@ -131,6 +131,40 @@ inBrowsers('weights rounded together', (visit) => {
     assert.ok(resumed.equals(Buffer.from(whole)), 'the run that went on gives other bytes');
   }));
 
+  test('values between two layers rest in a file of the browser, which is gone after the run; the result is the same', () => visit({}, async (visit) => {
+    const rows = [0, 1, 2, 3, 4, 5, 6, 7].map((index) => npy(new Float32Array(32).map((_, k) => Math.sin(index * 3 + k / 5) + ((k * 7 + index) % 5) / 20), [1, 32]));
+    const found = await visit.tab.evaluate(async (model, samples) => {
+      const root = await navigator.storage.getDirectory();
+      const names = async () => {
+        const all = [];
+        for await (const name of (await root.getDirectoryHandle('values', { create: true })).keys()) all.push(name);
+        return all;
+      };
+      // As of a page that was left in its run.
+      await (await root.getDirectoryHandle('values', { create: true })).getFileHandle('left', { create: true });
+      const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
+      const octet = await Octet.start();
+      const files = samples.map((bytes, index) => ({ path: `s${index}.npy`, blob: new Blob([new Uint8Array(bytes)]) }));
+      const open = await octet.open(new Uint8Array(model), { name: 'small.onnx' });
+      const [models, during] = [/** @type {number[][]} */ ([]), /** @type {string[]} */ ([])];
+      for (const level of [1, 2]) {
+        const settings = { weights: { type: 'i4' }, finetune: { algorithm: 'adaround', num_iterations: 20_000, mem_opt_level: level } };
+        const run = open.calibrate(files, { tuning: settings });
+        for (let runs = true; level === 2 && runs;) {
+          during.push(...await names());
+          runs = await Promise.race([run.then(() => false), new Promise((next) => setTimeout(() => next(true), 10))]);
+        }
+        await run;
+        models.push([...(await open.quantize(settings)).model]);
+      }
+      octet.close();
+      return { models, during: [...new Set(during)].filter((name) => name !== 'left').length, after: await names() };
+    }, [...dense({ layers: 4, side: 32 }).model], rows.map((row) => [...row]));
+    assert.deepEqual(found.models[0], found.models[1]);
+    assert.equal(found.during, 1, 'there was no file');
+    assert.deepEqual(found.after, []);
+  }));
+
   test('through the public interface it must be said when calibrating, and is refused in words where it was not', () => visit({}, async (visit) => {
     const found = await visit.tab.evaluate(async (model, samples) => {
       const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));

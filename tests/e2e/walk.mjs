@@ -8,6 +8,7 @@ import { after, describe } from 'node:test';
 import { launch as start, measured } from '../../scripts/browsers.mjs';
 import { serve } from '../../scripts/serve.mjs';
 import { scratch } from './scratch.mjs';
+import { withoutRaces } from './without-races.mjs';
 
 /** @import { Name } from '../../scripts/browsers.mjs' */
 
@@ -127,41 +128,6 @@ export function inBrowsers(what, tests, which = /** @type {readonly any[]} */ ([
   }
 }
 
-/**
- * A click that comes again where the element was rendered anew under it, as figures that arrive do. A
- * person would click again, too.
- *
- * @param {import('puppeteer-core').Page} page
- * @returns {typeof page.click}
- */
-function clicksAgain(page) {
-  const click = page.click.bind(page);
-  return async (...what) => {
-    try {
-      await click(...what);
-    } catch (error) {
-      if (!/not clickable/.test(String(error))) throw error;
-      await new Promise((next) => setTimeout(next, 300));
-      await click(...what);
-    }
-  };
-}
-
-/**
- * Makes `$eval` and `$$eval` find elements and read them in one step. Puppeteer takes several; an
- * element that is rendered anew between them is read as it was when it left the page.
- *
- * @param {import('puppeteer-core').Page} page
- */
-function readsAtOnce(page) {
-  const reads = (/** @type {string} */ found) => (/** @type {string} */ selector, /** @type {Function} */ read, /** @type {unknown[]} */ ...rest) =>
-    page.evaluate(/** @type {any} */ (new Function('selector', '...rest', `return (${read})(${found}, ...rest);`)), selector, ...rest);
-  Object.assign(page, {
-    $$eval: reads('[...document.querySelectorAll(selector)]'),
-    $eval: reads('document.querySelector(selector) ?? (() => { throw new Error(`Nothing on the page matches “${selector}”.`); })()'),
-  });
-}
-
 /** A page with its own server, and all of its requests. */
 export class Visit {
   /** @type {string[]} */
@@ -183,8 +149,7 @@ export class Visit {
     if (older) await visit.page.evaluateOnNewDocument(withoutRelaxedSimd);
     await visit.page.setViewport({ width: 1280, height: 900 });
     visit.page.setDefaultTimeout(240_000);
-    visit.page.click = clicksAgain(visit.page);
-    readsAtOnce(visit.page);
+    withoutRaces(visit.page);
     // This includes requests of the worker and its threads; blobs never leave the browser.
     visit.page.on('request', (request) => visit.requests.push(request.url()));
     visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
@@ -338,6 +303,28 @@ export class Visit {
       new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
     });
     return () => this.tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
+  }
+
+  /**
+   * Waits until the browser has stored what the page gave it, as a later transaction comes after it.
+   *
+   * @param {import('puppeteer-core').Page} [tab]
+   * @returns {Promise<string[]>} names of what is stored
+   */
+  async stored(tab = this.tab) {
+    return tab.evaluate(() => new Promise((resolve, reject) => {
+      const opening = indexedDB.open('octet');
+      opening.onerror = () => reject(opening.error);
+      opening.onsuccess = () => {
+        const transaction = opening.result.transaction('kept', 'readwrite');
+        const keys = transaction.objectStore('kept').getAllKeys();
+        transaction.onabort = () => reject(transaction.error);
+        transaction.oncomplete = () => {
+          opening.result.close();
+          resolve(keys.result.map(String));
+        };
+      };
+    }));
   }
 
   /** The text of the page, for the log of a failed test; each line once. */

@@ -54,7 +54,9 @@ fn a_stopped_run_goes_on_from_its_journal_and_gives_the_same_file() {
         .calibrate(&samples, &Subject::decoding(), &plain)
         .unwrap();
     let begin = |session: &mut Session, chosen: &Settings, count: usize| {
-        let mut run = session.begin_tuning(chosen, &std::env::temp_dir()).unwrap();
+        let mut run = session
+            .begin_tuning(chosen, &octet::tune::unnamed_file)
+            .unwrap();
         for sample in &samples[..count] {
             let inputs = session.decode(sample, &Subject::decoding()).unwrap();
             run.add(inputs).unwrap();

@@ -90,7 +90,7 @@ impl Subject {
             .unwrap();
         let learned = settings.tunes().then(|| {
             let mut tuning = session
-                .begin_tuning(&settings, &std::env::temp_dir())
+                .begin_tuning(&settings, &octet::tune::unnamed_file)
                 .unwrap();
             for sample in &samples {
                 let inputs = session.decode(sample, &Subject::decoding()).unwrap();
@@ -291,7 +291,7 @@ fn the_forecast_of_memory_holds() {
         .calibrate(&samples, &Subject::decoding(), &plain)
         .unwrap();
     let mut tuning = session
-        .begin_tuning(&settings, &std::env::temp_dir())
+        .begin_tuning(&settings, &octet::tune::unnamed_file)
         .unwrap();
     for sample in &samples {
         let inputs = session.decode(sample, &Subject::decoding()).unwrap();

@@ -102,6 +102,24 @@ test('commands give the same files, texts and codes in Node as natively', () => 
   }
 });
 
+test('weights learn with values in a file, and go on from a journal', () => {
+  const learn = (/** @type {number} */ level) => {
+    const settings = { weights: { type: 'i4' }, finetune: { algorithm: 'adaround', num_iterations: 50, mem_opt_level: level } };
+    return ['quantize', '../dense.onnx', '--samples', '../rows', '--config', JSON.stringify(settings), '--out', 'out.onnx', '--journal', `../learned-${level}.journal`];
+  };
+  mkdirSync(join(folder(), 'rows'), { recursive: true });
+  for (let seed = 0; seed < 4; seed += 1) {
+    const values = Float32Array.from({ length: 64 }, (_, at) => ((at * 7 + seed * 3) % 16) / 8 - 1);
+    writeFileSync(join(folder(), 'rows', `${seed}.npy`), npy(values, [1, 64]));
+  }
+  const [memory, file, again] = [1, 2, 2].map((level) => run(command(), learn(level)));
+  for (const { status, stderr } of [memory, file, again]) assert.equal(status, 0, stderr);
+  assert.equal(file.files['out.onnx'], memory.files['out.onnx']);
+  assert.equal(again.files['out.onnx'], memory.files['out.onnx']);
+  assert.doesNotMatch(file.stderr, /continues after/);
+  assert.match(again.stderr, /continues after 2 layers that an earlier run has learned/);
+});
+
 test('refused commands give the same sentence and code in Node as natively', () => {
   for (const { code, args } of refusals) {
     const expected = run(native, args);

@@ -45,6 +45,18 @@ impl NodeFile {
             .open(path)
     }
 
+    /// A new temporary file that nothing else uses.
+    pub fn unnamed() -> io::Result<NodeFile> {
+        host::open_unnamed().map_err(error).map(NodeFile::new)
+    }
+
+    fn new(file: u32) -> NodeFile {
+        NodeFile {
+            file: Arc::new(OpenFile(file)),
+            position: None,
+        }
+    }
+
     /// Size, kind and time of the last change.
     pub fn metadata(&self) -> io::Result<Metadata> {
         host::metadata_of(self.file.0)
@@ -178,10 +190,7 @@ impl OpenOptions {
     /// Opens the file.
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<NodeFile> {
         let file = host::open(&text(path.as_ref()), self.0).map_err(error)?;
-        Ok(NodeFile {
-            file: Arc::new(OpenFile(file)),
-            position: None,
-        })
+        Ok(NodeFile::new(file))
     }
 }
 
@@ -314,9 +323,9 @@ pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
     metadata(to).map(|copied| copied.len())
 }
 
-/// The current folder: wasm does not know the system's folder of temporary files.
+/// The system's folder of temporary files.
 pub fn temporary_folder() -> PathBuf {
-    PathBuf::new()
+    PathBuf::from(host::temporary_folder())
 }
 
 /// Bytes that this user may still write to the disk of a folder; `None` where Node does not tell.

@@ -9,6 +9,8 @@ use wasm_bindgen::prelude::*;
 extern "C" {
     #[wasm_bindgen(catch)]
     pub fn open(path: &str, access: u32) -> Result<u32, JsValue>;
+    #[wasm_bindgen(catch, js_name = openUnnamed)]
+    pub fn open_unnamed() -> Result<u32, JsValue>;
     pub fn close(file: u32);
     #[wasm_bindgen(catch)]
     pub fn read(file: u32, bytes: &mut [u8], position: f64) -> Result<u32, JsValue>;
@@ -36,6 +38,8 @@ extern "C" {
     pub fn copy(from: &str, to: &str) -> Result<(), JsValue>;
     #[wasm_bindgen(catch, js_name = freeBytes)]
     pub fn free_bytes(folder: &str) -> Result<f64, JsValue>;
+    #[wasm_bindgen(js_name = temporaryFolder)]
+    pub fn temporary_folder() -> String;
     #[wasm_bindgen(js_name = freeMemory)]
     pub fn free_memory() -> f64;
     #[wasm_bindgen(js_name = processId)]

@@ -60,7 +60,7 @@ pub struct Finetune {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_op_type: Option<Vec<String>>,
     /// Place of the values between two layers. 0: in memory as floats; 1: in memory, float
-    /// values as halves; 2: the same in a file, on the command line only. Default: 1.
+    /// values as halves; 2: the same in a file, on the page in the browser's storage. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2))]
     pub mem_opt_level: Option<u8>,

@@ -4,12 +4,13 @@ use octet_training::Adam;
 use octet_training::reverse::Mixture;
 use rayon::prelude::*;
 
-use super::program::{BlockProgram, BlockReals};
+use super::program::{BlockProgram, BlockReals, reals};
 use crate::TuneError;
 use crate::layers::TunedLayer;
 use crate::learn::{CURVE, LOSS_OF_A_WEIGHT, Parameters, SCALE_RATE, Start, drawn};
 use crate::options::{TuneAlgorithm, TuneOptions};
 use crate::solution::Solution;
+use crate::store::LoadedValue;
 
 /// Of this many samples, one judges and does not teach.
 const JUDGED: usize = 4;
@@ -26,12 +27,39 @@ pub(crate) fn is_judge(sample: usize) -> bool {
 }
 
 /// The values of a sample where a block begins and ends.
-pub(crate) struct SampleValues {
+struct SampleValues {
     /// The inputs in the quantized and in the float model.
-    pub(crate) quantized: Vec<Vec<f32>>,
-    pub(crate) float: Vec<Vec<f32>>,
+    quantized: Vec<Vec<f32>>,
+    float: Vec<Vec<f32>>,
     /// The outputs of the float model.
-    pub(crate) targets: Vec<Vec<f32>>,
+    targets: Vec<Vec<f32>>,
+}
+
+/// Reads a sample of a program.
+pub(crate) type LoadSample<'a> =
+    &'a dyn Fn(usize, &BlockProgram) -> Result<LoadedSample<'a>, TuneError>;
+
+/// The values of a sample as they rest, where a block begins and ends.
+pub(crate) struct LoadedSample<'a> {
+    pub(crate) quantized: Vec<LoadedValue<'a>>,
+    pub(crate) float: Vec<LoadedValue<'a>>,
+    pub(crate) targets: Vec<LoadedValue<'a>>,
+}
+
+impl LoadedSample<'_> {
+    fn values(&self, program: &BlockProgram) -> Result<SampleValues, TuneError> {
+        let quantized = self.quantized.iter().zip(&program.inputs);
+        let quantized = quantized.map(|(value, input)| input.reals(value.tensor()?));
+        let floats = |values: &[LoadedValue]| {
+            let floats = values.iter().map(|value| reals(value.tensor()?, None));
+            floats.collect::<Result<_, _>>()
+        };
+        Ok(SampleValues {
+            quantized: quantized.collect::<Result<_, _>>()?,
+            float: floats(&self.float)?,
+            targets: floats(&self.targets)?,
+        })
+    }
 }
 
 /// Constants of a block.
@@ -74,7 +102,6 @@ pub(crate) struct BlockLearner<'a> {
     /// The share of the values that are rounded in a step.
     pub(crate) rounded: f32,
     pub(crate) seed: u64,
-    pub(crate) read: &'a (dyn Fn(usize, &BlockProgram) -> Result<SampleValues, TuneError> + Sync),
     pub(crate) stop: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -101,22 +128,37 @@ impl BlockLearner<'_> {
         }
     }
 
+    fn loaded<'a>(
+        &self,
+        sample: usize,
+        load: LoadSample<'a>,
+    ) -> Result<(&BlockProgram, LoadedSample<'a>), TuneError> {
+        let program = &self.programs[self.of_sample[sample]];
+        Ok((program, load(sample, program)?))
+    }
+
     /// The mean squared error of each output on the samples that judge, or on those that teach.
     pub(crate) fn errors(
         &self,
         solution: &BlockSolution,
         judges: bool,
+        load: LoadSample,
     ) -> Result<Vec<f64>, TuneError> {
         let reals = solution.reals();
-        let of_sample = |&sample: &usize| {
+        let of_sample = |(program, sample): (&BlockProgram, LoadedSample)| {
             self.stopped()?;
-            let program = &self.programs[self.of_sample[sample]];
-            let values = (self.read)(sample, program)?;
+            let values = sample.values(program)?;
             program.errors(&values.quantized, &values.targets, &reals)
         };
-        let samples = self.samples(judges);
-        let all = samples.par_iter().map(of_sample);
-        let all = all.collect::<Result<Vec<Vec<f64>>, _>>()?;
+        let mut all = Vec::new();
+        // A sample of each thread at a time, so that few values are held twice.
+        let threads = rayon::current_num_threads().max(1);
+        for together in self.samples(judges).chunks(threads) {
+            let loaded = together.iter().map(|&sample| self.loaded(sample, load));
+            let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
+            let errors = loaded.into_par_iter().map(of_sample);
+            all.extend(errors.collect::<Result<Vec<Vec<f64>>, _>>()?);
+        }
         let outputs = all.first().map_or(0, Vec::len);
         let mean = |output: usize| {
             let errors = all.iter().map(|errors| errors[output]);
@@ -156,6 +198,7 @@ impl BlockLearner<'_> {
     pub(crate) fn learn(
         &self,
         from: &BlockSolution,
+        load: LoadSample,
     ) -> Result<(BlockSolution, Vec<f64>), TuneError> {
         let options = self.options;
         let (mut variables, mut reals) = (self.variables(from), from.reals());
@@ -166,7 +209,7 @@ impl BlockLearner<'_> {
             .iter()
             .map(|layer| layer.integers.len())
             .sum::<usize>();
-        let start = self.errors(from, false)?;
+        let start = self.errors(from, false, load)?;
         let shares = start.len().max(1) as f64;
         // Each output counts alike, whatever the size of its values.
         let weight_of: Vec<f32> = start
@@ -187,12 +230,15 @@ impl BlockLearner<'_> {
             let pull = options.pull(iteration, self.iterations);
             let layers = variables.layers.par_iter_mut().zip(&mut reals.layers);
             layers.for_each(|(layer, [weights, _])| layer.reals(pull, weights));
+            let numbers = iteration * together..(iteration + 1) * together;
             let draw = |number: usize| {
-                let number = iteration * together + number;
                 let sample = taught[drawn(self.seed, number, taught.len())];
-                self.of_step(sample, number, &reals, &weight_of)
+                Ok::<_, TuneError>((number, self.loaded(sample, load)?))
             };
-            let all = (0..together).into_par_iter().map(draw);
+            let loaded = numbers.map(draw).collect::<Result<Vec<_>, _>>()?;
+            let all = loaded
+                .into_par_iter()
+                .map(|(number, sample)| self.of_step(sample, number, &reals, &weight_of));
             let all = all.collect::<Result<Vec<(f64, BlockReals)>, _>>()?;
             let mut error = 0.0;
             let mut sum: Option<BlockReals> = None;
@@ -237,14 +283,13 @@ impl BlockLearner<'_> {
     /// The error and the gradients of a sample in a step.
     fn of_step(
         &self,
-        sample: usize,
+        (program, sample): (&BlockProgram, LoadedSample),
         number: usize,
         reals: &BlockReals,
         weight_of: &[f32],
     ) -> Result<(f64, BlockReals), TuneError> {
         self.stopped()?;
-        let program = &self.programs[self.of_sample[sample]];
-        let mut values = (self.read)(sample, program)?;
+        let mut values = sample.values(program)?;
         let mixture = Mixture {
             seed: self.seed.wrapping_add(number as u64),
             rounded: (self.rounded * 256.0) as u32,

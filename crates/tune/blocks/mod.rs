@@ -8,6 +8,6 @@ mod learner;
 mod program;
 mod ranges;
 
-pub(crate) use learner::{BlockLearner, BlockSolution, SampleValues, is_judge};
-pub(crate) use program::{BlockProgram, LearnedKinds, is_supported, reals};
+pub(crate) use learner::{BlockLearner, BlockSolution, LoadSample, LoadedSample, is_judge};
+pub(crate) use program::{BlockProgram, LearnedKinds, is_supported};
 pub(crate) use ranges::{LayerBlock, blocks, whole};

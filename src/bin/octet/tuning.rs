@@ -1,6 +1,5 @@
 //! Learned rounding on the command line.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +8,7 @@ use octet::allocator;
 use octet::quantize::Settings;
 use octet::samples::SampleSettings;
 use octet::session::{Event, ProgressMonitor, Session, TuningRun};
+use octet_host::fs::{self, File, OpenOptions};
 
 use super::calibration::failure_of;
 use super::progress::Progress;
@@ -22,6 +22,15 @@ const GIVEN_BACK: i32 = 512 << 10;
 /// With blocks or distillation, each step needs the same buffers again. Taking them from the system
 /// took a quarter of the time.
 const GIVEN_BACK_BY_STEPS: i32 = 32 << 20;
+
+#[cfg(not(target_family = "wasm"))]
+use octet::tune::unnamed_file as value_file;
+
+/// The file of values in Node.
+#[cfg(target_family = "wasm")]
+fn value_file() -> io::Result<Box<dyn octet::tune::ValueFile>> {
+    Ok(Box::new(octet_host::fs::File::unnamed()?))
+}
 
 /// Feeds the samples, and learns the constants that the settings ask for.
 pub fn tune(
@@ -38,7 +47,7 @@ pub fn tune(
         true => GIVEN_BACK_BY_STEPS,
         false => GIVEN_BACK,
     });
-    let tuning = session.begin_tuning(settings, &octet_host::fs::temporary_folder());
+    let tuning = session.begin_tuning(settings, &value_file);
     let mut tuning = tuning.map_err(named)?;
     if let Some(forecast) = tuning.forecast() {
         progress.tell(&format!(
@@ -97,7 +106,7 @@ impl TuningJournal<'_> {
         run: &mut TuningRun,
         progress: &'a Progress,
     ) -> Result<TuningJournal<'a>, Failure> {
-        let before = match std::fs::read(path) {
+        let before = match fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             read => read.map_err(|error| refused(path, &error))?,
         };

@@ -5,7 +5,7 @@
  */
 
 import { batch, effect, signal } from '../../library/signals.js';
-import { removeJournal } from '../../browser-storage.js';
+import { removeJournal, removeValues } from '../../browser-storage.js';
 import { say } from '../../state/messages.js';
 import { done, model, modelChanged, presets, report, run, runHistory, samples, settings } from '../../state/page.js';
 import { linkOfModel } from '../../state/surroundings.js';
@@ -89,6 +89,9 @@ async function keep(key) {
   });
 }
 
+/** The model that was open when the data was deleted; nothing of it is stored again. @type {object | null} */
+let forgotten = null;
+
 /** @param {string} key @param {unknown} value */
 function storeValue(key, value) {
   if (refused) return;
@@ -112,9 +115,11 @@ export async function startPersistence() {
     refused = true;
     return;
   }
+  // A page that was left in a run may have left its file.
+  removeValues().catch(() => {});
   // Until a model is open, the stored data stays. A link brings its model again, so what was stored
   // before it stays, too.
-  const begun = () => model.value !== null && linkOfModel() === null;
+  const begun = () => model.value !== null && model.value !== forgotten && linkOfModel() === null;
   effect(() => {
     modelChanged.value;
     const now = model.value;
@@ -171,18 +176,20 @@ export async function restore() {
   say(`${file.name} is restored from the last visit.`);
 }
 
-/** Deletes all stored data; the open model stays open. */
+/** Deletes all stored data. The open model stays open, and work on it is not stored. */
 export async function deleteStored() {
   own.clear();
+  forgotten = model.peek();
   try {
     await ask('readwrite', (all) => all.clear());
     localStorage.clear();
     await removeKeptResults();
     await removeJournal();
+    await removeValues();
     for (const name of await caches.keys()) if (name.startsWith('octet ')) await caches.delete(name);
   } catch {
     // Without storage there is nothing to delete.
   }
   stored.value = null;
-  say('All data this page stored in your browser is deleted.');
+  say(`All data this page stored in your browser is deleted.${forgotten ? ' Nothing of the open model is stored again.' : ''}`);
 }
