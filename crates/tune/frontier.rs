@@ -156,9 +156,10 @@ impl Frontier {
             made: Mutex::default(),
         };
         let halves = self.halves;
-        // A sample of each thread at a time, so that few values are held twice.
-        let threads = rayon::current_num_threads().max(1);
-        for together in self.samples.chunks_mut(threads) {
+        // Few samples at a time, since a file's values are in memory meanwhile. Two for each thread, so
+        // that threads wait less for the slowest.
+        let together = 2 * rayon::current_num_threads().max(1);
+        for together in self.samples.chunks_mut(together) {
             let inputs = together.iter().map(|values| {
                 let names = segment.inputs.iter();
                 names.map(|name| store.load(of(values, name)?)).collect()
