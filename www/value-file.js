@@ -6,16 +6,20 @@
 
 import { removeValues, valuesFolder } from './browser-storage.js';
 
-/** @returns {Promise<ValueFile>} */
+/** @returns {Promise<ValueFile | undefined>} `undefined` where nothing is stored, as in some frames and in Node */
 export async function openValueFile() {
-  await removeValues();
-  const folder = await valuesFolder();
-  const name = crypto.randomUUID();
-  const file = await folder.getFileHandle(name, { create: true });
-  return new ValueFile(await file.createSyncAccessHandle(), () => folder.removeEntry(name));
+  try {
+    await removeValues();
+    const folder = await valuesFolder();
+    const name = crypto.randomUUID();
+    const file = await folder.getFileHandle(name, { create: true });
+    return new ValueFile(await file.createSyncAccessHandle(), () => folder.removeEntry(name));
+  } catch {
+    return undefined;
+  }
 }
 
-export class ValueFile {
+class ValueFile {
   #access;
   #remove;
 

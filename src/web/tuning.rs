@@ -116,7 +116,7 @@ impl ModelSession {
         let settings = settings_from_js(settings)?;
         let opened = || match OPENED.with_borrow(Option::is_some) {
             true => Ok(Box::new(OpenedByPage) as Box<dyn ValueFile>),
-            false => Err(io::Error::other("this page gave none")),
+            false => Err(io::Error::other("there is no storage here")),
         };
         let tuning = self.inner.begin_tuning(&settings, &opened);
         let tuning = tuning.map_err(error)?;

@@ -7,6 +7,7 @@ import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { dense } from '../e2e/model.mjs';
 import { checkout, inNode, project, runModule, write } from './installed.mjs';
 import { model, program } from './programs.mjs';
 
@@ -41,6 +42,30 @@ test('one thread gives the same bytes as several', () => {
   const { status, stdout, stderr } = runModule('threads.mjs', text.replace('stopEngine }', 'startEngine, stopEngine }'));
   assert.equal(status, 0, stderr);
   assert.deepEqual(checked(stdout), checked(inNode()));
+});
+
+test('what settings need from the samples is collected: extra passes, and learned weights', () => {
+  const text = `
+    import { readFileSync } from 'node:fs';
+    import { openModel, stopEngine } from 'octet-onnx';
+    const model = await openModel(readFileSync(${JSON.stringify(write('dense.onnx', dense({ layers: 2, side: 64 }).model))}));
+    const [{ name }] = model.summary.inputs;
+    const data = (seed) => Float32Array.from({ length: 64 }, (_, at) => ((at * 7 + seed * 3) % 16) / 8 - 1);
+    const samples = [0, 1, 2, 3].map((seed) => ({ [name]: { shape: [1, 64], data: data(seed) } }));
+    const finetune = (level) => ({ weights: { type: 'i4' }, finetune: { num_iterations: 5, mem_opt_level: level } });
+    const { report: learned } = await model.quantize(finetune(1), samples);
+    const { report: ranges } = await model.quantize({ method: 'ort-entropy' }, samples);
+    const { report: blocks } = await model.quantize({ scheme: 'blocks', blocks: { method: 'gptq' } }, samples);
+    const noFile = await model.quantize(finetune(2), samples).catch((error) => error.message);
+    console.log(JSON.stringify({ learned, ranges, blocks, noFile }));
+    await stopEngine();`;
+  const { status, stdout, stderr } = runModule('settings.mjs', text);
+  assert.equal(status, 0, stderr.slice(-2000));
+  const { learned, ranges, blocks, noFile } = JSON.parse(stdout);
+  assert.match(learned, /tuning:/);
+  assert.match(ranges, /ort-entropy/);
+  assert.match(blocks, /gptq/);
+  assert.match(noFile, /can't be stored in a file: there is no storage here; free some space, or set mem_opt_level to 1/);
 });
 
 test('the runtime entry runs a model many times and keeps no samples of it', () => {

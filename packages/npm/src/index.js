@@ -9,7 +9,7 @@
  * All work happens in a worker that the calls share. `startEngine` chooses its threads.
  */
 
-import { needsSamples, takesSamples } from '../../../www/settings-document.js';
+import { equalizes, needsMoments, needsSamples, passOf, takesSamples, tunes } from '../../../www/settings-document.js';
 import { startEngine } from './engine.js';
 import { sampleFiles } from './samples.js';
 
@@ -61,7 +61,14 @@ export class OpenModel {
   async quantize(settings = {}, samples = [], { method, samples: reading, onProgress, signal } = {}) {
     const files = takesSamples(settings) ? this.#files(samples) : [];
     if (needsSamples(settings) || files.length > 0) {
-      await this.#model.calibrate(files, { method, rounding: settings.rounding, equalize: settings.equalize, samples: reading, signal }, onProgress);
+      await this.#model.calibrate(files, {
+        method: method ?? passOf(settings),
+        rounding: needsMoments(settings) ? 'gptq' : 'nearest',
+        equalize: equalizes(settings),
+        tuning: tunes(settings) ? settings : undefined,
+        samples: reading,
+        signal,
+      }, onProgress);
     }
     return this.#model.quantize(settings, { signal, onProgress });
   }
