@@ -54,6 +54,9 @@ inBrowsers('ranges of other tools', (visit) => {
     await click(visit, '#sharing summary');
     await visit.choose('add-ranges', file);
     await visit.says('#ranges-note', /own\.json, ranges of Octet, gives the ranges of \d+ tensors/);
+    await tab.select('#finetune', 'adaround');
+    await visit.says('#run-why', /learn from samples, and ranges hold none\. Remove them and add samples/);
+    await tab.select('#finetune', 'none');
     await visit.quantize();
     assert.ok((await visit.downloaded('small_int8.onnx')).equals(result));
     await visit.says('#result-facts', /ranges of another tool/);

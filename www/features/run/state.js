@@ -1,7 +1,7 @@
 // @ts-check
 /** The forecast of a run, and the reason why a run is impossible. */
 
-import { needsSamples } from '../../settings-document.js';
+import { needsSamples, tunes } from '../../settings-document.js';
 import { computed, signal } from '../../library/signals.js';
 import { engine, model, modelChanged, opening, ranges, run, samples, settings, statistics } from '../../state/page.js';
 import { trial, unusable, usesSamples } from '../data/state.js';
@@ -26,7 +26,9 @@ export const blocked = computed(() => {
   if (open.card.alreadyQuantized) return 'This model is already quantized; open the float model it was made from.';
   const { document } = settings.value;
   if (!usesSamples(document)) return '';
-  if (ranges.value || statistics.value) return '';
+  if (ranges.value || statistics.value) {
+    return tunes(document) ? `Fine-tuning and closed form learn from samples, and ${ranges.value ? 'ranges' : 'statistics'} hold none. Remove them and add samples, or choose other settings.` : '';
+  }
   if (forecast.value?.told?.refusal && !needsSamples(document)) return `${forecast.value.told.refusal} These settings also work without samples.`;
   if (trial.value?.state === 'running') return 'The preprocessings are being tried with the labels. Cancel keeps the one that is set.';
   if (samples.value.refs.length === 0) return 'Add at least one sample: calibration needs it to measure ranges.';
