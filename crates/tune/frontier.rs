@@ -166,7 +166,7 @@ impl Frontier {
             });
             let inputs = inputs.collect::<Result<Vec<Vec<LoadedValue>>, TuneError>>()?;
             let run = |inputs: Vec<LoadedValue>| -> Result<Vec<EncodedValue>, TuneError> {
-                let inputs = inputs.iter().map(LoadedValue::tensor);
+                let inputs = inputs.into_iter().map(LoadedValue::tensor);
                 let outputs = engines.run(inputs.collect::<Result<_, _>>()?, stop)?;
                 let encoded = outputs
                     .iter()

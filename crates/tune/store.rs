@@ -86,7 +86,7 @@ pub(crate) struct LoadedValue<'a> {
 }
 
 impl LoadedValue<'_> {
-    pub(crate) fn tensor(&self) -> Result<Tensor, TuneError> {
+    pub(crate) fn tensor(self) -> Result<Tensor, TuneError> {
         let StoredValue { shape, element, .. } = self.value;
         if self.value.half {
             let (halves, _) = self.bytes.as_chunks::<2>();
@@ -97,7 +97,7 @@ impl LoadedValue<'_> {
             return Tensor::new(shape.clone(), values)
                 .ok_or(TuneError::Broken("the shape of a stored value"));
         }
-        let raw = self.bytes.to_vec().into();
+        let raw = self.bytes.into_owned().into();
         Ok(TensorProto::from_raw("", *element, shape, raw).to_tensor()?)
     }
 }

@@ -47,17 +47,17 @@ pub(crate) struct LoadedSample<'a> {
 }
 
 impl LoadedSample<'_> {
-    fn values(&self, program: &BlockProgram) -> Result<SampleValues, TuneError> {
-        let quantized = self.quantized.iter().zip(&program.inputs);
+    fn values(self, program: &BlockProgram) -> Result<SampleValues, TuneError> {
+        let quantized = self.quantized.into_iter().zip(&program.inputs);
         let quantized = quantized.map(|(value, input)| input.reals(value.tensor()?));
-        let floats = |values: &[LoadedValue]| {
-            let floats = values.iter().map(|value| reals(value.tensor()?, None));
+        let floats = |values: Vec<LoadedValue>| {
+            let floats = values.into_iter().map(|value| reals(value.tensor()?, None));
             floats.collect::<Result<_, _>>()
         };
         Ok(SampleValues {
             quantized: quantized.collect::<Result<_, _>>()?,
-            float: floats(&self.float)?,
-            targets: floats(&self.targets)?,
+            float: floats(self.float)?,
+            targets: floats(self.targets)?,
         })
     }
 }
