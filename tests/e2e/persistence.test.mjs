@@ -39,6 +39,15 @@ inBrowsers('what is kept', (visit) => {
     await tab.select('#activations', 'i8');
     await visit.shows(before + 1);
     assert.deepEqual(await visit.stored(), []);
+    await tab.select('#finetune', 'adaround');
+    await visit.says('#changed', /need a new calibration/);
+    await visit.quantize();
+    const files = await tab.evaluate(async () => {
+      const names = [];
+      for await (const name of (await navigator.storage.getDirectory()).keys()) names.push(name);
+      return names;
+    });
+    assert.ok(!files.some((name) => /journal/.test(name)), files.join(', '));
     await visit.load();
     assert.equal(await tab.$('#stored'), null);
   }));

@@ -16,6 +16,9 @@ export const hubAddress = stated('octet-hub');
 /** True if a newer version of the page waits until no tab has this one. */
 export const newerWaits = signal(false);
 
+/** The model that was open when all stored data was deleted; nothing of it is stored again. @type {import('../library/signals.js').Signal<object | null>} */
+export const forgotten = signal(/** @type {any} */ (null));
+
 /** True if files and settings are those of the page around this one. */
 export const readOnly = signal(false);
 

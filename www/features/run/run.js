@@ -11,6 +11,7 @@ import { stopMeasuring } from '../../state/background-task.js';
 import { aborted, fail, problem, say } from '../../state/messages.js';
 import { comparison, done, model, randomData, ranges, report, run, runHistory, sampleSettings, samples, settings, statistics, timing } from '../../state/page.js';
 import { start } from '../../state/session.js';
+import { forgotten } from '../../state/surroundings.js';
 import { setAside } from '../data/sample-check.js';
 import { usesSamples } from '../data/state.js';
 import { blocked, forecast } from './state.js';
@@ -209,7 +210,7 @@ export async function quantize({ quick = false } = {}) {
       enough = new AbortController();
       const [given, shared] = [ranges.peek(), statistics.peek()];
       const skipped = samples.peek().skipped.map(({ sample, reason }) => ({ sample, reason }));
-      const summary = given ? await open.calibrateByRanges(given.files[0], { signal, onProgress }) : shared ? await open.calibrateByStatistics(shared.files, inFull(document), { signal, onProgress }) : await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, journal: true, samples: { ...read, demo, skipped }, signal, enough: enough.signal }, onProgress);
+      const summary = given ? await open.calibrateByRanges(given.files[0], { signal, onProgress }) : shared ? await open.calibrateByStatistics(shared.files, inFull(document), { signal, onProgress }) : await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), tuning: tunes(document) ? inFull(document) : undefined, journal: forgotten.peek() !== open, samples: { ...read, demo, skipped }, signal, enough: enough.signal }, onProgress);
       // Samples that failed are removed, so a comparison has only those that ran.
       const left = given || shared ? observed() : setAside(summary.skipped);
       calibration = { model: open, files: left, reading: JSON.stringify(read), document, summary };

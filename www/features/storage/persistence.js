@@ -8,7 +8,7 @@ import { batch, effect, signal } from '../../library/signals.js';
 import { removeJournal, removeValues } from '../../browser-storage.js';
 import { say } from '../../state/messages.js';
 import { done, model, modelChanged, presets, report, run, runHistory, samples, settings } from '../../state/page.js';
-import { linkOfModel } from '../../state/surroundings.js';
+import { forgotten, linkOfModel } from '../../state/surroundings.js';
 import { addSamples } from '../data/samples.js';
 import { chosenByHand } from '../data/state.js';
 import { open as openModel, take } from '../model/open.js';
@@ -89,9 +89,6 @@ async function keep(key) {
   });
 }
 
-/** The model that was open when the data was deleted; nothing of it is stored again. @type {object | null} */
-let forgotten = null;
-
 /** @param {string} key @param {unknown} value */
 function storeValue(key, value) {
   if (refused) return;
@@ -119,7 +116,7 @@ export async function startPersistence() {
   removeValues().catch(() => {});
   // Until a model is open, the stored data stays. A link brings its model again, so what was stored
   // before it stays, too.
-  const begun = () => model.value !== null && model.value !== forgotten && linkOfModel() === null;
+  const begun = () => model.value !== null && model.value !== forgotten.value && linkOfModel() === null;
   effect(() => {
     modelChanged.value;
     const now = model.value;
@@ -179,7 +176,7 @@ export async function restore() {
 /** Deletes all stored data. The open model stays open, and work on it is not stored. */
 export async function deleteStored() {
   own.clear();
-  forgotten = model.peek();
+  forgotten.value = model.peek();
   try {
     await ask('readwrite', (all) => all.clear());
     localStorage.clear();
@@ -191,5 +188,5 @@ export async function deleteStored() {
     // Without storage there is nothing to delete.
   }
   stored.value = null;
-  say(`All data this page stored in your browser is deleted.${forgotten ? ' Nothing of the open model is stored again.' : ''}`);
+  say(`All data this page stored in your browser is deleted.${forgotten.peek() ? ' Nothing of the open model is stored again.' : ''}`);
 }
