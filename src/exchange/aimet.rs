@@ -53,14 +53,20 @@ pub(super) fn read(document: &Value) -> Result<RangeFile, RangeFileError> {
 
 /// The words on what Octet cannot express.
 fn note(what: &str, names: &[String]) -> String {
-    format!("{} tensors, such as `{}`, {what}", names.len(), names[0])
+    match names {
+        [one] => format!("`{one}` has {what}"),
+        names => format!(
+            "{} tensors, such as `{}`, have {what}",
+            names.len(),
+            names[0]
+        ),
+    }
 }
 
 const OTHER_BITS: &str =
-    "have a number of bits that Octet does not write: they take the type of the settings";
-const BLOCKS: &str =
-    "have a scale for each block: their blocks and scales come from Octet's settings";
-const CHANNELS: &str = "have a scale for each channel: bits and symmetry are taken, and Octet computes the scales from the weights";
+    "a number of bits that Octet does not write: the type of the settings is taken";
+const BLOCKS: &str = "a scale for each block: blocks and scales come from Octet's settings";
+const CHANNELS: &str = "a scale for each channel: bits and symmetry are taken, and Octet computes the scales from the weights";
 
 type Left = BTreeMap<&'static str, Vec<String>>;
 

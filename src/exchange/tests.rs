@@ -101,7 +101,7 @@ fn encodings_return_ranges_types_and_what_is_missing() {
         assert_eq!(tensors["weights"].scale, None);
         assert!(!tensors.contains_key("bias") && !tensors.contains_key("input"));
         assert!(
-            file.notes[0].contains("`weights`") && file.notes[0].contains("for each channel"),
+            file.notes[0].starts_with("`weights` has a scale for each channel"),
             "{:?}",
             file.notes
         );
