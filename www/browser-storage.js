@@ -19,15 +19,16 @@ export async function removeJournal() {
   await root.removeEntry(journalName).catch(() => {}); // there is none, or a run writes it
 }
 
-/** The folder of values between layers that learn; there is one file for each run. @returns {Promise<FileSystemDirectoryHandle>} */
-export async function valuesFolder() {
+/** The folder of values between layers that learn; there is one file for each run. @param {FileSystemGetDirectoryOptions} [options] */
+export async function valuesFolder(options) {
   const root = await navigator.storage.getDirectory();
-  return root.getDirectoryHandle('values', { create: true });
+  return root.getDirectoryHandle('values', options);
 }
 
 /** Removes the files of runs that have ended, such as those of pages that were left. */
 export async function removeValues() {
-  const folder = await valuesFolder();
+  const folder = await valuesFolder().catch(() => null); // no run has had one
+  if (!folder) return;
   const names = [];
   for await (const name of folder.keys()) names.push(name);
   // A run of another tab keeps its file.

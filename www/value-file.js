@@ -10,7 +10,7 @@ import { removeValues, valuesFolder } from './browser-storage.js';
 export async function openValueFile() {
   try {
     await removeValues();
-    const folder = await valuesFolder();
+    const folder = await valuesFolder({ create: true });
     const name = crypto.randomUUID();
     const file = await folder.getFileHandle(name, { create: true });
     return new ValueFile(await file.createSyncAccessHandle(), () => folder.removeEntry(name));

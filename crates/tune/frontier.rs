@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::TuneError;
 use crate::segments::{GraphSegment, segments};
-use crate::store::{EncodedValue, LoadedValue, Store, StoredValue};
+use crate::store::{LoadedValue, Store, StoredValue};
 
 /// A longer list of integers holds data, not sizes, axes or bounds.
 const MAX_SHAPE_LENGTH: usize = 64;
@@ -99,7 +99,7 @@ impl Frontier {
         let mut values = BTreeMap::new();
         for (port, tensor) in graph.inputs.iter().zip(inputs) {
             // The inputs are the samples themselves, so they are exact.
-            let stored = store.keep(EncodedValue::new(tensor, false))?;
+            let stored = store.keep(StoredValue::new(tensor, false))?;
             let name = port.name.clone().unwrap_or_default();
             values.insert(name, Arc::new(stored));
         }
@@ -162,15 +162,17 @@ impl Frontier {
         for together in self.samples.chunks_mut(together) {
             let inputs = together.iter().map(|values| {
                 let names = segment.inputs.iter();
-                names.map(|name| store.load(of(values, name)?)).collect()
+                names
+                    .map(|name| store.load(value_of(values, name)?))
+                    .collect()
             });
             let inputs = inputs.collect::<Result<Vec<Vec<LoadedValue>>, TuneError>>()?;
-            let run = |inputs: Vec<LoadedValue>| -> Result<Vec<EncodedValue>, TuneError> {
+            let run = |inputs: Vec<LoadedValue>| -> Result<Vec<StoredValue>, TuneError> {
                 let inputs = inputs.into_iter().map(LoadedValue::tensor);
                 let outputs = engines.run(inputs.collect::<Result<_, _>>()?, stop)?;
                 let encoded = outputs
                     .iter()
-                    .map(|tensor| EncodedValue::new(tensor, halves));
+                    .map(|tensor| StoredValue::new(tensor, halves));
                 Ok(encoded.collect())
             };
             let outputs = inputs.into_par_iter().map(run);
@@ -197,13 +199,13 @@ fn stored<'a>(
     name: &str,
 ) -> Result<&'a StoredValue, TuneError> {
     let values = samples.get(sample);
-    of(
+    value_of(
         values.ok_or(TuneError::Broken("a sample of the frontier"))?,
         name,
     )
 }
 
-fn of<'a>(values: &'a SampleFrontier, name: &str) -> Result<&'a StoredValue, TuneError> {
+fn value_of<'a>(values: &'a SampleFrontier, name: &str) -> Result<&'a StoredValue, TuneError> {
     let stored = values.get(name).map(AsRef::as_ref);
     stored.ok_or(TuneError::Broken("a value of the frontier"))
 }

@@ -14,18 +14,24 @@ use crate::value_file::ValueFile;
 /// The largest magnitude that a half represents.
 const LARGEST_HALF: f32 = 65504.0;
 
-/// A value as bytes. Threads encode and decode; only the thread of the run uses the store.
-pub(crate) struct EncodedValue {
+/// Place of the bytes of a value.
+enum StoredPlace {
+    Memory(Vec<u8>),
+    File { at: u64, length: usize },
+}
+
+/// A value at rest. Threads encode and decode; only the thread of the run uses the store.
+pub(crate) struct StoredValue {
     shape: Vec<usize>,
     element: DataType,
     /// The floats are stored as halves.
     half: bool,
-    bytes: Vec<u8>,
+    place: StoredPlace,
 }
 
-impl EncodedValue {
-    /// With `half`, floats become halves if none is too large for that.
-    pub(crate) fn new(tensor: &Tensor, half: bool) -> EncodedValue {
+impl StoredValue {
+    /// A value in memory. With `half`, floats become halves if none is too large for that.
+    pub(crate) fn new(tensor: &Tensor, half: bool) -> StoredValue {
         let fits = |values: &[f32]| values.iter().all(|value| value.abs() <= LARGEST_HALF);
         let floats = tensor.as_f32().filter(|values| half && fits(values));
         let bytes = match floats {
@@ -38,30 +44,14 @@ impl EncodedValue {
                 raw.map_or(Vec::new(), |raw| raw.to_vec())
             }
         };
-        EncodedValue {
+        StoredValue {
             shape: tensor.shape().to_vec(),
             element: tensor.element_type(),
             half: floats.is_some(),
-            bytes,
+            place: StoredPlace::Memory(bytes),
         }
     }
-}
 
-/// Place of the bytes of a value.
-enum StoredPlace {
-    Memory(Vec<u8>),
-    File { at: u64, length: usize },
-}
-
-/// A value at rest.
-pub(crate) struct StoredValue {
-    shape: Vec<usize>,
-    element: DataType,
-    half: bool,
-    place: StoredPlace,
-}
-
-impl StoredValue {
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -126,17 +116,12 @@ impl Store {
         }))
     }
 
-    /// Stores a value.
-    pub(crate) fn keep(&self, value: EncodedValue) -> Result<StoredValue, TuneError> {
-        Ok(StoredValue {
-            shape: value.shape,
-            element: value.element,
-            half: value.half,
-            place: match self {
-                Store::Memory => StoredPlace::Memory(value.bytes),
-                Store::File(pages) => pages.borrow_mut().write(&value.bytes)?,
-            },
-        })
+    /// Moves a value from memory to the place of this store.
+    pub(crate) fn keep(&self, mut value: StoredValue) -> Result<StoredValue, TuneError> {
+        if let (Store::File(pages), StoredPlace::Memory(bytes)) = (self, &value.place) {
+            value.place = pages.borrow_mut().write(bytes)?;
+        }
+        Ok(value)
     }
 
     /// Reads a value back.
@@ -202,7 +187,7 @@ mod tests {
     }
 
     fn put(store: &Store, tensor: &Tensor, half: bool) -> StoredValue {
-        store.keep(EncodedValue::new(tensor, half)).unwrap()
+        store.keep(StoredValue::new(tensor, half)).unwrap()
     }
 
     fn get(store: &Store, stored: &StoredValue) -> Tensor {
